@@ -41,7 +41,7 @@ func (s *Session) madeAgain() error {
 		if told.Is.Inode != 0 {
 			continue
 		}
-		is, err := s.registry.look(path)
+		is, err := s.registry.stat(path)
 		if err != nil {
 			return err
 		}
@@ -55,10 +55,10 @@ func (s *Session) madeAgain() error {
 // maxCalls bounds calls whose end was never told.
 const maxCalls = 100
 
-// End takes a call that has ended from those under way; goesOn says that its command works
+// End takes a call that has ended from those under way; continues says that its command works
 // on in the background. Of one that never began it is the zero Call; of one that was taken for
 // ended it is what came since.
-func (s *Session) End(id string, goesOn bool) Call {
+func (s *Session) End(id string, continues bool) Call {
 	calls := s.rec.Calls
 	if _, open := calls[id]; !open {
 		calls = s.rec.Late
@@ -68,16 +68,16 @@ func (s *Session) End(id string, goesOn bool) Call {
 		c.More--
 		calls[id] = c
 	}
-	if goesOn && c.At != 0 {
-		s.behind(c)
+	if continues && c.At != 0 {
+		s.toBackground(c)
 	}
 	return c
 }
 
-// behind has a call compared along with the next ones.
-func (s *Session) behind(c Call) {
-	s.rec.Behind = append(s.rec.Behind, c)
-	s.rec.Behind = s.rec.Behind[max(0, len(s.rec.Behind)-maxCalls):]
+// toBackground has a call compared along with the next ones.
+func (s *Session) toBackground(c Call) {
+	s.rec.Background = append(s.rec.Background, c)
+	s.rec.Background = s.rec.Background[max(0, len(s.rec.Background)-maxCalls):]
 }
 
 // EndAll ends the calls whose end was never told: a person interrupted or refused them. What
@@ -131,7 +131,7 @@ func (s *Session) with(c Call, now int64) Call {
 			c.At = open.At
 		}
 	}
-	for _, b := range s.rec.Behind {
+	for _, b := range s.rec.Background {
 		if now-b.At > int64(longestCall) {
 			continue
 		}
@@ -144,12 +144,12 @@ func (s *Session) with(c Call, now int64) Call {
 	return c
 }
 
-// growsBehind reports whether a file only became longer that a command of the session in
+// growsInBackground reports whether a file only became longer that a command of the session in
 // the background was seen to write, such as the log of a server.
-func (s *Session) growsBehind(path string, was File, is Print, content []byte, now int64) bool {
+func (s *Session) growsInBackground(path string, was File, is Print, content []byte, now int64) bool {
 	left := Copy(s.registry.app, was.Sum)
 	return was.Own && was.Found == nil && was.Inode == is.Inode && was.Size <= is.Size && (left == nil || content == nil || bytes.HasPrefix(content, left)) &&
-		slices.ContainsFunc(s.rec.Behind, func(b Call) bool { return now-b.At <= int64(longestCall) && slices.Contains(b.Writes, path) })
+		slices.ContainsFunc(s.rec.Background, func(b Call) bool { return now-b.At <= int64(longestCall) && slices.Contains(b.Writes, path) })
 }
 
 // made notes as the session's own what a call made of what it holds: what is newer than the
@@ -213,11 +213,11 @@ func fileClock() (int64, error) {
 
 // Disturbance is a file that this session holds and that another program changed.
 type Disturbance struct {
-	Path   string
-	At     time.Time
-	Gone   bool
-	Beside bool   // a command of the session ran meanwhile, and may have done it
-	Rescue string // where what this session had left there is kept; empty: it is not
+	Path          string
+	At            time.Time
+	Gone          bool
+	DuringCommand bool   // a command of the session ran meanwhile, and may have done it
+	Rescue        string // where what this session had left there is kept; empty: it is not
 }
 
 // Disturbed looks whether what the session holds is still as it left it. What is not is
@@ -238,14 +238,14 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 		if !known || path == lockkeeper.GitTarget || s.rec.mayWrite(path, now) {
 			continue
 		}
-		is, err := s.registry.look(path)
+		is, err := s.registry.stat(path)
 		if err != nil {
 			return nil, err
 		}
 		if !was.there().touched(is) {
 			continue
 		}
-		is, content, err := s.registry.take(path)
+		is, content, err := s.registry.read(path)
 		if err != nil {
 			return nil, err
 		}
@@ -253,12 +253,12 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 			s.rec.Files[path] = was.still(is)
 			continue
 		}
-		if was.Own && was.Sum != "" && was.Sum == is.Sum || s.growsBehind(path, was, is, content, now) {
+		if was.Own && was.Sum != "" && was.Sum == is.Sum || s.growsInBackground(path, was, is, content, now) {
 			s.rec.Files[path] = File{Print: is, Own: true, Seen: true} // it is back, or still the session's own work
 			continue
 		}
 		d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}
-		d.Beside = c.At != 0 && (d.Gone || is.Ctime >= c.At)
+		d.DuringCommand = c.At != 0 && (d.Gone || is.Ctime >= c.At)
 		if d.Rescue, err = s.keep(ctx, path, was); err != nil {
 			return nil, err
 		}

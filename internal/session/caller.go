@@ -8,10 +8,9 @@ import (
 	"lockkeeper"
 )
 
-// Enclosing lists the sessions from whose windows something was started, which has these
-// processes above it, the nearest first: the window's session first, and of several in one
-// window the one that was last heard of. It goes by what sessions remember, and by what
-// their grants say of them, which no environment hides.
+// Enclosing lists the sessions of these processes, which are the parents of a process, the
+// nearest first. Of several sessions of one process, the last one to call comes first. It
+// goes by the records and the grants of sessions, which no environment hides.
 func (b *Registry) Enclosing(ctx context.Context, above []lockkeeper.Process) ([]Info, error) {
 	if len(above) == 0 {
 		return nil, nil
@@ -37,6 +36,22 @@ func (b *Registry) Enclosing(ctx context.Context, above []lockkeeper.Process) ([
 		return cmp.Or(cmp.Compare(depth(s), depth(t)), t.Seen.Compare(s.Seen))
 	})
 	return list, nil
+}
+
+// OfProcess returns the session of a host's process, or the zero Info. Another client of the
+// same process, such as its MCP server, joins that session, so that the two do not conflict.
+func (b *Registry) OfProcess(host *lockkeeper.Process) (Info, error) {
+	known, err := b.records()
+	if err != nil {
+		return Info{}, err
+	}
+	var last Info
+	for _, r := range known {
+		if !r.Ended && sameProcess(r.Process, host) && r.Seen.After(last.Seen) {
+			last = r.Info
+		}
+	}
+	return last, nil
 }
 
 // Known is the SHA-256, in hex, of what the session has seen in a file; empty: it has not

@@ -18,9 +18,9 @@ type Write struct {
 	Whole bool   // what is there is replaced, whatever it is
 }
 
-// Claim takes files for this session, all of them or none, by try. What is refused is
-// answered in words for the agent; nothing is written then. Files that it has already are
-// kept for as long again.
+// Claim acquires files for this session, all of them or none, without waiting. It returns
+// refusals for the agent, and then nothing may be written. It renews the lease of files that
+// the session holds already.
 func (s *Session) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, error) {
 	var unseen []refusal.Refusal
 	var paths []string
@@ -36,7 +36,7 @@ func (s *Session) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, 
 			paths = append(paths, w.Path)
 		}
 	}
-	if others := s.beside(func(p string) bool { return slices.Contains(paths, p) }); len(others) > 0 {
+	if others := s.busySubagents(func(p string) bool { return slices.Contains(paths, p) }); len(others) > 0 {
 		return others, nil
 	}
 	missing, err := s.touch(ctx, paths)
@@ -44,7 +44,7 @@ func (s *Session) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, 
 		return nil, err
 	}
 	if len(missing) > 0 {
-		err := s.take(ctx, missing)
+		err := s.acquire(ctx, missing)
 		if lock.IsBlocked(err) {
 			return s.refused(ctx, paths, err)
 		}
@@ -124,8 +124,8 @@ func (s *Session) Holds(ctx context.Context) (paths []string, err error) {
 	return paths, nil
 }
 
-// take gets paths that the session does not have, all of them or none.
-func (s *Session) take(ctx context.Context, paths []string) error {
+// acquire locks paths that the session does not hold, all of them or none.
+func (s *Session) acquire(ctx context.Context, paths []string) error {
 	a := s.registry.app
 	locks := writes(paths)
 	if s.rec.GrantID == "" {
@@ -234,18 +234,18 @@ func (s *Session) refused(ctx context.Context, paths []string, err error) ([]ref
 	return list, nil
 }
 
-// Release gives back what the session holds, at the end of a turn.
+// Release releases what the session holds, at the end of a turn.
 func (s *Session) Release(ctx context.Context) error {
 	now, err := fileClock()
 	if err != nil {
 		return err
 	}
 	s.late(now)
-	return s.giveBack(ctx)
+	return s.releaseAll(ctx)
 }
 
-// giveBack gives back what the session holds.
-func (s *Session) giveBack(ctx context.Context) error {
+// releaseAll releases what the session holds.
+func (s *Session) releaseAll(ctx context.Context) error {
 	s.rec.Subagents = nil
 	err := s.EndRewrite(ctx)
 	if s.rec.GrantID == "" {
@@ -258,8 +258,8 @@ func (s *Session) giveBack(ctx context.Context) error {
 	return err
 }
 
-// Leave ends the session. If its host restarts in the same window, the next session there
-// takes over what this one holds.
+// Leave ends the session. If its host only restarts the session, the next session of the
+// same process takes over what this one holds.
 func (s *Session) Leave(ctx context.Context, restarts bool) error {
 	if restarts {
 		s.rec.Ended = true

@@ -46,7 +46,7 @@ func (s *Session) Compare(ctx context.Context, c Call, putBack bool) (list []Unc
 	}
 	defer func() {
 		if err != nil && ended.At != 0 { // with the next call, like one that continues
-			s.behind(ended)
+			s.toBackground(ended)
 		}
 	}()
 	paths, err := s.registry.heldPaths(ctx)
@@ -171,7 +171,7 @@ func (s *Session) tell(changes []change) {
 // holder's session remembers; nil when it is none, or another user's.
 func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.ConflictInfo, holder *record, keep bool) (x change, ok bool, err error) {
 	x.Path, x.held = held.Path, held
-	if x.is, x.content, err = s.registry.take(x.Path); err != nil {
+	if x.is, x.content, err = s.registry.read(x.Path); err != nil {
 		return x, false, err
 	}
 	x.Gone = x.is.Inode == 0

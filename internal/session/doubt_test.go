@@ -99,7 +99,7 @@ func TestChangedBesideACommand(t *testing.T) {
 	s.begins("b", "./generate")
 	s.put("one", "whose\n")
 	own, _ := s.ends("a")
-	if len(own) != 1 || own[0].Path != "one" || !own[0].Beside || own[0].Rescue == "" {
+	if len(own) != 1 || own[0].Path != "one" || !own[0].DuringCommand || own[0].Rescue == "" {
 		t.Fatalf("the holder is told %+v", own)
 	}
 	content, err := s.app.Shelf().Content(own[0].Rescue)
@@ -156,7 +156,7 @@ func TestChangedBesideAnInterruptedCommand(t *testing.T) {
 	s.as("a", func(ctx context.Context, seat *Session) {
 		c, err := seat.EndAll(ctx)
 		s.must(err)
-		if own, err := seat.Disturbed(ctx, c); err != nil || len(own) != 1 || !own[0].Beside || own[0].Rescue == "" {
+		if own, err := seat.Disturbed(ctx, c); err != nil || len(own) != 1 || !own[0].DuringCommand || own[0].Rescue == "" {
 			t.Errorf("told %+v, %v", own, err)
 		}
 	})
@@ -174,7 +174,7 @@ func TestDisturbedIsNotOwn(t *testing.T) {
 	s.as("a", func(ctx context.Context, seat *Session) {
 		own, err := seat.Disturbed(ctx, Call{})
 		s.must(err)
-		if len(own) != 1 || own[0].Beside {
+		if len(own) != 1 || own[0].DuringCommand {
 			t.Errorf("the holder is told %+v", own)
 		}
 		s.must(seat.Saw(ctx, "one", shows("theirs\n")))

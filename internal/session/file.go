@@ -73,8 +73,8 @@ func printOf(s *unix.Stat_t) Print {
 	return Print{Inode: s.Ino, Size: s.Size, Mtime: s.Mtim.Nano(), Ctime: s.Ctim.Nano()}
 }
 
-// look takes the print of what is at a path.
-func (b *Registry) look(path string) (Print, error) {
+// stat returns the print of the file at a path, without its sum.
+func (b *Registry) stat(path string) (Print, error) {
 	var s unix.Stat_t
 	err := unix.Lstat(b.at(path), &s)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -86,9 +86,9 @@ func (b *Registry) look(path string) (Print, error) {
 	return printOf(&s), nil
 }
 
-// take is look with the sum of the content, and the content itself where it is small.
-func (b *Registry) take(path string) (p Print, content []byte, err error) {
-	p, err = b.look(path)
+// read returns the print with the sum of the content, and the content, if the file is small.
+func (b *Registry) read(path string) (p Print, content []byte, err error) {
+	p, err = b.stat(path)
 	if err != nil || p.Inode == 0 || p.Size > maxCopied {
 		return p, nil, err
 	}
@@ -118,7 +118,7 @@ func (b *Registry) take(path string) (p Print, content []byte, err error) {
 // therefore seen it, unless it is what was there before. A copy is kept of what a later look may be compared with.
 func (s *Session) remember(ctx context.Context, paths []string, own bool) error {
 	for _, path := range paths {
-		p, content, err := s.registry.take(path)
+		p, content, err := s.registry.read(path)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (s *Session) Saw(ctx context.Context, path string, shown func(content []byt
 	if err != nil {
 		return err
 	}
-	p, content, err := s.registry.take(path)
+	p, content, err := s.registry.read(path)
 	if err != nil || p.Inode == 0 || !shown(content) {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *Session) unseen(w Write) (string, error) {
 	if !w.Whole {
 		return "", nil
 	}
-	now, err := s.registry.look(w.Path)
+	now, err := s.registry.stat(w.Path)
 	if err != nil || now.Inode == 0 || now.Size == 0 {
 		return "", err
 	}
@@ -218,12 +218,12 @@ func (s *Session) unseen(w Write) (string, error) {
 	case !f.there().touched(now):
 		return "", nil
 	}
-	now, content, err := s.registry.take(w.Path)
+	now, content, err := s.registry.read(w.Path)
 	if err != nil || !f.there().changed(now) {
 		return "", err
 	}
 	clock, err := fileClock()
-	if err != nil || s.growsBehind(w.Path, f, now, content, clock) {
+	if err != nil || s.growsInBackground(w.Path, f, now, content, clock) {
 		return "", err
 	}
 	return "another program changed it " + refusal.Span(s.registry.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil

@@ -11,14 +11,14 @@ import (
 
 var gitLock = write(lockkeeper.GitTarget)
 
-// Rewrite takes the .git target for an act of git that rewrites files or history, until
+// Rewrite acquires the .git target for an act of git that rewrites files or history, until
 // the act ends. It is refused while others hold files, or act so themselves, and while other
-// agents of the window are at work on some.
+// subagents of the session work on some.
 func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, error) {
 	if err := s.EndRewrite(ctx); err != nil { // of an act whose end was never told
 		return nil, err
 	}
-	if others := s.beside(func(string) bool { return true }); len(others) > 0 {
+	if others := s.busySubagents(func(string) bool { return true }); len(others) > 0 {
 		return []refusal.Refusal{refusal.RewritesSubagent(act, others[0])}, nil
 	}
 	g, err := s.registry.app.Acquire(ctx, s.request([]lockkeeper.Lock{gitLock}), 0)

@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// window is a process in which a session sits until the test ends.
-func window(t *testing.T) *lockkeeper.Process {
+// newProcess starts a process for a session. It ends with the test.
+func newProcess(t *testing.T) *lockkeeper.Process {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
@@ -36,9 +36,9 @@ func window(t *testing.T) *lockkeeper.Process {
 // shows: GP-5
 func TestAnothersSession(t *testing.T) {
 	b := newBook(t)
-	a := Caller{ID: "a", Agent: "x", Process: window(t)}
+	a := Caller{ID: "a", Agent: "x", Process: newProcess(t)}
 	b.in(t, a, func(_ context.Context, s *Session) { claims(t, s, "one") })
-	for _, from := range []*lockkeeper.Process{window(t), nil} {
+	for _, from := range []*lockkeeper.Process{newProcess(t), nil} {
 		s, err := b.Enter(t.Context(), Caller{ID: "a", Agent: "x", Process: from})
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 			t.Errorf("from %v: %v", from, err)

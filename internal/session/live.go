@@ -95,8 +95,8 @@ func (s *Session) others(ctx context.Context, locks []lockkeeper.Lock) ([]lockke
 }
 
 // Taken refuses directories below which others hold files, and files that others hold, or
-// other agents of the window are at work on. It claims nothing. Paths outside
-// the codebase are skipped.
+// that other subagents of the session work on. It claims nothing and skips paths outside
+// the codebase.
 func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refusal.Refusal, err error) {
 	var locks []lockkeeper.Lock
 	for _, f := range dirs {
@@ -113,7 +113,7 @@ func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refus
 	if len(locks) == 0 {
 		return nil, nil
 	}
-	list = s.beside(func(p string) bool {
+	list = s.busySubagents(func(p string) bool {
 		return slices.ContainsFunc(locks, func(l lockkeeper.Lock) bool {
 			return l.Path == p || l.Kind == lockkeeper.Dir && lockkeeper.IsAncestor(l.Path, p)
 		})
@@ -138,6 +138,30 @@ func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refus
 			return nil, err
 		}
 		list = append(list, refusal.Held(c.Path, who, number, nil))
+	}
+	return list, nil
+}
+
+// Blocker is a holder that keeps a session from writing a path now.
+type Blocker struct {
+	Path    string         `json:"path"`
+	Holder  refusal.Holder `json:"holder"`
+	GrantID string         `json:"grant"`
+}
+
+// Blockers lists the holders that keep this session from writing some paths. It claims
+// nothing and leaves no ticket.
+func (s *Session) Blockers(ctx context.Context, paths ...string) (list []Blocker, err error) {
+	found, err := s.others(ctx, writes(paths))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found {
+		who, err := s.registry.who(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Blocker{Path: c.Path, Holder: who, GrantID: c.GrantID})
 	}
 	return list, nil
 }

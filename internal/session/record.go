@@ -21,19 +21,19 @@ import (
 // record is what a session remembers.
 type record struct {
 	Info
-	Root      string              `json:"root,omitempty"`   // where it was last heard of
-	Ended     bool                `json:"ended,omitempty"`  // its host restarted in the same window; the claims stay with that
-	Taking    bool                `json:"taking,omitempty"` // a call is about to take something, and has not said yet what it got
-	Tickets   []Ticket            `json:"tickets,omitempty"`
-	Files     map[string]File     `json:"files,omitempty"`  // by path
-	Calls     map[string]Call     `json:"calls,omitempty"`  // under way, by the host's id
-	Behind    []Call              `json:"behind,omitempty"` // commands that go on in the background
-	Late      map[string]Call     `json:"late,omitempty"`   // calls that were ended before their end was told, from that moment on
-	Ran       []span              `json:"ran,omitempty"`    // when its last commands ran
-	Told      map[string]Told     `json:"told,omitempty"`   // changes of others' files that were shown, by path
-	Git       string              `json:"git,omitempty"`    // grant of an act of git that is under way
-	Trees     map[string]string   `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
-	Subagents map[string]Subagent `json:"inner,omitempty"`  // agents that the one in the window has started, by the host's id
+	Root       string              `json:"root,omitempty"`   // where it was last heard of
+	Ended      bool                `json:"ended,omitempty"`  // its host restarts it; the next session of the process takes the claims over
+	Taking     bool                `json:"taking,omitempty"` // a call is about to acquire a grant that is not recorded yet
+	Tickets    []Ticket            `json:"tickets,omitempty"`
+	Files      map[string]File     `json:"files,omitempty"`  // by path
+	Calls      map[string]Call     `json:"calls,omitempty"`  // under way, by the host's id
+	Background []Call              `json:"behind,omitempty"` // commands that continue in the background
+	Late       map[string]Call     `json:"late,omitempty"`   // calls that were ended before their end was told, from that moment on
+	Ran        []span              `json:"ran,omitempty"`    // when its last commands ran
+	Told       map[string]Told     `json:"told,omitempty"`   // changes of others' files that were shown, by path
+	Git        string              `json:"git,omitempty"`    // grant of an act of git that is under way
+	Trees      map[string]string   `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
+	Subagents  map[string]Subagent `json:"inner,omitempty"`  // by the host's id
 
 	Snapshots []string        `json:"snapshots,omitempty"` // open ones, of uncommitted files
 	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before
@@ -60,7 +60,7 @@ type Session struct {
 	lock     *os.File
 	New      bool // it was not known before
 
-	inner string // id of the agent in the window that calls; empty: the one that a person speaks to
+	inner string // id of the calling subagent; empty: the main agent
 
 	shelf []rescue.Entry // what is on the rescue shelf; nil: not looked at yet, or nothing
 }
@@ -70,10 +70,10 @@ const (
 	lockEnd   = ".lock"
 )
 
-// Enter opens the session of a visitor, and makes it when it is new.
+// Enter opens the session of a caller, and creates it if it is new.
 func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) {
 	if v.ID == "" || v.Agent == "" {
-		return nil, &lockkeeper.InputError{Field: "session", Value: v.ID, Reason: "it has no id, or its agent no name", Next: "update the agent: its hooks are to say who calls"}
+		return nil, &lockkeeper.InputError{Field: "session", Value: v.ID, Reason: "it has no id, or its agent no name", Next: "update the agent: its hooks must say who calls"}
 	}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 		return nil, err
 	}
 	if s.New = s.rec.ID == ""; s.New {
-		if err := s.settleIn(ctx, v); err != nil {
+		if err := s.create(ctx, v); err != nil {
 			return nil, err
 		}
 	}
@@ -104,9 +104,9 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 		}
 	}
 	if v.Process != nil && s.rec.Process != nil && !sameProcess(s.rec.Process, v.Process) {
-		// It was resumed. What the window before took is free for others since that is
-		// gone; what is taken from now on is held by this one.
-		if err := s.giveBack(ctx); err != nil {
+		// The session was resumed by another process. The process before it is gone, so
+		// its claims are free for others.
+		if err := s.releaseAll(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -121,26 +121,26 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 	return s, nil
 }
 
-// admit refuses a caller in the name of a session that sits in another window, and is
-// there: an agent knows the ids of others, and could end their turns.
+// admit refuses a caller from another process while the session's own process lives: an agent
+// knows the ids of other sessions, and could end their turns.
 func (s *Session) admit(v Caller) error {
-	sits := s.rec.Process
-	if sits == nil || sameProcess(sits, v.Process) || s.registry.app.Host.Liveness(*sits) != lockkeeper.ProcessAlive {
+	owner := s.rec.Process
+	if owner == nil || sameProcess(owner, v.Process) || s.registry.app.Host.Liveness(*owner) != lockkeeper.ProcessAlive {
 		return nil
 	}
-	return &lockkeeper.RefusedError{Act: "session " + v.ID, Reason: fmt.Sprintf("it is %s, which sits in another window (pid %d)", s.rec.Callsign, sits.PID),
+	return &lockkeeper.RefusedError{Act: "session " + v.ID, Reason: fmt.Sprintf("it is %s, which runs in another process (pid %d)", s.rec.Callsign, owner.PID),
 		Next: "end it there, or begin a new session here"}
 }
 
-// settleIn makes a new session: in the place of one that ended in the same window, or
-// with a callsign that no live one has.
-func (s *Session) settleIn(ctx context.Context, v Caller) error {
+// create makes a new session. It continues one that ended in the same process, or gets a
+// callsign that no live session has.
+func (s *Session) create(ctx context.Context, v Caller) error {
 	b := s.registry
-	door, err := lockFile(filepath.Join(b.dir, "door"+lockEnd))
+	creating, err := lockFile(filepath.Join(b.dir, "door"+lockEnd))
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer creating.Close()
 	taken := map[string]bool{}
 	known, err := b.records()
 	if err != nil {
@@ -175,13 +175,13 @@ func (s *Session) settleIn(ctx context.Context, v Caller) error {
 	for try := 0; s.rec.Callsign == "" || taken[s.rec.Callsign]; try++ {
 		s.rec.Callsign = process.Callsign(fmt.Sprint(v.Agent, "\x00", v.ID, "\x00", try))
 	}
-	return s.save() // behind the door, so that the next one sees the callsign
+	return s.save() // under the lock, so that the next one sees the callsign
 }
 
 // Info returns what is known of the session.
 func (s *Session) Info() Info { return s.rec.Info }
 
-// Close writes down what is to be remembered, and lets the next call in.
+// Close saves the record and lets the next call in.
 func (s *Session) Close() error {
 	s.rec.Taking = false
 	return errors.Join(s.save(), s.lock.Close())
@@ -242,7 +242,7 @@ func (b *Registry) records() (map[string]record, error) {
 	return all, err
 }
 
-// quiet is how long a session of an unknown process counts as alive after its last word.
+// quiet is how long a session of an unknown process counts as alive after its last call.
 const quiet = 24 * time.Hour
 
 // alive reports whether a session may still be there.

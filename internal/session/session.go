@@ -40,9 +40,9 @@ type Caller struct {
 	ID       string
 	Agent    string
 	About    string              // empty: as it was
-	Process  *lockkeeper.Process // the window; nil: unknown
+	Process  *lockkeeper.Process // the host's; nil: unknown
 	TTY      string
-	Subagent Subagent // which of the agents in the window it is
+	Subagent Subagent // which agent of the session it is
 }
 
 // Registry is the sessions of one codebase.

@@ -86,23 +86,23 @@ func TestCallsigns(t *testing.T) {
 // newWindow is a process in which a session sits, and what ends it.
 func newWindow(t *testing.T) (who *lockkeeper.Process, end func()) {
 	t.Helper()
-	window := exec.Command("sleep", "600")
-	if err := window.Start(); err != nil {
+	host := exec.Command("sleep", "600")
+	if err := host.Start(); err != nil {
 		t.Fatal(err)
 	}
 	end = sync.OnceFunc(func() {
-		window.Process.Kill()
-		window.Wait() // it was killed
+		host.Process.Kill()
+		host.Wait() // it was killed
 	})
 	t.Cleanup(end)
-	is, err := process.Identify(window.Process.Pid)
+	is, err := process.Identify(host.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &is, end
 }
 
-// A session that was killed and resumed in another window holds what it claims there, and
+// A session that was killed and resumed in another process holds what it claims there, and
 // no more what it had in the first one.
 //
 // shows: GP-5

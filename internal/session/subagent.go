@@ -8,18 +8,18 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// Subagent is an agent that the one in a window has started: its host runs several at once, in
-// one session. What the one in the window has claimed is theirs, too; among each other they
-// are kept apart.
+// A Subagent is an agent that the main agent of a session started. A host runs several at
+// once in one session. They share the claims of the main agent, and are kept apart from each
+// other.
 type Subagent struct {
-	ID   string `json:"-"` // empty: it is the one in the window
+	ID   string `json:"-"` // empty: the main agent
 	Kind string `json:"kind,omitempty"`
 
 	Seen  time.Time            `json:"seen"`
-	Files map[string]time.Time `json:"files"` // that it is at work on, since when
+	Files map[string]time.Time `json:"files"` // that it works on, since when
 }
 
-// enterAs notes which of the agents in the window calls.
+// enterAs notes which agent of the session calls.
 func (s *Session) enterAs(who Subagent) {
 	s.inner = who.ID
 	if who.ID == "" {
@@ -37,10 +37,9 @@ func (s *Session) putSubagent(who Subagent) {
 	s.rec.Subagents[s.inner] = who
 }
 
-// beside refuses what another agent of the window is at work on, of the paths that are
-// meant. One that was not heard of for as long as a claim lasts is gone: its end was
-// not reported.
-func (s *Session) beside(meant func(path string) bool) (list []refusal.Refusal) {
+// busySubagents refuses the paths that are meant and that another agent of the session works
+// on. An agent that made no call for the length of a lease is gone: its end was not reported.
+func (s *Session) busySubagents(meant func(path string) bool) (list []refusal.Refusal) {
 	now, lasts := s.registry.now(), s.registry.app.Config.Policies()[Policy].TTL
 	for id, other := range s.rec.Subagents {
 		if id == s.inner || now.Sub(other.Seen) > lasts {
@@ -56,7 +55,7 @@ func (s *Session) beside(meant func(path string) bool) (list []refusal.Refusal) 
 	return list
 }
 
-// workOn notes that the agent that calls is at work on files.
+// workOn notes that the calling agent works on files.
 func (s *Session) workOn(paths []string) {
 	if s.inner == "" {
 		return
@@ -73,8 +72,8 @@ func (s *Session) workOn(paths []string) {
 	s.putSubagent(who)
 }
 
-// EndSubagent notes that the agent that calls has ended, or, when it is the one in the window,
-// that all those have that it had started. What they claimed stays with the window.
+// EndSubagent notes that the calling agent ended. If that is the main agent, all subagents
+// ended. Their claims stay with the session.
 func (s *Session) EndSubagent() {
 	if s.inner == "" {
 		s.rec.Subagents = nil

@@ -20,7 +20,7 @@ type Traces struct {
 func (t Traces) Open() (roots []string, err error) {
 	records, err := t.records()
 	for _, r := range records {
-		if len(r.Calls) > 0 || len(r.Behind) > 0 || r.GrantID != "" {
+		if len(r.Calls) > 0 || len(r.Background) > 0 || r.GrantID != "" {
 			roots = append(roots, r.Root)
 		}
 	}

@@ -103,7 +103,7 @@ func (s *Session) mayStillRun(id string, now int64) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(s.rec.Behind, is)
+	return slices.ContainsFunc(s.rec.Background, is)
 }
 
 // lostOf puts the lost files of one snapshot on the shelf. If time runs out, it stores the

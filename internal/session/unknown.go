@@ -53,7 +53,7 @@ func (s *Session) Unknown(paths []string) (list []string, err error) {
 					return nil, err
 				}
 			}
-			now, err := s.registry.look(p)
+			now, err := s.registry.stat(p)
 			if err != nil {
 				return nil, err
 			}

@@ -66,7 +66,7 @@ func (s Site) recordOf(h Host) (*record, error) {
 }
 
 // Apply carries a plan out: all of it, or nothing.
-func (p *Plan) Apply(ctx context.Context) (err error) {
+func (p *Enrolment) Apply(ctx context.Context) (err error) {
 	for _, e := range p.Edits {
 		now, err := p.site.read(e.Path)
 		if err != nil {
@@ -96,7 +96,7 @@ func (p *Plan) Apply(ctx context.Context) (err error) {
 }
 
 // rollBack restores files, and forgets what they held.
-func (p *Plan) rollBack(ctx context.Context) error {
+func (p *Enrolment) rollBack(ctx context.Context) error {
 	if err := p.write(ctx); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s Site) keep(ctx context.Context, h Host, r *record) error {
 
 // record is what is to be remembered of a plan: of a file that we had changed before, what
 // it held before that.
-func (p *Plan) record() (*record, error) {
+func (p *Enrolment) record() (*record, error) {
 	next := &record{Host: p.Host.Name, At: time.Now().UTC()}
 	if p.kept != nil {
 		next.Files, next.Dirs = slices.Clone(p.kept.Files), p.kept.Dirs
@@ -151,7 +151,7 @@ func (p *Plan) record() (*record, error) {
 }
 
 // follow brings what is remembered of a file up to date.
-func (p *Plan) follow(was *keptFile, k keptFile, e Edit) error {
+func (p *Enrolment) follow(was *keptFile, k keptFile, e Edit) error {
 	if sumOf(e.Before) == was.After {
 		was.After = k.After
 		return nil
@@ -167,7 +167,7 @@ func (p *Plan) follow(was *keptFile, k keptFile, e Edit) error {
 }
 
 // write changes the files. When one cannot be, those before it are put back.
-func (p *Plan) write(ctx context.Context) error {
+func (p *Enrolment) write(ctx context.Context) error {
 	for i, e := range p.Edits {
 		if err := e.write(ctx); err != nil {
 			for _, done := range slices.Backward(p.Edits[:i]) {

@@ -2,9 +2,9 @@
 // server and a short instruction to the settings of Claude Code, Codex and Gemini CLI, and
 // removes them again.
 //
-//	Plan ──▶ edits to show ──Apply──▶ files changed, and a record of their old content
-//	Undo ──▶ edits to show ──Apply──▶ files restored
-//	Look ──▶ what a host finds: our hooks, where they are, and what disables them
+//	Site.Plan ──▶ Enrolment, whose edits can be shown ──Apply──▶ files changed, and a record of their old content
+//	Site.Undo ──▶ Enrolment ──Apply──▶ files restored
+//	Site.Status ──▶ Status: the hooks that a host finds, and the settings that disable them
 //
 // Invariants:
 //

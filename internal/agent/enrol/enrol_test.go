@@ -90,7 +90,7 @@ func host(t *testing.T, name string) enrol.Host {
 	return h
 }
 
-func plan(t *testing.T, s enrol.Site, h enrol.Host) *enrol.Plan {
+func plan(t *testing.T, s enrol.Site, h enrol.Host) *enrol.Enrolment {
 	t.Helper()
 	p, err := s.Plan(h, named)
 	if err != nil {
@@ -99,7 +99,7 @@ func plan(t *testing.T, s enrol.Site, h enrol.Host) *enrol.Plan {
 	return p
 }
 
-func apply(t *testing.T, p *enrol.Plan, err error) {
+func apply(t *testing.T, p *enrol.Enrolment, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func apply(t *testing.T, p *enrol.Plan, err error) {
 	}
 }
 
-func diffs(p *enrol.Plan) string {
+func diffs(p *enrol.Enrolment) string {
 	var text strings.Builder
 	for _, e := range p.Edits {
 		text.WriteString(e.Diff())

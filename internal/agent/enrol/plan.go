@@ -30,7 +30,7 @@ func At(root string, env func(string) (string, bool)) Site {
 	return Site{Root: root, Records: filepath.Join(root, protect.OwnDir, "enrol"), Env: env}
 }
 
-// Edit is what becomes of one file.
+// An Edit is the change of one file.
 type Edit struct {
 	Path   string // as people know it, from the root
 	What   string // is put in
@@ -42,8 +42,8 @@ type Edit struct {
 	Note   string // that a person should know
 }
 
-// Plan is what is to be done about one host.
-type Plan struct {
+// An Enrolment is the planned edits for one host: its hooks, or their removal.
+type Enrolment struct {
 	Host  Host
 	Edits []Edit
 
@@ -53,8 +53,8 @@ type Plan struct {
 	kept  *record // of an earlier enrolment; nil: none
 }
 
-// Plan plans to enrol a host, with a program that hosts can start as these names say.
-func (s Site) Plan(h Host, program Program) (*Plan, error) {
+// Plan returns the edits that enrol a host with a program.
+func (s Site) Plan(h Host, program Program) (*Enrolment, error) {
 	p, err := s.planOf(h, program)
 	if err != nil {
 		return nil, err
@@ -75,18 +75,18 @@ func (s Site) Plan(h Host, program Program) (*Plan, error) {
 	return p, p.check()
 }
 
-// In is the plan for a site that is the same codebase, and has a place for records by now.
-func (p Plan) In(s Site) *Plan {
+// In returns the plan for another site of the same codebase, which has a directory for records.
+func (p Enrolment) In(s Site) *Enrolment {
 	p.site = s
 	return &p
 }
 
-func (s Site) planOf(h Host, program Program) (*Plan, error) {
+func (s Site) planOf(h Host, program Program) (*Enrolment, error) {
 	kept, err := s.recordOf(h)
-	return &Plan{Host: h, site: s, order: order{host: h, program: program}, kept: kept}, err
+	return &Enrolment{Host: h, site: s, order: order{host: h, program: program}, kept: kept}, err
 }
 
-// amended is what a file holds, with each of its parts put in, or taken out.
+// amended returns the content of a file with each of its parts added or removed.
 func (e Edit) amended(f file, o order, one func(part, string, order) (string, error)) ([]byte, error) {
 	text := string(e.Before)
 	for _, p := range f.parts {
@@ -98,8 +98,8 @@ func (e Edit) amended(f file, o order, one func(part, string, order) (string, er
 	return []byte(text), nil
 }
 
-// Undo plans to take a host out again.
-func (s Site) Undo(h Host) (*Plan, error) {
+// Undo returns the edits that remove a host.
+func (s Site) Undo(h Host) (*Enrolment, error) {
 	p, err := s.planOf(h, Program{})
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (s Site) Undo(h Host) (*Plan, error) {
 	return p, p.check()
 }
 
-// takeOut takes what is ours out of a file that is not as we left it.
-func (p *Plan) takeOut(e *Edit, f file, was *keptFile) (err error) {
+// takeOut removes our text from a file that was edited since.
+func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 	if e.After, err = e.amended(f, p.order, part.outOf); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s Site) read(path string) (Edit, error) {
 }
 
 // check refuses a plan that could not be carried out.
-func (p *Plan) check() error {
+func (p *Enrolment) check() error {
 	for _, e := range p.Edits {
 		if !e.Exists {
 			continue

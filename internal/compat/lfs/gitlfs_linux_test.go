@@ -47,18 +47,18 @@ func (s *scene) change(dir, path, text string) {
 // leftByTheDead claims a file for an agent whose process then ends.
 func (s *scene) leftByTheDead(path string) {
 	s.t.Helper()
-	window := exec.Command("sleep", "600")
-	must(s.t, window.Start())
-	who, err := process.Identify(window.Process.Pid)
+	host := exec.Command("sleep", "600")
+	must(s.t, host.Start())
+	who, err := process.Identify(host.Process.Pid)
 	must(s.t, err)
 	sess, err := session.Open(s.App).Enter(s.t.Context(), session.Caller{ID: "gone", Agent: "claude-code", Process: &who})
 	must(s.t, err)
 	said, err := sess.Claim(s.t.Context(), session.Write{Path: path})
-	must(s.t, err, sess.Close(), window.Process.Kill())
+	must(s.t, err, sess.Close(), host.Process.Kill())
 	if len(said) > 0 {
 		s.t.Errorf("refused: %v", said)
 	}
-	window.Wait() // it was killed
+	host.Wait() // it was killed
 }
 
 // The real git-lfs locks, lists, unlocks and verifies before a push, with the same lock

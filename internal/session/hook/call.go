@@ -21,7 +21,7 @@ type Call struct {
 	ID       string // of the call of a tool
 	Tool     string
 	Prompt   string
-	Restarts bool // the session ends, and the next one in this window takes over what it holds
+	Restarts bool // the session ends, and the next one of this process takes over what it holds
 
 	Writes     []Touch // files that the tool is about to write
 	Reads      []Touch // files that it may show

@@ -19,7 +19,7 @@ type check struct {
 	call   Call
 	agent  string
 	world  World
-	window *lockkeeper.Process
+	caller *lockkeeper.Process
 	tty    string
 	out    *outcome
 
@@ -67,7 +67,7 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 		}
 		return err
 	}
-	s, err := registry.Enter(ctx, session.Caller{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.window, TTY: k.tty, Subagent: k.call.Subagent})
+	s, err := registry.Enter(ctx, session.Caller{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.caller, TTY: k.tty, Subagent: k.call.Subagent})
 	if err != nil {
 		return err
 	}

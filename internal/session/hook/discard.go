@@ -214,9 +214,9 @@ func (v *visit) firstGuarded(files []string) (*guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	look := list.Checker()
+	checker := list.Checker()
 	for _, f := range files {
-		if class, is := look.Tree(f); is {
+		if class, is := checker.Tree(f); is {
 			return &guarded{f, class}, nil
 		}
 	}

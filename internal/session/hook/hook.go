@@ -117,11 +117,11 @@ func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
 	if !filepath.IsAbs(c.Dir) {
 		return outcome{err: fmt.Errorf("the call does not say where the agent works: %q", c.Dir)}
 	}
-	window, tty, err := process.CallingProgram()
+	caller, tty, err := process.CallingProgram()
 	if err != nil {
 		return outcome{err: err}
 	}
-	k := &check{call: c, agent: h.name(), world: w, window: window, tty: tty, out: &o}
+	k := &check{call: c, agent: h.name(), world: w, caller: caller, tty: tty, out: &o}
 	o.err = k.run(ctx)
 	return o
 }

@@ -205,7 +205,7 @@ func TestStopAfterFailure(t *testing.T) {
 	}
 }
 
-// The window keeps what it holds over /clear; another one does not get it.
+// A process keeps what it holds over /clear; another process does not get it.
 func TestClear(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))
@@ -295,9 +295,8 @@ func TestDisturbedByReading(t *testing.T) {
 	s.says(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}), "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
 }
 
-// Agents that the one in a window has started work at once, in one session: what one of them
-// is at work on, its brothers and the one in the window leave alone until it has ended. What
-// the window had before is theirs, too.
+// Subagents work at once, in one session. Until a subagent has ended, neither the others nor
+// the main agent can write what it works on. They share what the session held before.
 func TestInnerAgents(t *testing.T) {
 	s := newStage(t)
 	const user, post = "app/models/user.rb", "app/models/post.rb"
@@ -323,4 +322,30 @@ func TestInnerAgents(t *testing.T) {
 	s.passes(s.claude("s1", "UserPromptSubmit", "go on", nil)) // whoever interrupts ends them
 	s.passes(s.edit("s1", user))
 	s.refuses(s.edit("s2", user), "held by")
+}
+
+// A subagent cannot write a file that another subagent works on, also if the command names only
+// its directory, or names the file in a program.
+//
+// shows: GP-5 CF-15
+func TestSubagentsAndDirectories(t *testing.T) {
+	s := newRepository(t)
+	subagent := func(id, command string) said {
+		return s.call("claude-code", map[string]any{"session_id": "s1", "agent_id": id, "hook_event_name": "PreToolUse",
+			"tool_name": "Bash", "tool_use_id": "toolu_" + id, "tool_input": map[string]any{"command": command}})
+	}
+	s.reads("s1", user)
+	s.reads("s1", post)
+	s.passes(subagent("a1", "sed -i s/a/b/ "+user))
+	for _, command := range []string{"git stash", "git reset --hard", "git checkout .", "git restore app", "git switch -f main", "git switch -c topic", "rm -rf app/models", "mv app other",
+		"find app -delete", "python3 -c \"import os; f='" + user + "'; os.remove(f)\""} {
+		s.refuses(subagent("a2", command), "another subagent of this session", user)
+		s.refuses(s.bash("s1", "PreToolUse", command), "another subagent of this session", user)
+	}
+	for _, command := range []string{"sed -i s/a/b/ " + post, "rm -rf test"} {
+		s.passes(subagent("a2", command))
+	}
+	s.passes(s.call("claude-code", map[string]any{"session_id": "s1", "agent_id": "a1", "hook_event_name": "SubagentStop"}))
+	s.passes(s.call("claude-code", map[string]any{"session_id": "s1", "agent_id": "a2", "hook_event_name": "SubagentStop"}))
+	s.passes(s.bash("s1", "PreToolUse", "rm -rf app/models/user.rb"))
 }

@@ -34,8 +34,8 @@ type sorter struct {
 	env  func(string) (string, bool)
 	list []*place
 
-	guarded []guarded // where the agent works in no codebase
-	looks   map[string]*protect.Checker
+	guarded  []guarded // where the agent works in no codebase
+	checkers map[string]*protect.Checker
 }
 
 // guarded is a file that agents never write.
@@ -49,17 +49,17 @@ func (g guarded) refusal(name string) refusal.Refusal {
 	return refusal.Reserved(name, g.class.Reason(), g.class.Next())
 }
 
-// look returns what is protected in a codebase; empty root: outside of any.
-func (s *sorter) look(root string) (*protect.Checker, error) {
-	if look := s.looks[root]; look != nil {
-		return look, nil
+// checker returns what is protected in a codebase; empty root: outside of any.
+func (s *sorter) checker(root string) (*protect.Checker, error) {
+	if known := s.checkers[root]; known != nil {
+		return known, nil
 	}
 	list, err := project.Protection(root, s.env)
 	if err != nil {
 		return nil, err
 	}
-	s.looks[root] = list.Checker()
-	return s.looks[root], nil
+	s.checkers[root] = list.Checker()
+	return s.checkers[root], nil
 }
 
 // places sorts what a call touches. A session's turns concern the codebase that the agent
@@ -70,7 +70,7 @@ func (k *check) places() ([]*place, error) {
 		return nil, err
 	}
 	c := k.call
-	s := &sorter{dir: c.Dir, env: k.world.Env, looks: map[string]*protect.Checker{}}
+	s := &sorter{dir: c.Dir, env: k.world.Env, checkers: map[string]*protect.Checker{}}
 	plan := Effects{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
 	for _, t := range plan.Writes {
 		if t.Goes {
@@ -167,11 +167,11 @@ func (s *sorter) sort(plan Effects) error {
 	for _, t := range plan.Writes {
 		p, err := s.at(t.File)
 		if err == nil {
-			err = s.guard(p, t.File, func(_ string, look *protect.Checker) (protect.Class, bool) {
+			err = s.guard(p, t.File, func(_ string, checker *protect.Checker) (protect.Class, bool) {
 				if isDir(t.File) {
-					return look.File(t.File)
+					return checker.File(t.File)
 				}
-				return look.Tree(t.File) // a file in the place of a directory hides what is in it
+				return checker.Tree(t.File) // a file in the place of a directory hides what is in it
 			})
 		}
 		if err != nil {
@@ -184,8 +184,8 @@ func (s *sorter) sort(plan Effects) error {
 	for _, t := range plan.Trees {
 		p, err := s.in(t.Dir)
 		if err == nil {
-			err = s.guard(p, t.Dir, func(root string, look *protect.Checker) (protect.Class, bool) {
-				class, is := look.Tree(t.Dir)
+			err = s.guard(p, t.Dir, func(root string, checker *protect.Checker) (protect.Class, bool) {
+				class, is := checker.Tree(t.Dir)
 				return class, is && (t.Goes || !s.isRootOrHome(root, t.Dir))
 			})
 		}
@@ -199,8 +199,8 @@ func (s *sorter) sort(plan Effects) error {
 	for _, f := range plan.Names {
 		p, err := s.at(f)
 		if err == nil {
-			err = s.guard(p, f, func(_ string, look *protect.Checker) (protect.Class, bool) {
-				class, is := look.File(f)
+			err = s.guard(p, f, func(_ string, checker *protect.Checker) (protect.Class, bool) {
+				class, is := checker.File(f)
 				return class, is && !(class == protect.Git && isDir(f)) // programs often name .git to skip it
 			})
 		}
@@ -235,18 +235,18 @@ func (s *sorter) sort(plan Effects) error {
 // guard notes a protected file. A file that belongs to no codebase, such as one in the
 // user's home, is noted in the codebase where the agent works: switching the checks off
 // there covers it, too.
-func (s *sorter) guard(p *place, file string, find func(root string, look *protect.Checker) (protect.Class, bool)) (err error) {
+func (s *sorter) guard(p *place, file string, find func(root string, checker *protect.Checker) (protect.Class, bool)) (err error) {
 	root := ""
 	if p != nil {
 		root = p.root
 	} else if root, err = project.RootOf(filepath.Join(s.dir, lockkeeper.GitTarget), s.env); err != nil {
 		return err
 	}
-	look, err := s.look(root)
+	checker, err := s.checker(root)
 	if err != nil {
 		return err
 	}
-	class, is := find(root, look)
+	class, is := find(root, checker)
 	if !is {
 		return nil
 	}

@@ -136,7 +136,7 @@ func TestSnapshotOutlivesTheCall(t *testing.T) {
 	})
 	t.Run("killed", func(t *testing.T) {
 		s := newRepository(t)
-		s.inWindow("A", "./x")
+		s.inProcess("A", "./x")
 		s.removes("notes/plan.txt")
 		s.write(".env", "SECRET=2\n")
 		s.keeps("notes/plan.txt", "a plan\n")
@@ -175,7 +175,7 @@ func TestSnapshotOfInnerRepository(t *testing.T) {
 	}
 }
 
-// Two sessions at once both have what a third party removed; agents of one window share the
+// Two sessions at once both have what a third party removed; subagents of one session share the
 // session's snapshots.
 func TestSnapshotsOfSeveral(t *testing.T) {
 	s := newRepository(t)
@@ -253,8 +253,8 @@ func TestNothingKept(t *testing.T) {
 	}
 }
 
-// inWindow begins a command in a session whose window ends then.
-func (s *stage) inWindow(session, command string) {
+// inProcess begins a command in a session whose process ends then.
+func (s *stage) inProcess(session, command string) {
 	s.t.Helper()
 	hook, out, errs := s.command("claude-code", map[string]any{"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_Bash",
 		"tool_input": map[string]any{"command": command}})

@@ -57,9 +57,9 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	for _, d := range list {
 		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed without a lock, by an editor or an agent without hooks. Read it again before you continue.", d.Path)
 		switch {
-		case d.Beside && d.Gone:
+		case d.DuringCommand && d.Gone:
 			text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by another program.", d.Path)
-		case d.Beside:
+		case d.DuringCommand:
 			text = fmt.Sprintf("CHANGED %s, which you hold, changed while your command ran: by the command, or by another program. Read it again before you replace it.", d.Path)
 		case d.Gone:
 			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed without a lock, by another program.", d.Path)
@@ -127,8 +127,8 @@ func (v *visit) settleInTime(ctx context.Context) error {
 	return v.settle(half)
 }
 
-// leave ends the session. What calls left whose end was not told is compared first. Whoever
-// comes next in the same window does it otherwise.
+// leave ends the session. What calls left whose end was not told is compared first. If the host
+// restarts the session, the next one of the process compares them.
 func (v *visit) leave(ctx context.Context) (err error) {
 	if !v.call.Restarts {
 		err = v.settleInTime(ctx)

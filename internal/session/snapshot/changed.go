@@ -27,7 +27,7 @@ func (s *Store) Changed(ctx context.Context, snap *Snapshot) (list []Change, err
 		if err := ctx.Err(); err != nil {
 			return list, err
 		}
-		is, there, err := look(s.at(f.Path))
+		is, there, err := stat(s.at(f.Path))
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrPermission):
 			return list, err
@@ -88,7 +88,7 @@ func (s *Store) Moved(gone []Change, paths []string) map[string]string {
 	}
 	to := map[string]string{}
 	for _, p := range paths {
-		if is, there, err := look(s.at(p)); err == nil && there {
+		if is, there, err := stat(s.at(p)); err == nil && there {
 			if from, moved := was[file{is.Dev, is.Inode, is.Size, is.Mtime}]; moved && from != p {
 				to[from] = p
 			}

@@ -40,7 +40,7 @@ func (x *tree) write(name, text string) {
 func (x *tree) settle(name string) {
 	x.t.Helper()
 	for {
-		f, _, err := look(filepath.Join(x.root, name))
+		f, _, err := stat(filepath.Join(x.root, name))
 		now, failed := clock()
 		if err != nil || failed != nil {
 			x.t.Fatal(err, failed)

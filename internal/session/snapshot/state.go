@@ -31,9 +31,9 @@ type found struct {
 	mode fs.FileMode
 }
 
-// look returns what is at a path. regular is false if that is not a regular file, or if
+// stat returns what is at a path. regular is false if that is not a regular file, or if
 // nothing is there.
-func look(file string) (f found, regular bool, err error) {
+func stat(file string) (f found, regular bool, err error) {
 	f, regular, err = statx(unix.AT_FDCWD, file, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return found{}, false, nil

@@ -100,7 +100,7 @@ func (s *Store) Take(ctx context.Context, snap Snapshot, candidates []Candidate,
 // wanted returns the candidates that need a copy, in the order in which to copy them.
 func (s *Store) wanted(ctx context.Context, candidates []Candidate, skip func(path string, is State, born int64) bool) (list []wanted, missed []Miss) {
 	for _, c := range candidates {
-		f, regular, err := look(s.at(c.Path))
+		f, regular, err := stat(s.at(c.Path))
 		switch {
 		case ctx.Err() != nil:
 			missed = append(missed, Miss{Path: c.Path, Why: "there are too many uncommitted files to examine in time"})

@@ -106,7 +106,7 @@ func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error 
 }
 
 // planOf plans the edits that enrol an agent with this program.
-func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
+func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Enrolment, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Plan, error) {
 }
 
 // agree shows the edits, and asks.
-func (p *program) agree(plan *enrol.Plan, o enrolOptions, act string) error {
+func (p *program) agree(plan *enrol.Enrolment, o enrolOptions, act string) error {
 	if len(plan.Edits) == 0 {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (p *program) agree(plan *enrol.Plan, o enrolOptions, act string) error {
 
 // carryOut makes the edits, under locks on the files in the codebase. It moves the plan to the
 // opened root, because the directory of its records is known only then.
-func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan) error {
+func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Enrolment) error {
 	if len(seen.Edits) == 0 {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Plan) error {
 }
 
 // afterwards tests what is enforced, and prints it.
-func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
+func (p *program) afterwards(ctx context.Context, plan *enrol.Enrolment) error {
 	h := plan.Host
 	report, err := doctor.Examine(ctx, p.Settings())
 	if err != nil {
@@ -191,7 +191,7 @@ func (p *program) afterwards(ctx context.Context, plan *enrol.Plan) error {
 	return nil
 }
 
-func enrolledOf(root string, plan *enrol.Plan, undone bool, report *doctor.Report) enrolled {
+func enrolledOf(root string, plan *enrol.Enrolment, undone bool, report *doctor.Report) enrolled {
 	out := enrolled{Root: root, Agent: plan.Host.Name, Undone: undone, Edits: []enrolEdit{}, Doctor: report}
 	for _, e := range plan.Edits {
 		out.Edits = append(out.Edits, enrolEdit{e.Path, e.What, e.Note, e.Diff()})
