@@ -18,7 +18,7 @@ import (
 	"lockkeeper/lock"
 )
 
-// What others hold while a hook is asked, one file to a grant.
+// heldByOthers is the number of grants of other holders during a hook call, one file each.
 const heldByOthers = 10_000
 
 const hooksPerRound = 40

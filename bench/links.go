@@ -20,7 +20,7 @@ import (
 	"lockkeeper/internal/compat/links"
 )
 
-// What is checked: a large repository of documents, one link in a hundred broken.
+// The input: a large repository of documents with one broken link in a hundred.
 const (
 	linkedDocuments = 10_000
 	linksOfDocument = 10

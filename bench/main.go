@@ -155,8 +155,8 @@ type skipped string
 
 func (s skipped) Error() string { return string(s) }
 
-// scratch makes a directory whose disk really writes: fsync into memory would
-// flatter whoever calls it more often.
+// scratch makes a directory on a real disk. On a memory file system fsync is free, which would
+// favor the side that calls it more often.
 func scratch() (string, error) {
 	dir, err := os.MkdirTemp("", "lockkeeper-bench-")
 	if err != nil || runtime.GOOS != "linux" || fileSystem(dir) != "tmpfs" {

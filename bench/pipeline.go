@@ -15,7 +15,7 @@ import (
 	blog "lockkeeper/internal/flow/sample"
 )
 
-// What is run: a large application with agents that take as long as they are told.
+// The workload: a large application with agents of a fixed duration.
 const (
 	runControllers = 40
 	runSlots       = 12

@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// What is looked at, and how long that may take in milliseconds.
+// The size of the codebase, and the time limits in milliseconds.
 const (
 	viewGrants      = 10_000
 	viewControllers = 500

@@ -28,11 +28,10 @@ const (
 // copier makes a copy of a tree at a path where nothing is.
 type copier func(to string) error
 
-// copies makes copies in turns, atOnce each time, and returns how long that took, in
-// nanoseconds, by copier and turn. All are kept until the bench ends: ext4 takes
-// several times as long to make files where it freed some in the last minutes, and
-// whoever came after a removal would pay for it. For the same reason each turn begins when
-// what was written before is on the disk.
+// copies makes copies in turns, atOnce each time, and returns how long that took, in nanoseconds,
+// by copier and turn. All are kept until the bench ends: ext4 takes several times as long to make
+// files where it freed some in the last minutes, so the copier after a removal would pay for it.
+// For the same reason each turn starts only when all earlier writes are on the disk.
 func (b *bench) copies(name string, rounds, atOnce int, copiers ...copier) ([][]float64, error) {
 	if err := spreadOut(b.dir); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func TestCopyThatIsBehind(t *testing.T) {
 	must(t, clone.gate.CheckCopy(t.Context(), all...))
 }
 
-// What was decided on a disk that is lost blocks its paths until a person gives it up.
+// A decided landing whose disk is lost blocks its paths until a person abandons it.
 //
 // shows: GP-4 DL-76
 func TestAbandon(t *testing.T) {

@@ -280,8 +280,8 @@ func TestEditedDuringRollback(t *testing.T) {
 	}
 }
 
-// What the gate keeps for itself may be removed under it: then nothing more can
-// land, the files that are there stay whole, and the grant can be released.
+// If the gate's state directory is removed during a commit, nothing more lands, the existing
+// files stay whole, and the grant can be released.
 func TestStateRemovedUnderACommit(t *testing.T) {
 	for op, nth := range map[durabletest.Op]int{durabletest.Create: 1, durabletest.Chmod: 2, durabletest.Exchange: 1, durabletest.Move: 1, durabletest.Sync: 5} {
 		for n := 1; n <= nth+1; n++ {

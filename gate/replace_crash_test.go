@@ -33,8 +33,8 @@ func replacements() map[string]scene {
 	return map[string]scene{"first": {paths, old, after}, "next": {paths, over, after}}
 }
 
-// Whoever is killed at any point of the ten steps leaves the old directory or the new
-// one, whole, and nothing in preparation.
+// A process killed at any of the ten steps leaves the whole old directory or the whole new one,
+// and no draft.
 //
 // shows: DL-46 DL-47 DL-48 DL-49 SW-38 GP-31
 func TestReplaceDirKilledAtEveryStep(t *testing.T) {

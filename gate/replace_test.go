@@ -127,8 +127,7 @@ func (w *world) without(path string) *world {
 	return w
 }
 
-// Whoever reads the directory while it is replaced finds it there, old or new, and
-// never a mixture.
+// A reader finds the old or the new directory during a replacement, never a mixture or nothing.
 //
 // shows: DL-49 GP-31
 func TestReplaceDirIsNeverAbsent(t *testing.T) {
@@ -212,7 +211,7 @@ func TestReplaceDirRefused(t *testing.T) {
 	w.releases(g)
 }
 
-// What is not in the allowlist is not written, even for a moment.
+// A draft outside the allowlist is not written, even for a moment.
 func TestReplaceDirDraftIsAllowed(t *testing.T) {
 	w := newWorld(t, map[string]string{"maps/m1/current/a": "old"}, gate.Options{Allowed: []string{"maps/m1/current"}})
 	g := w.holdDir("maps/m1")
@@ -270,8 +269,8 @@ func TestReplaceDirConflictsWithAnEdit(t *testing.T) {
 	w.releases(g)
 }
 
-// What an abandoned replacement left is cleared away, or brought to its end when it
-// was decided: at whichever operation its writer ended.
+// Recovery removes an abandoned replacement, or completes it if it was decided, at whichever
+// operation its writer died.
 //
 // shows: DL-49 GP-31
 func TestReplaceDirAbandoned(t *testing.T) {

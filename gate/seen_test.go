@@ -39,7 +39,7 @@ func TestCommitSeen(t *testing.T) {
 	}
 }
 
-// What an agent made without a lock is kept and recorded without an attempt to land it.
+// A change that an agent made without a lock is kept and recorded, and does not land.
 //
 // shows: SW-75 SW-76 PL-83
 func TestRefuse(t *testing.T) {

@@ -114,8 +114,8 @@ func inMemory(t testing.TB) {
 	}
 }
 
-// keepSwapping exchanges a directory for links, one after the other, until the end
-// of the test. What is done calmly is done with the directory in its place.
+// keepSwapping exchanges a directory for links, one after the other, until the end of the test.
+// calm runs a function while the directory is in its place.
 func keepSwapping(t *testing.T, spot string, links ...string) (calm func(func())) {
 	exchange := func(a, b string) error {
 		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)

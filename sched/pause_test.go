@@ -10,8 +10,8 @@ import (
 	"lockkeeper/sched"
 )
 
-// A paused worker claims nothing, and goes on when it is resumed; work that says that it
-// is to be done later is put back as if it had never begun.
+// A paused worker claims nothing until it is resumed. Work that asks to be postponed returns to
+// the queue as if it had never started.
 //
 // shows: SW-53 GP-27
 func TestPause(t *testing.T) {

@@ -59,7 +59,7 @@ func TestStartAndStopUnderStress(t *testing.T) {
 	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 8, Node: "here", Run: run, UntilEmpty: true})
 	must(t, err, w.Wait())
 	for _, it := range y.all() {
-		if it.Status != lockkeeper.ItemCompleted || it.Attempts != 1 { // that a worker was closed is none
+		if it.Status != lockkeeper.ItemCompleted || it.Attempts != 1 { // a closed worker is not a failure
 			t.Errorf("%s is %s after %d attempts: %+v", it.ID, it.Status, it.Attempts, it.Failure)
 		}
 	}

@@ -106,7 +106,7 @@ func noneLeft(t *testing.T, dir string) {
 	}
 }
 
-// What the demonstration says it counted is what the codebase that it leaves has.
+// The counts that the demo prints match the codebase that it leaves.
 //
 // shows: PL-28 SW-75
 func TestDemo(t *testing.T) {

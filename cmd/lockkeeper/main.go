@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	// What runs in a sandbox is started through this program.
+	// Commands in a sandbox are started through this program.
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
 	}

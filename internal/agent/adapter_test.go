@@ -84,7 +84,7 @@ func TestSchemaInPrompt(t *testing.T) {
 	}
 }
 
-// What cannot be honoured, and what makes no sense, is refused before anything is made.
+// Unsupported and invalid requests are refused before anything is created.
 func TestRefusedRequests(t *testing.T) {
 	dir := t.TempDir()
 	for name, change := range map[string]func(*Request){

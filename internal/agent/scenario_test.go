@@ -12,9 +12,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// scenario is one call of a real agent program against a scripted API. What it said is
-// recorded in testdata, so the same is asked of the record where the program is not
-// installed.
+// scenario is one call of a real agent program against a scripted API. Its output is recorded in
+// testdata, and the recording is checked where the program is not installed.
 type scenario struct {
 	agent  string
 	name   string

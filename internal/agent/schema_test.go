@@ -53,7 +53,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Text that is to be JSON may be fenced, and nothing else.
+// JSON output may be inside a code fence, with no other text around it.
 func TestFences(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}":                    "{}",

@@ -146,7 +146,7 @@ func failedTool(t *testing.T, c *scriptedCall, _ Result, list []Event) {
 	t.Errorf("no tool failed: %+v", list)
 }
 
-// What passes is tried again, in the same session, and counted.
+// A temporary failure is retried in the same session, and counted.
 func TestScriptedRetry(t *testing.T) {
 	c := newScriptedCall(t, "calls:\n- times: 2\n  result: {cost_usd: 0.5, fail: {word: server_error, status: 500, text: broken}}\n- result: {text: at last, cost_usd: 1}")
 	b, err := NewBudget(100, 0, Spent{})

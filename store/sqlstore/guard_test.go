@@ -384,8 +384,7 @@ func TestSQLiteRemembersElsewhere(t *testing.T) {
 	wantStore(t, take("second"), "overwritten with a backup")
 }
 
-// Nothing half-made is left where a database is to be, and nothing old is
-// played into a new one.
+// A failed creation leaves no partial database, and a new database never replays an old log.
 func TestSQLiteCreate(t *testing.T) {
 	s, _ := filled(t)
 	wantStore(t, CreateSQLite(t.Context(), s.where, "other"), "file already exists")

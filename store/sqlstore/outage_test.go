@@ -304,9 +304,8 @@ func TestPostgresAdmitNotSent(t *testing.T) {
 	}
 }
 
-// The server begins with an admission after the look-up has found that there is
-// none: it must stay without effect, also when the same request was granted,
-// and given back, in another way meanwhile.
+// The server starts an admission after the lookup found none. The admission must have no effect,
+// even if the same request was meanwhile granted and released by another call.
 func TestPostgresAdmitLate(t *testing.T) {
 	s, p, m, px := outage(t, hung)
 	late := make(chan struct{})

@@ -173,7 +173,7 @@ func (l *subscription) run(ctx context.Context, ready chan struct{}) {
 	}
 }
 
-// giveUp tells who waits for the first connection that there is none.
+// giveUp tells the waiters for the first connection that it failed.
 func (l *subscription) giveUp(ready chan struct{}, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

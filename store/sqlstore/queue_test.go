@@ -25,8 +25,8 @@ func enqueue(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 	return &it, errors.Join(err, tx.InsertItem(&it))
 }
 
-// itemPlans are the questions about items that must go through an index: however
-// many there are, few rows are read.
+// itemPlans returns the item queries that must use an index, so that they read few rows of a
+// large table.
 func itemPlans(key int64) map[string]plan {
 	const pg = "Cond: (((space + 0) = '1'::bigint)"
 	plans := map[string]plan{
@@ -160,8 +160,8 @@ func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 	}
 }
 
-// After a restart of the host nobody works, and what was to be looked at some
-// time is to be looked at now.
+// After a restart of the host no worker is alive, and every item that waited for a time is due
+// now.
 func TestRebootRestartsTheQueue(t *testing.T) {
 	s := sqliteSite(t)
 	clock := storetest.NewClock()

@@ -48,7 +48,7 @@ func TestSQLiteRestored(t *testing.T) {
 				st.Close()
 			}
 			wantStore(t, err, c.part)
-			for range 2 { // the second time nothing is to be done
+			for range 2 { // the second time there is nothing to do
 				if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
 					t.Fatal(err)
 				}

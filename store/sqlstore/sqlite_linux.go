@@ -76,7 +76,7 @@ func freeSpace(path string) uint64 {
 	return st.Bavail * uint64(st.Bsize)
 }
 
-// refuseDisk refuses a network file system; an empty name is none.
+// refuseDisk refuses a network file system. An empty name means a local one.
 func refuseDisk(dir, name string) error {
 	if name == "" {
 		return nil

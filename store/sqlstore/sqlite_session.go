@@ -178,8 +178,7 @@ func repeat(group string, n int) string { return strings.Repeat(group+",", n-1) 
 // those for powers of two, so that few statements serve lists of any length.
 const shortList = 16
 
-// parts calls fn with parts of a list and the size to which each is to be
-// padded.
+// parts calls fn with each part of a list and the size to pad the part to.
 func parts[T any](list []T, fn func(part []T, size int) error) error {
 	for len(list) > 0 {
 		n := min(len(list), listLimit)

@@ -267,7 +267,7 @@ func (b *bench) release(g *lock.Grant) {
 	}
 }
 
-// get is the record of an id as it is stored; nil when there is none.
+// get returns the stored record with an id, or nil.
 func (b *bench) get(id string) (rec *store.Record) {
 	b.Helper()
 	b.view(func(r store.Reader) (err error) {

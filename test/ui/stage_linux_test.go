@@ -53,7 +53,7 @@ func (s *stage) hold(holder, path string) *lock.Grant {
 	return g
 }
 
-// read is a file of the codebase; empty: there is none.
+// read returns the content of a file of the codebase, or "" if it is missing.
 func (s *stage) read(path string) string {
 	s.Helper()
 	return s.Read(s.T, path)

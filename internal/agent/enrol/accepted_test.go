@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What each host was seen to take, with our hooks in it, is not doubted; what it was seen not
-// to take, and what was not seen, is.
+// Files that a host was observed to accept with our hooks raise no doubt. Files that it rejects,
+// or that were never observed, do.
 func TestDoubt(t *testing.T) {
 	begin := func(text string) func(string) string {
 		return func(s string) string { return strings.Replace(s, "{", "{"+text, 1) }

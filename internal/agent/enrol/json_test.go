@@ -97,7 +97,7 @@ func draw(r *rand.Rand, depth int) string {
 	return []string{"true", "null"}[kind-4]
 }
 
-// What the reader takes for JSON is what encoding/json does, where no comments are.
+// Without comments, the parser accepts exactly what encoding/json accepts.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`{}`, `{"a":[1,2,{"b":null}]}`, `[1,]`, `{"a" 1}`, "\ufeff{}", `"\u00e9"`, `{"a":tru}`, "[1e5, -0]"} {
 		f.Add(text)

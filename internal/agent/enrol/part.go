@@ -11,7 +11,7 @@ import (
 
 // part is something of ours in a file of a host.
 type part interface {
-	// into is the text with it, as it is to be.
+	// into returns the text with the part added.
 	into(text string, o order) (string, error)
 	// outOf is the text without it, whatever version of ours it has.
 	outOf(text string, o order) (string, error)
@@ -97,7 +97,7 @@ func parseObject(text, key string) (*node, error) {
 	return root, nil
 }
 
-// isRight reports whether everything of ours is there, once, as it is to be.
+// isRight reports whether the text has each of our hooks exactly once, as enrolling writes it.
 func (p hooks) isRight(text string, o order) (bool, error) {
 	found, err := hooksIn(text, o.host)
 	if err != nil || len(found) != len(o.host.turns) {

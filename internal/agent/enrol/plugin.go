@@ -44,8 +44,7 @@ func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
 	return h.placed(list, "plugin "+name, file, string(text)), "", nil
 }
 
-// pluginOn is the plugin of ours that is switched on, with the name of where it comes from;
-// empty: there is none.
+// pluginOn returns our enabled plugin with the name of its marketplace, or "" if none is enabled.
 func (s Site) pluginOn(h Host) (string, error) {
 	on, err := s.pluginsOn(h)
 	if i := slices.IndexFunc(on, isOurPlugin); i >= 0 {
@@ -56,8 +55,8 @@ func (s Site) pluginOn(h Host) (string, error) {
 
 func isOurPlugin(name string) bool { return strings.HasPrefix(name, serverName+"@") }
 
-// pluginsOn are the plugins that are switched on, sorted. Of the files that say so or not
-// the narrower counts, and above all that of the machine.
+// pluginsOn returns the enabled plugins, sorted. A narrower settings file overrides a wider one,
+// and the machine's file overrides all.
 func (s Site) pluginsOn(h Host) (list []string, err error) {
 	on := map[string]bool{}
 	user, project := "~/.claude/settings.json", []string{".claude/settings.json", ".claude/settings.local.json"}

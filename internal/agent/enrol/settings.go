@@ -47,7 +47,7 @@ func (s Site) named(name string) ([]string, error) {
 	return found, err
 }
 
-// readSettings reads a file in which a host looks; it is empty when there is none.
+// readSettings reads a settings file of a host. It returns "" if the file is missing.
 func (s Site) readSettings(name string) (string, error) {
 	file := s.place(name)
 	if file == "" {
@@ -89,7 +89,7 @@ func (s Site) setting(file string, place ...string) (any, error) {
 	return value, nil
 }
 
-// offBy finds the setting by which a host runs no hooks, or not ours; empty: there is none.
+// offBy returns the setting that disables all hooks of a host, or ours; "" if no setting does.
 func (s Site) offBy(h Host) (which string, err error) {
 	for _, o := range h.off {
 		files, wrong := s.named(o.file)
@@ -112,8 +112,7 @@ func steering() []string {
 		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SHELL*", "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"}
 }
 
-// strayBy finds a setting that gives hooks another environment than commands have here;
-// empty: there is none.
+// strayBy returns a setting that gives hooks another environment than commands have here, or "".
 func (s Site) strayBy(h Host, files []string) (which string, err error) {
 	if h.env == "" {
 		return "", nil

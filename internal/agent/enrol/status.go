@@ -29,7 +29,7 @@ func (s Site) Find(executable string) (Program, error) {
 	return Program{`PATH="$PATH:` + quote.Replace(filepath.Dir(executable)) + `" ` + serverName, executable}, nil
 }
 
-// lookPath finds a program in PATH; empty: there is none.
+// lookPath finds a program in PATH. It returns "" if there is none.
 func (s Site) lookPath(name string) string {
 	if found := s.InPath(name); found != nil {
 		return found[0]
@@ -114,10 +114,10 @@ func (h Host) placed(found []Hook, known, file, text string) []Hook {
 	return found
 }
 
-// Before is the hook that runs before a call of a tool; nil: there is none.
+// Before returns the hook that runs before a tool call, or nil.
 func (st Status) Before() *Hook { return st.hook(st.Host.turns[0].name) }
 
-// hook is that for an event: the first that covers it, else the first; nil: there is none.
+// hook returns the hook for an event: the first that covers it, otherwise the first, or nil.
 func (st Status) hook(name string) (first *Hook) {
 	for i := range st.Hooks {
 		k := &st.Hooks[i]

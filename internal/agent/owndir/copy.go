@@ -19,7 +19,7 @@ type Copy struct {
 
 	variable, value string   // name the copy to the program
 	root            *os.Root // of the copy
-	login           *login   // nil: there is none that could be renewed
+	login           *login   // nil if no login can be renewed
 }
 
 // Open makes a copy below a new directory, which the caller removes after Close. It calls tell

@@ -10,7 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// What Probe finds has been seen to hold.
+// The level that Probe reports really confines a command.
 //
 // shows: GP-5
 func TestProbeFindsWhatHolds(t *testing.T) {

@@ -22,8 +22,8 @@ const helperArg = "@test-helper"
 // ownVariable tells helpers which run of the tests they belong to.
 const ownVariable = "LOCKKEEPER_TEST_RUN"
 
-// ownGrant returns the id of a grant of this run of the tests. What is left of a grant is found
-// on the whole machine and killed, so no other run may have the same one.
+// ownGrant returns the id of a grant of this run of the tests. Leftover processes of a grant are
+// found on the whole machine and killed, so two runs must not share an id.
 func ownGrant(grant string) string { return os.Getenv(ownVariable) + grant }
 
 func TestMain(m *testing.M) {

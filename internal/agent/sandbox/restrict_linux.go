@@ -17,7 +17,7 @@ const keptCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.
 // restrict takes from the calling thread, and from what it executes, everything
 // that a command does not need, for good.
 func restrict(l Level, to reach) error {
-	// What was opened before keeps its rights, so it must not reach the command.
+	// Open files keep their rights, so the command must not inherit them.
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close files: %w", err)
 	}

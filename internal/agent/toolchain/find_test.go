@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What is found has the programs and the packages of tools in it, and none of the
-// files with their credentials.
+// Find returns the programs and packages of tools, and no files with credentials.
 func TestFind(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

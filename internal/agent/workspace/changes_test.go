@@ -127,7 +127,7 @@ func TestYoungCopiesAreRead(t *testing.T) {
 	}
 }
 
-// An agent can fill its workspace with whatever it likes.
+// An agent can put files of any kind into its workspace.
 //
 // shows: GP-5
 func TestHostileWorkspaces(t *testing.T) {

@@ -146,7 +146,7 @@ func unprivileged(args []string) error {
 		want("mode of a copied directory", info.Mode(), "dr-xr-xr-x"), want("changes", list(), "")); err != nil {
 		return err
 	}
-	// What others change in a read-only directory comes, and its mode stays.
+	// Changes of others in a read-only directory are copied, and its mode stays.
 	if err := run(root, "chmod u+w ro ro/sub; echo new > ro/sub/b; echo n > ro/sub/n; rm ro/e; chmod u-w ro ro/sub"); err != nil {
 		return err
 	}

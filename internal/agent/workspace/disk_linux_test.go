@@ -51,8 +51,7 @@ func TestMountsAreNotRemoved(t *testing.T) {
 	same(t, "the shared tree", snapshot(t, root), before)
 }
 
-// What is mounted in the shared tree is part of it, unless it is where workspaces
-// are.
+// A file system mounted in the shared tree is copied, unless it contains the workspaces.
 func TestMountsAreCopied(t *testing.T) {
 	root, dir := base(t), t.TempDir()
 	for _, at := range []string{"volume", "loop"} {

@@ -122,7 +122,7 @@ type readerFunc func(part []byte) (int, error)
 
 func (f readerFunc) Read(part []byte) (int, error) { return f(part) }
 
-// What is left out is not there to an agent, and what an agent makes there is seen.
+// An agent does not see excluded files, and files that it creates at their paths are noticed.
 //
 // shows: GP-5 SW-75
 func TestLeftOut(t *testing.T) {

@@ -317,7 +317,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 			t.Errorf("%q is in conflict, and was overwritten", path)
 		}
 	}
-	// What the base is now the workspace alone knows, so the agent starts again.
+	// Only the workspace knows the new base, so the agent starts again.
 	_, err = w.TakeOut(t.Context(), []string{"."})
 	must(t, err)
 	wantChanges(t, w)

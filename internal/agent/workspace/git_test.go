@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// status is what git says of a tree, to be compared. What remotes have is no part of
-// it, and neither is .lockkeeper: a workspace has none of both.
+// status returns the state of a tree according to git, for comparison. It excludes remotes and
+// .lockkeeper, which a workspace does not have.
 func status(t *testing.T, dir string) string {
 	t.Helper()
 	lines := strings.SplitAfter(git(t, dir, "status", "--porcelain=v2", "--branch", "--ignored"), "\n")

@@ -94,7 +94,7 @@ func TestLandingsWhileCopying(t *testing.T) {
 		check := func() {
 			t.Helper()
 			l.mu.Lock()
-			want := map[string]uint64{} // by path, the last landing that is to be in the copy
+			want := map[string]uint64{} // by path, the last landing that the copy must contain
 			for n := uint64(1); n <= w.Seq(); n++ {
 				for _, path := range l.paths[n] {
 					want[path] = n
@@ -191,8 +191,8 @@ func TestLandingSeenInPart(t *testing.T) {
 	wantChanges(t, w)
 }
 
-// What was written so shortly before it was copied that its time tells nothing is
-// copied again.
+// A file written so shortly before the copy that its modification time proves nothing is copied
+// again.
 func TestYoungFilesAreCopiedAgain(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, map[string]string{"young": "half", "gone": "x", "quiet": "y"})

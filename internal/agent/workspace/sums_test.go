@@ -24,7 +24,7 @@ func waitOut(t *testing.T, s *Sums) {
 	time.Sleep(s.rest + 10*time.Millisecond) // nothing else makes files older
 }
 
-// What is remembered of a file is what it holds, however it was changed.
+// A remembered hash matches the content of the file, however it was changed.
 func TestSums(t *testing.T) {
 	root := base(t)
 	plant(t, root, map[string]string{"big": strings.Repeat("0123456789", 100_000), "zero": ""})
@@ -61,7 +61,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// What has not rested is read.
+// A file that changed recently is read again.
 func TestSumsOfBusyFiles(t *testing.T) {
 	root := t.TempDir()
 	for i := range 50 {

@@ -108,7 +108,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// What git ignores is known by the rules of the shared tree, and caches by their names.
+// Ignored files are recognized by the rules of the shared tree, and caches by their names.
 func TestIgnored(t *testing.T) {
 	root := newRepository(t)
 	must(t, os.Mkdir(filepath.Join(root, "nested"), 0o755))

@@ -27,8 +27,8 @@ func takeAll(t *testing.T, w *Workspace) map[string]Taken {
 	return byPath
 }
 
-// What an agent did is gone, and kept: in files, and in patches that git can apply
-// to get it back.
+// TakeOut removes the changes of an agent and keeps them as files and as patches that git can
+// apply.
 //
 // shows: GP-5 SW-75
 func TestTakeOutAndRestore(t *testing.T) {
@@ -71,7 +71,7 @@ break'; echo t2 > 'tab	bed "q"'; rm -r docs`)
 	same(t, "what the patches give", snapshot(t, w.Dir(), gitName), after)
 }
 
-// What an agent did to single paths goes, and nothing else.
+// TakeOut with paths removes only the changes to those paths.
 //
 // shows: GP-5
 func TestTakeOutSome(t *testing.T) {

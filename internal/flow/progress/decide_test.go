@@ -232,7 +232,7 @@ func TestTopics(t *testing.T) {
 	ok(t, b.PutExtract(ctx, unit, extract, nil))
 	wantRefused(t, b.ReopenTopic(ctx, unit, one, "bob"), "were read at")
 
-	// The answer to another question is none, a text of a person's own is one.
+	// An answer to another question is rejected, and a person's own text is accepted.
 	ok(t, b.Redo(ctx, unit, "analyze", "ann"))
 	other := analysis
 	other.Topics = []flow.Topic{{Prompt: "Which pagination do blogs use?"}, {Prompt: "Which pagination do blogs use"}}

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// rest is what a run says is left to be paid, to the cent.
+// rest returns the estimated remaining cost of a run, rounded to cents.
 func rest(out *run.Outcome) float64 { return math.Round(out.State.Rest*100) / 100 }
 
 // pricedScript is threeScript with verdicts that cost something, too.

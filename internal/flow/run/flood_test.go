@@ -60,7 +60,7 @@ func TestManyFiles(t *testing.T) {
 	const many = 21_000 // more than one request may lock
 	for name, c := range map[string]struct {
 		script    string
-		gap       string // how it begins; empty: there is none
+		gap       string // how the gap begins; "" if there is no gap
 		discarded bool
 	}{
 		"a formatter":  {script: `for f in app/views/many/*; do echo formatted >> $f; done`, gap: fmt.Sprintf("app/views/many/0.rb: coverage: the grant does not hold a lock on it; it is one of %d changed files", many)},

@@ -48,7 +48,7 @@ func TestNoRoomForTheWork(t *testing.T) {
 	if applied != 1 {
 		t.Errorf("the agent was asked %d times", applied)
 	}
-	for _, dir := range small { // what is in the tree is to be removed by itself
+	for _, dir := range small { // remove the directories inside the tree separately
 		must(t, syscall.Unmount(dir, syscall.MNT_DETACH))
 	}
 }

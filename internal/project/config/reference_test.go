@@ -62,7 +62,7 @@ $ lockkeeper config
 	return b.String()
 }
 
-// cell is a value in a table; nothing where there is none.
+// cell formats a value for a table. An empty value gives an empty cell.
 func cell(value string) string {
 	if value == "" {
 		return ""

@@ -127,7 +127,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 	published(t, schemaPath, want.Bytes())
 }
 
-// published holds a file that is drawn from the struct against what it is to be.
+// published compares a generated file with its expected content.
 func published(t *testing.T, path string, want []byte) {
 	t.Helper()
 	if *update {

@@ -242,7 +242,7 @@ func (r *reader) input(s *syntax.Stmt) string {
 // longestPatch is how much of a file is read for the names in it.
 const longestPatch = 1 << 20
 
-// contentOf is the beginning of a file; nothing where it is none.
+// contentOf returns the beginning of a regular file, or "" for anything else.
 func contentOf(file string) string {
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 		return ""

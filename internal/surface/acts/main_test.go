@@ -44,7 +44,7 @@ func (o *office) desk(name string) *acts.Decider {
 
 func (o *office) book() *progress.Tracker { return projecttest.Tracker(o.t, o.app) }
 
-// audited takes a unit to where its items are to be decided.
+// audited advances a unit until its items need decisions.
 func (o *office) audited(unit string, words ...string) {
 	o.t.Helper()
 	projecttest.Audited(o.t, o.book(), unit, words...)

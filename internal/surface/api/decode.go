@@ -76,7 +76,7 @@ func wrongBody(field, reason string) error {
 	return &lockkeeper.InputError{Field: field, Reason: reason, Next: "see /api/v1/openapi.json for what the body is"}
 }
 
-// wrongJSON says what is wrong with a body that is to be of a type.
+// wrongJSON explains why a body does not decode into a type.
 func wrongJSON(err error, t reflect.Type) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

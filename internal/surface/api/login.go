@@ -140,7 +140,7 @@ func newAttempts(burst int, every time.Duration) *attempts {
 	return &attempts{burst: burst, every: every, left: map[string]credit{}}
 }
 
-// take uses one attempt up; positive: there is none, and when there will be.
+// take uses one attempt. If none is left, it returns how long to wait for the next.
 func (a *attempts) take(from string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

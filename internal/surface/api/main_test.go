@@ -212,7 +212,7 @@ func (s *scene) taken(role access.Role, paths ...string) given {
 	return g
 }
 
-// audited takes a unit of the flow of controllers to where its items are to be decided.
+// audited advances a unit of the flow "controllers" until its items need decisions.
 func (s *scene) audited(unit string, words ...string) {
 	s.t.Helper()
 	projecttest.Audited(s.t, projecttest.Tracker(s.t, s.App), unit, words...)

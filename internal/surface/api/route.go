@@ -159,8 +159,8 @@ func (rt route) under(prefix string) route {
 	return rt
 }
 
-// find finds the route of a request, which it returns with the values of the address in it.
-// Without one it says why there is none.
+// find returns the route of a request, and the request with the values of its path. Its error
+// says why no route matches.
 func (s *Server) find(r *http.Request) (*route, *http.Request, error) {
 	if rt, matched := s.match(r, r.Method); rt != nil {
 		return rt, matched, nil

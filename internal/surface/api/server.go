@@ -119,7 +119,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	address  string
-	running  context.Context // has ended when nothing is to be under way any more
+	running  context.Context // canceled when all requests must stop
 	leaving  context.Context // has ended when nobody is to wait for anything any more
 	leave    context.CancelFunc
 	stop     context.CancelFunc
@@ -182,7 +182,7 @@ func lowered(names []string) (list []string) {
 	return list
 }
 
-// lay puts the table into the mux, and describes it.
+// lay registers the routes with the mux and builds their description.
 func (s *Server) lay() (err error) {
 	s.table = routes()
 	for i := range s.table {

@@ -96,7 +96,7 @@ type client struct {
 	page    []byte    // what is on its way, in memory that is used again
 }
 
-// more sends the next events, or a sign of life where there are none for a while.
+// more sends the next events, or a heartbeat if none arrive for a while.
 func (l *client) more() error {
 	if time.Since(l.checked) >= l.s.opt.Limits.Heartbeat {
 		if _, _, still, err := l.s.whoIs(l.c.r); err != nil || !still {

@@ -100,7 +100,7 @@ func TestDialogAboutAFreshLock(t *testing.T) {
 	var typing sync.WaitGroup
 	typing.Go(func() {
 		d.sees("Choose option (1-3): ")
-		io.WriteString(d.person, "9\n") // is none of them
+		io.WriteString(d.person, "9\n") // not one of the choices
 		d.sees("9\r\n\r\nChoose option (1-3): ")
 		io.WriteString(d.person, "2\n")
 	})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What the gate may not move is told with what helps, dry or not; a phase that is none
-// is refused before anything is reported.
+// tidy reports files that the gate may not move, with the setting that allows it, also in a dry
+// run. It refuses an unknown phase before it reports anything.
 func TestTidySaysHowToAllowIt(t *testing.T) {
 	d := newConsole(t)
 	d.env = append(d.env, "NO_COLOR=1")

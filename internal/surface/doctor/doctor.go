@@ -40,7 +40,7 @@ const whole = 2 * time.Minute
 func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
-	s.SkipRecovery = true // what a crash left is to be seen
+	s.SkipRecovery = true // doctor must see what a crash left
 	root, err := project.FindRoot(s)
 	site := enrol.At(root, s.Env)
 	if err != nil {

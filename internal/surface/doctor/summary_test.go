@@ -7,7 +7,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// The last line says in one glance what holds whom, and which windows are to be started anew.
+// The last line summarizes how each agent is enforced, and which sessions need a restart.
 func TestSummary(t *testing.T) {
 	x := &examination{report: &Report{
 		Protections: []view.Protection{{Writer: "everybody", Level: view.Enforced}, {Writer: "claude", Level: view.Enforced, OfTools: true}, {Writer: "claude", Level: view.Detected},

@@ -177,7 +177,7 @@ func TestTokensOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %.300s, want %d", c.what, status, text, c.want)
 		}
 	}
-	// Text that is none is not written as something else; a whole pair, and a backslash, are text.
+	// Invalid text is refused, never replaced. A whole surrogate pair and a backslash are valid.
 	for text, lands := range map[string]bool{"x\xffy": false, `x\ud83dy`: false, `\ude00`: false, `\ud83d\ud83d`: false, `\ud83d\ude00`: true, `\\ud83d`: true, "\uFFFD": true, `\ufffd`: true} {
 		body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"write","arguments":{"path":"app/user.rb","text":"` + text + `","base":"nothing"}}}`
 		_, said := ask(tokens["one"], one.ID(), "POST", "/mcp", body, "")

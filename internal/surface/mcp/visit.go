@@ -96,7 +96,8 @@ func (s *Server) leave(who session.Caller) error {
 	return errors.Join(err, landing)
 }
 
-// news is what the session is to be told: what became free, and what became of patches.
+// news returns what happened since the last call: files that became free, and the results of
+// deferred patches.
 func (v *visit) news(ctx context.Context) (list []string, err error) {
 	_, landing := v.later.Land(ctx) // what fails of one patch keeps no other news back
 	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
@@ -110,8 +111,8 @@ func (v *visit) news(ctx context.Context) (list []string, err error) {
 	return append(list, ended...), errors.Join(landing, err)
 }
 
-// at is a path as it was given, from the root unless it is absolute. It is not cleaned:
-// what leads outside is to be seen.
+// at joins a relative path to the root. It does not clean the path, so that later checks see a
+// path that leads outside.
 func (s *Server) at(path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -20,7 +20,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// pages are all questions that need nothing but a codebase.
+// pages returns every query that needs only a codebase.
 func (s *scene) pages(ctx context.Context) map[string]func() (any, error) {
 	return map[string]func() (any, error){
 		"state":    func() (any, error) { return s.look.State(ctx) },
@@ -210,7 +210,7 @@ func TestPhases(t *testing.T) {
 			return &sched.LaterError{Reason: "the test is over"}
 		}})
 	must(t, err)
-	want("ready", view.RunWaiting) // for an item that is to be decided
+	want("ready", view.RunWaiting) // for the decision on an item
 	_, err = q.Enqueue(ctx, order("blog/tags", "analyze", "analyze"))
 	must(t, err)
 	want("ready", view.RunActive)

@@ -155,7 +155,7 @@ func (f form) needs(names ...string) (values []string, err error) {
 	return values, err
 }
 
-// local is an address in the dashboard; empty: it is none.
+// local returns the value of a field if it is an address in the dashboard, otherwise "".
 func (f form) local(name string) string {
 	u, err := url.Parse(f.Get(name))
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, `\`) {

@@ -28,7 +28,7 @@ type decideData struct {
 	At       int                 // the place of the one that is looked at, from 1; 0: it is not among them
 	Of       int                 // how many pass the filter
 	Decision *view.Decision
-	Next     string // addresses, empty: there is none
+	Next     string // addresses; "" if there is none
 	Prev     string
 	Runs     bool // runs can be started here
 }

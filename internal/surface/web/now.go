@@ -29,7 +29,7 @@ type mark struct {
 
 const markName = "lockkeeper-seen"
 
-// markOf reads the mark of a browser; one that makes no sense is none.
+// markOf reads the mark from a browser's cookie. An invalid one counts as missing.
 func markOf(r *http.Request) (m mark) {
 	c, err := r.Cookie(markName)
 	if err != nil {

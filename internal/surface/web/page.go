@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// pageKind is one page: the question it answers, and how.
+// A pageKind is one page of the dashboard: its query and its template.
 type pageKind struct {
 	name     string // of its template
 	pattern  string

@@ -21,7 +21,7 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// scene is a codebase that is made up, in a state that pages are to be seen in.
+// A scene is a codebase in a state that the pages show.
 type scene struct {
 	now      view.Now
 	queue    view.Decisions

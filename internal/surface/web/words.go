@@ -91,8 +91,8 @@ func grouped(n int64) string {
 // plain is the name of a status, a phase or a kind as a word.
 func plain(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// tone is the colour of a status: what goes well, what waits, what is wrong, what needs
-// somebody, what is under way. Statuses that are none of these have none.
+// tone returns the color of a status: good, waiting, failed, needs a person, or running. Other
+// statuses have no color.
 func tone(status string) string {
 	switch status {
 	case "complete", "no_change", "completed", "ended", "done", "landed", "committed", "alive", "enforced", "pass", "passed", "approved", "TODO", "answered", "live", "held":
