@@ -93,8 +93,11 @@ func inOrder(batches []Batch) ([]Batch, error) {
 type circleError struct{ ids []string } // each comes after the next; the last is the first
 
 func (e *circleError) Error() string {
-	return withNext("each of these comes after the next: "+strings.Join(e.ids, ", "), "remove one of the dependencies")
+	return lockkeeper.JoinNext("each of these comes after the next: "+strings.Join(e.ids, ", "), e.NextStep())
 }
+
+// NextStep implements lockkeeper.NextStep.
+func (e *circleError) NextStep() string { return "remove one of the dependencies" }
 
 // Code implements lockkeeper.CodeOf.
 func (e *circleError) Code() lockkeeper.Code { return lockkeeper.CodeInput }

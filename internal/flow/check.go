@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lockkeeper"
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
@@ -38,8 +39,6 @@ func Check(file string, body []byte) error {
 		return checkAs(file, body, checkBatches)
 	case ApplyFile:
 		return checkAs(file, body, func(a Applied) *fault { return checkFiles(a.Files) })
-	case TestFile, CIFile: // as CheckOutput does
-		return checkAs(file, body, func(c Checked) *fault { return checkFiles(c.Files) })
 	case VerificationFile:
 		return checkAs(file, body, func(v Verification) *fault { return checkFiles(v.Files) })
 	case ReviewFile:
@@ -51,6 +50,9 @@ func Check(file string, body []byte) error {
 	case manifestFile:
 		_, err := ReadManifest(file, body)
 		return err
+	}
+	if slices.ContainsFunc(checkPhases(), func(p Phase) bool { return p.Output == file }) {
+		return checkAs(file, body, func(c Checked) *fault { return checkFiles(c.Files) })
 	}
 	return fmt.Errorf("flow: %s has a schema and no rules", file)
 }
@@ -94,7 +96,7 @@ func unique[T any](member string, list []T, id func(T) string) *fault {
 	seen := map[string]int{}
 	for i, it := range list {
 		if first, twice := seen[id(it)]; twice {
-			return faultAt(fmt.Errorf("%q is already the id of %s/%d; next: give each its own id", id(it), member, first), member, i)
+			return faultAt(lockkeeper.WithNext(fmt.Errorf("%q is already the id of %s/%d", id(it), member, first), "give each its own id"), member, i)
 		}
 		seen[id(it)] = i
 	}
@@ -111,7 +113,7 @@ func uniqueIn[T any](items []T, id func(T) string, dropped []Dropped) *fault {
 	}
 	for i, d := range dropped {
 		if at := slices.IndexFunc(items, func(it T) bool { return id(it) == d.ID }); at >= 0 {
-			return faultAt(fmt.Errorf("%q is dropped here and kept in items/%d; next: keep or drop it, not both", d.ID, at), "dropped", i)
+			return faultAt(lockkeeper.WithNext(fmt.Errorf("%q is dropped here and kept in items/%d", d.ID, at), "keep or drop it, not both"), "dropped", i)
 		}
 	}
 	return nil
@@ -126,7 +128,7 @@ func checkAnalysis(a Analysis) *fault {
 	slugs := map[string]int{}
 	for i, t := range a.Topics {
 		if first, twice := slugs[t.Slug]; twice && t.Slug != "" {
-			return faultAt(fmt.Errorf("%q is already the slug of research_topics/%d; next: give each its own slug", t.Slug, first), "research_topics", i, "slug")
+			return faultAt(lockkeeper.WithNext(fmt.Errorf("%q is already the slug of research_topics/%d", t.Slug, first), "give each its own slug"), "research_topics", i, "slug")
 		}
 		slugs[t.Slug] = i
 	}
@@ -169,13 +171,13 @@ func checkBatches(p Plan) *fault {
 		}
 		for n, item := range b.Items {
 			if other, twice := in[item]; twice {
-				return faultAt(fmt.Errorf("item %q of batch %s is already in batch %s; next: keep it in one", item, b.ID, other), "batches", i, "items", n)
+				return faultAt(lockkeeper.WithNext(fmt.Errorf("item %q of batch %s is already in batch %s", item, b.ID, other), "keep it in one"), "batches", i, "items", n)
 			}
 			in[item] = b.ID
 		}
 		for n, id := range b.After {
 			if !before[id] {
-				return faultAt(fmt.Errorf("batch %s comes after %q, which is not an earlier batch; next: name an earlier batch, or change the order", b.ID, id), "batches", i, "after", n)
+				return faultAt(lockkeeper.WithNext(fmt.Errorf("batch %s comes after %q, which is not an earlier batch", b.ID, id), "name an earlier batch, or change the order"), "batches", i, "after", n)
 			}
 		}
 		before[b.ID] = true

@@ -25,14 +25,14 @@ func samples() map[string]any {
 		DecisionsFile:  Decisions{[]Decided{{Ready: ready, Decision: Todo, By: "ann", At: at}, {Ready: Ready{ID: "p1", Description: "My own"}, Decision: Todo, By: "ann", At: at, Added: true}}},
 		BatchesFile: Plan{[]Batch{{ID: "b1", Title: "t", Items: []string{"i1"}, WriteTargets: []string{"app/a.rb"}, Effort: Low},
 			{ID: "b2", WriteTargets: []string{"./app//b.rb"}, After: []string{"b1"}, Prompt: "Do it"}}, &Approval{"ann", at}},
-		ApplyFile:        Applied{Batch: Digest(Batch{}), Files: files, Gaps: gaps},
-		TestFile:         checked,
-		CIFile:           Checked{Skipped: "no commands"},
-		VerificationFile: Verification{Verdict{"pass", "All is well.", nil}, files},
-		ReviewFile:       Review{State: "wanted", Files: files, At: at},
-		LandedFile:       Landed{Landings: []uint64{1}, Files: files, At: at, Undone: &Approval{"ann", at}},
-		ScreenFile:       ScreenDoc{"Post Detail", []json.RawMessage{[]byte(`"No pagination"`), []byte(`{"what":"slow"}`)}, []string{"app/a.rb"}},
-		manifestFile:     Manifest{Screens: []ManifestScreen{{"Posts", "blog", "posts", "index", []string{}, []string{"app/models/user.rb"}}}},
+		ApplyFile:         Applied{Batch: Digest(Batch{}), Files: files, Gaps: gaps},
+		TestFile:          checked,
+		"ci_results.json": Checked{Skipped: "no commands"},
+		VerificationFile:  Verification{Verdict{"pass", "All is well.", nil}, files},
+		ReviewFile:        Review{State: "wanted", Files: files, At: at},
+		LandedFile:        Landed{Landings: []uint64{1}, Files: files, At: at, Undone: &Approval{"ann", at}},
+		ScreenFile:        ScreenDoc{"Post Detail", []json.RawMessage{[]byte(`"No pagination"`), []byte(`{"what":"slow"}`)}, []string{"app/a.rb"}},
+		manifestFile:      Manifest{Screens: []ManifestScreen{{"Posts", "blog", "posts", "index", []string{}, []string{"app/models/user.rb"}}}},
 	}
 }
 

@@ -19,7 +19,6 @@ const (
 	// Of a batch, in batches/<batch id>/.
 	ApplyFile        = "apply.json"
 	TestFile         = "test_results.json"
-	CIFile           = "ci_results.json"
 	VerificationFile = "verification.json"
 	ReviewFile       = "review.json"
 	LandedFile       = "landed.json"

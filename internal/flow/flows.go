@@ -51,6 +51,9 @@ func All() []Flow { return []Flow{Controllers(), Screens(), Tasks()} }
 // Default returns the flow that a run follows if nothing else is asked for.
 func Default() Flow { return All()[0] }
 
+// IsDefault reports whether f is the default flow.
+func (f Flow) IsDefault() bool { return f.Name == Default().Name }
+
 // ForPlan returns the flow that a plan file belongs to.
 func ForPlan() Flow { return find(func(f Flow) bool { return f.Source == FromPlan }) }
 
@@ -69,10 +72,15 @@ func find(is func(Flow) bool) Flow { return All()[slices.IndexFunc(All(), is)] }
 
 // IsCheck reports whether a phase of any flow with this name runs check commands.
 func IsCheck(phase string) bool {
-	return slices.ContainsFunc(All(), func(f Flow) bool {
-		p, ok := f.Phase(phase)
-		return ok && p.Step == Checking
-	})
+	return slices.ContainsFunc(checkPhases(), func(p Phase) bool { return p.Name == phase })
+}
+
+// checkPhases lists the check phases of all flows.
+func checkPhases() (list []Phase) {
+	for _, f := range All() {
+		list = append(list, f.Checks()...)
+	}
+	return list
 }
 
 // Names lists the names of the flows.

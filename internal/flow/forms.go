@@ -198,8 +198,6 @@ func documents() map[string]form {
 			must("summary", text("What it says it did.")),
 			must("files", changed()),
 			must("gaps", gaps())),
-		TestFile:         checked("How the tests of a batch went."),
-		CIFile:           checked("How the CI checks of a batch went."),
 		VerificationFile: verdict().with(must("files", changed())),
 		ReviewFile: object("What a person says of a diff before it lands.",
 			must("state", oneOf("Where the review stands.", "wanted", "approved", "returned")),
@@ -217,6 +215,9 @@ func documents() map[string]form {
 			must("at", moment("When.")),
 			may("undone", approval("Who undid it."))),
 		ScreenFile: screenDoc(anything),
+	}
+	for _, p := range checkPhases() {
+		set[p.Output] = checked("How the " + p.Checks + " of a batch went.")
 	}
 	for file, f := range set {
 		set[file] = f.stored()

@@ -63,7 +63,7 @@ func ReadManifest(name string, text []byte) (*Manifest, error) {
 			report(wrong(s.Name, "a control character in it", "write the name on one line"), i, "name")
 		}
 		if first, twice := seen[s.ID()]; twice {
-			report(fmt.Errorf("screen %q of controller %s is already screens/%d; next: keep one of them", s.Name, s.Unit(), first), i)
+			report(lockkeeper.WithNext(fmt.Errorf("screen %q of controller %s is already screens/%d", s.Name, s.Unit(), first), "keep one of them"), i)
 		}
 		seen[s.ID()] = i
 		for n, path := range s.ReadsFrom {

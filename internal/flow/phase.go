@@ -16,6 +16,10 @@ type Phase struct {
 
 	Step     Step   `json:"-"`
 	FixQueue string `json:"-"` // the scheduler's name for the phase while an agent fixes what it found
+
+	// Of a check phase: what it checks, the setting that lists its commands (empty: it runs
+	// the tests of the batch), and the setting that limits fixes.
+	Checks, Commands, FixLimit string `json:"-"`
 }
 
 // A Step names the code that carries out a phase: package run has one function for each.
@@ -42,8 +46,10 @@ const (
 func batchPhases(first, prompt string) []Phase {
 	return []Phase{
 		{Name: first, Step: Applying, Status: "applying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: ApplyFile, Prompt: prompt, Answer: "summary"},
-		{Name: "test", Step: Checking, Status: "testing", Fixing: "fixing_tests", FixQueue: "fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: TestFile, Prompt: "fix_tests", Answer: "summary"},
-		{Name: "ci", Step: Checking, Status: "ci_checking", Fixing: "fixing_ci", FixQueue: "ci_fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: CIFile, Prompt: "fix_ci", Answer: "summary"},
+		{Name: "test", Step: Checking, Status: "testing", Fixing: "fixing_tests", FixQueue: "fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: TestFile, Prompt: "fix_tests", Answer: "summary",
+			Checks: "tests", FixLimit: "max_fix_attempts"},
+		{Name: "ci", Step: Checking, Status: "ci_checking", Fixing: "fixing_ci", FixQueue: "ci_fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: "ci_results.json", Prompt: "fix_ci", Answer: "summary",
+			Checks: "CI checks", Commands: "run.ci", FixLimit: "max_ci_fix_attempts"},
 		{Name: "verify", Step: Verifying, Status: "verifying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: VerificationFile, Prompt: "verify", Answer: "verdict"},
 	}
 }

@@ -111,9 +111,9 @@ func fitsSchema(schema *jsonform.Form, name string, text []byte) error {
 	switch {
 	case len(bad.Unknown) > 0:
 		f.at = append(f.at, bad.Unknown[0])
-		f.err = errors.New("unknown member; next: remove it, or correct its name")
+		f.err = lockkeeper.WithNext(errors.New("unknown member"), "remove it, or correct its name")
 	case len(bad.Missing) > 0:
-		f.err = fmt.Errorf("missing %s; next: add it", strings.Join(bad.Missing, ", "))
+		f.err = lockkeeper.WithNext(fmt.Errorf("missing %s", strings.Join(bad.Missing, ", ")), "add it")
 	}
 	return f.inText(name, text)
 }

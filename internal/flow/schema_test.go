@@ -94,7 +94,7 @@ func types() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		AnalysisFile: reflect.TypeFor[Analysis](), ExtractFile: reflect.TypeFor[Extract](), SynthesizeFile: reflect.TypeFor[Synthesis](),
 		AuditFile: reflect.TypeFor[Audit](), DecisionsFile: reflect.TypeFor[Decisions](), BatchesFile: reflect.TypeFor[Plan](),
-		ApplyFile: reflect.TypeFor[Applied](), TestFile: reflect.TypeFor[Checked](), CIFile: reflect.TypeFor[Checked](),
+		ApplyFile: reflect.TypeFor[Applied](), TestFile: reflect.TypeFor[Checked](), "ci_results.json": reflect.TypeFor[Checked](),
 		VerificationFile: reflect.TypeFor[Verification](), ReviewFile: reflect.TypeFor[Review](), LandedFile: reflect.TypeFor[Landed](),
 		ScreenFile: reflect.TypeFor[ScreenDoc](), manifestFile: reflect.TypeFor[Manifest](),
 	}

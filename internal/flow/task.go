@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"lockkeeper"
 )
 
 // A TaskFile is a plan file with tasks.
@@ -98,7 +100,7 @@ var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func (f *planText) check(file string) error {
 	var problems []error
 	report := func(at spot, member, reason, next string) {
-		problems = append(problems, at.wrong(file, member, errors.New(withNext(reason, next))))
+		problems = append(problems, at.wrong(file, member, lockkeeper.WithNext(errors.New(reason), next)))
 	}
 	if len(f.Tasks) == 0 {
 		report(spot{}, "tasks", "missing", "add a task with name, prompt and writes")
@@ -158,11 +160,4 @@ func (f *planText) circles(file string) error {
 	}
 	i := slices.IndexFunc(f.Tasks, func(t taskText) bool { return slices.Contains(round.ids, t.Name.value) })
 	return f.Tasks[i].After[0].spot.wrong(file, f.Tasks[i].Name.value+"/after", err)
-}
-
-func withNext(reason, next string) string {
-	if next == "" {
-		return reason
-	}
-	return reason + "; next: " + next
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/token"
+
+	"lockkeeper"
 )
 
 // A spot is a position in a file; line 0: the whole file.
@@ -35,21 +37,19 @@ func (l *located) UnmarshalYAML(node ast.Node) error {
 	case *ast.LiteralNode:
 		l.value = n.Value.Value
 	default:
-		return &misfit{l.spot, "must be text; next: write it in quotes"}
+		return &misfit{l.spot, lockkeeper.WithNext(errors.New("must be text"), "write it in quotes")}
 	}
 	if strings.TrimSpace(l.value) == "" {
-		return &misfit{l.spot, "empty; next: fill it in, or leave the key out"}
+		return &misfit{l.spot, lockkeeper.WithNext(errors.New("empty"), "fill it in, or leave the key out")}
 	}
 	return nil
 }
 
 // A misfit is a value of an invalid form.
 type misfit struct {
-	at     spot
-	reason string
+	at spot
+	error
 }
-
-func (m *misfit) Error() string { return m.reason }
 
 // planText is the form of the file.
 type planText struct {
@@ -82,7 +82,7 @@ func (t taskText) spot() spot {
 // ReadTasks reads a plan of tasks, which messages call name.
 func ReadTasks(name string, text []byte) (*TaskFile, error) {
 	if !utf8.Valid(text) {
-		return nil, spot{}.wrong(name, "", errors.New("not UTF-8 text; next: save it as UTF-8"))
+		return nil, spot{}.wrong(name, "", lockkeeper.WithNext(errors.New("not UTF-8 text"), "save it as UTF-8"))
 	}
 	if err := tooMuch(name, lexer.Tokenize(string(text))); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func ReadTasks(name string, text []byte) (*TaskFile, error) {
 func notYAML(name string, err error) error {
 	var form *misfit
 	if errors.As(err, &form) {
-		return form.at.wrong(name, "", form)
+		return form.at.wrong(name, "", form.error)
 	}
 	var at spot
 	reason := err.Error()
@@ -128,7 +128,7 @@ const (
 func tooMuch(name string, tokens token.Tokens) error {
 	depth, documents := 0, 0
 	for _, t := range tokens {
-		reason := ""
+		reason, next := "", ""
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
@@ -138,7 +138,7 @@ func tooMuch(name string, tokens token.Tokens) error {
 			reason = fmt.Sprintf("%q: a plan has no anchors, aliases and tags", t.Value)
 		case token.DocumentHeaderType:
 			if documents++; documents > 1 || t.Prev != nil && t.Prev.Type != token.CommentType {
-				reason = "a second document in one file; next: keep one, and remove the line ---"
+				reason, next = "a second document in one file", "keep one, and remove the line ---"
 			}
 		case token.SequenceEntryType, token.MappingKeyType:
 			if t.Position.Column > maxColumn {
@@ -149,7 +149,7 @@ func tooMuch(name string, tokens token.Tokens) error {
 			reason = "nested too deep"
 		}
 		if reason != "" {
-			return spot{t.Position.Line, t.Position.Column}.wrong(name, "", errors.New(reason))
+			return spot{t.Position.Line, t.Position.Column}.wrong(name, "", lockkeeper.WithNext(errors.New(reason), next))
 		}
 	}
 	return nil

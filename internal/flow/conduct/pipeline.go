@@ -66,14 +66,20 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 		Root: a.Root, Store: a.Store, Host: a.Host, Flow: f, Progress: tracker, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
 		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Sidecar: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
-		Limits: run.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{"ci": c.MaxCIFixAttempts},
+		Limits: run.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{},
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
-		Checks: run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{"ci": c.Run.CI}},
+		Checks: run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{}},
 		Budget: run.Budget{USD: float64(c.Run.BudgetUSD), Tokens: int64(c.Run.BudgetTokens)},
 		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
 		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
 		Permits: func(path string) error { return permitsTarget(a, path) },
+	}
+	for _, phase := range f.Checks() {
+		p.Limits.FixesIn[phase.Name] = c.Get(phase.FixLimit).(int)
+		if phase.Commands != "" {
+			p.Checks.Commands[phase.Name] = c.Get(phase.Commands).([]string)
+		}
 	}
 	if o.Slots > 0 {
 		p.Limits.Agents = o.Slots

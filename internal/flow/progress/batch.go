@@ -19,8 +19,8 @@ type Batch struct {
 	Stale        bool               `json:"stale,omitempty"`   // it was applied from another definition, so it starts again
 	Applied      *flow.Applied      `json:"applied,omitempty"`
 	Checks       []Check            `json:"-"`                // of the check phases that have a document, in order
-	Tested       *flow.Checked      `json:"tested,omitempty"` // the check of the phase test, for JSON
-	CI           *flow.Checked      `json:"ci,omitempty"`     // the check of the phase ci, for JSON
+	Tested       *flow.Checked      `json:"tested,omitempty"` // of the check phase that runs the tests, for JSON
+	CI           *flow.Checked      `json:"ci,omitempty"`     // of the check phase with its own commands, for JSON
 	Verification *flow.Verification `json:"verification,omitempty"`
 	Review       *flow.Review       `json:"review,omitempty"`
 	Landed       *flow.Landed       `json:"landed,omitempty"`
@@ -135,10 +135,9 @@ func (b *Batch) accept(phase flow.Phase) bool {
 			return false
 		}
 		b.Checks = append(b.Checks, Check{phase, s.value, s.doc})
-		switch phase.Output {
-		case flow.TestFile:
+		if phase.Commands == "" {
 			b.Tested = s.value
-		case flow.CIFile:
+		} else {
 			b.CI = s.value
 		}
 		return s.value.Cleared()

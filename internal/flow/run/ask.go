@@ -248,7 +248,8 @@ func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Works
 func (p *Pipeline) watchAgent(ctx context.Context, t execution, q question, e agent.Event) {
 	switch e.Kind {
 	case agent.EventStalled:
-		text := fmt.Sprintf("silent for %s, %s; next: lockkeeper job output %s, or lockkeeper job cancel %s", e.Wait.Round(time.Second), cmp.Or(e.Text, "since it was started"), t.ID(), t.ID())
+		text := lockkeeper.JoinNext(fmt.Sprintf("silent for %s, %s", e.Wait.Round(time.Second), cmp.Or(e.Text, "since it was started")),
+			fmt.Sprintf("lockkeeper job output %s, or lockkeeper job cancel %s", t.ID(), t.ID()))
 		p.news(NewsStalled, q, text)
 		if err := t.Note(ctx, "stalled: "+text); err != nil {
 			p.news(NewsWarning, q, err.Error())

@@ -41,11 +41,11 @@ type checks struct {
 	max      int    // how often an agent may fix what they find
 }
 
-// checksOf returns the commands of a check phase. The phase that writes the results of
-// tests runs the tests of the batch or of its unit; any other runs its configured commands.
+// checksOf returns the commands of a check phase: those of its setting, or the tests of the
+// batch or of its unit.
 func (l *batchRun) checksOf(phase flow.Phase) checks {
 	c := checks{Phase: phase, max: l.p.opt.Limits.fixesIn(phase.Name), commands: l.p.opt.Checks.Commands[phase.Name]}
-	if phase.Output == flow.TestFile {
+	if phase.Commands == "" {
 		c.commands, c.skipped = l.testCommands()
 	} else if len(c.commands) == 0 {
 		c.skipped = "no " + strings.ToUpper(phase.Name) + " commands are configured"
@@ -144,7 +144,7 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 	switch {
 	case at.Done.Skipped == "":
 		l.p.news(NewsDone, q, "")
-	case c.Output == flow.TestFile:
+	case c.Commands == "":
 		l.p.news(NewsSkipped, q, "nothing was tested: "+at.Done.Skipped)
 	default:
 		l.p.news(NewsSkipped, q, at.Done.Skipped)

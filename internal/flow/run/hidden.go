@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"lockkeeper"
 	"lockkeeper/internal/flow"
 )
 
@@ -33,7 +34,8 @@ func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
 		return err
 	}
 	if path := hiddenPath(string(said), l.w.Dir()); path != "" {
-		l.p.news(NewsWarning, q, fmt.Sprintf("%s exists on this machine, but the sandbox may not show it to %q; next: add it to agent.read in lockkeeper.yaml if the command needs it", path, failed.Command))
+		l.p.news(NewsWarning, q, lockkeeper.JoinNext(fmt.Sprintf("%s exists on this machine, but the sandbox may not show it to %q", path, failed.Command),
+			"add it to agent.read in lockkeeper.yaml if the command needs it"))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (l *batchRun) land(ctx context.Context) error {
 			moved = []string{since.Path}
 		}
 		if again == l.p.opt.Limits.Rechecks {
-			return fmt.Errorf("%s changed again after %d more test runs; next: lockkeeper job retry, when fewer changes land", moved[0], again)
+			return lockkeeper.WithNext(fmt.Errorf("%s changed again after %d more test runs", moved[0], again), "lockkeeper job retry, when fewer changes land")
 		}
 		l.p.news(NewsAgain, q, fmt.Sprintf("%s it depends on changed (%s): testing it again", counted(len(moved), "file"), moved[0]))
 		if err := l.testAgain(ctx, moved); err != nil {
@@ -102,7 +102,7 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	}
 	conflicts = slices.Concat(conflicts, clashes, collisions)
 	if len(conflicts) > 0 {
-		return nil, fmt.Errorf("%s was changed without its lock since the batch started; the batch's work is kept; next: lockkeeper rescue list", conflicts[0].Change.Path)
+		return nil, lockkeeper.WithNext(fmt.Errorf("%s was changed without its lock since the batch started; the batch's work is kept", conflicts[0].Change.Path), "lockkeeper rescue list")
 	}
 	ours = slices.DeleteFunc(ours, func(path string) bool { return slices.Contains(l.batch.WriteTargets, path) })
 	for _, path := range append(all, more...) {
@@ -295,7 +295,7 @@ func (l *batchRun) undoLandings(ctx context.Context, why string) (err error) {
 	}
 	for _, seq := range slices.Backward(l.lands) {
 		if _, undo := l.p.opt.Gate.Undo(ctx, l.t.Grant(), seq); undo != nil {
-			err = errors.Join(err, fmt.Errorf("cannot undo landing %d: %w; next: lockkeeper undo %d", seq, undo, seq))
+			err = errors.Join(err, lockkeeper.WithNext(fmt.Errorf("cannot undo landing %d: %w", seq, undo), fmt.Sprintf("lockkeeper undo %d", seq)))
 		}
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ func tidying() flow.Flow {
 			{Name: "analyze", Step: flow.Asking, Status: "surveying", Unit: flow.Controller, Executor: flow.Agent, Output: "survey.json", Prompt: "analyze", Answer: "summary"},
 			{Name: "batch_plan", Step: flow.Asking, Status: "planning", Unit: flow.Controller, Executor: flow.Agent, Output: flow.BatchesFile, Prompt: "batch_plan", Answer: "batches"},
 			{Name: "apply", Step: flow.Applying, Status: "tidying", Unit: flow.BatchUnit, Executor: flow.Agent, Writes: true, Output: flow.ApplyFile, Prompt: "apply", Answer: "summary"},
-			{Name: "ci", Step: flow.Checking, Status: "linting", Fixing: "fixing_lint", FixQueue: "ci_fix", Unit: flow.BatchUnit, Executor: flow.Command, Writes: true, Output: "lint.json", Prompt: "fix_ci", Answer: "summary"},
+			{Name: "ci", Step: flow.Checking, Status: "linting", Fixing: "fixing_lint", FixQueue: "ci_fix", Unit: flow.BatchUnit, Executor: flow.Command, Writes: true, Output: "lint.json", Prompt: "fix_ci", Answer: "summary", Commands: "run.ci"},
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"lockkeeper"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
 )
@@ -57,7 +58,8 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 		}
 	}
 	if len(tracked) > 0 {
-		l.p.news(NewsWarning, l.ask(c.Phase.Name, ""), fmt.Sprintf("%q changed %s, which is undone: %s; next: check whether it passes only because of that", run.Command, counted(len(tracked), "file"), someOf(tracked)))
+		l.p.news(NewsWarning, l.ask(c.Phase.Name, ""), lockkeeper.JoinNext(fmt.Sprintf("%q changed %s, which is undone: %s", run.Command, counted(len(tracked), "file"), someOf(tracked)),
+			"check whether it passes only because of that"))
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lockkeeper"
 )
 
 //go:embed all:app script research.md
@@ -106,7 +108,7 @@ func write(dir string, files map[string]string) error {
 	if there, err := os.ReadDir(dir); err != nil {
 		return err
 	} else if len(there) > 0 {
-		return fmt.Errorf("%s is not empty (it has %s); next: name a new directory", dir, there[0].Name())
+		return lockkeeper.WithNext(fmt.Errorf("%s is not empty (it has %s)", dir, there[0].Name()), "name a new directory")
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		name := filepath.Join(dir, filepath.FromSlash(path))

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockkeeper"
 	"lockkeeper/internal/machine/filelock"
 )
 
@@ -49,8 +50,8 @@ func (f *Folder) change(ctx context.Context, making bool, do func(*location) err
 func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	since := time.Now()
 	waited := func() error {
-		return fmt.Errorf("waited %s for the lock %s of another process or goroutine: %w; next: find the process that has the file open",
-			time.Since(since).Round(time.Millisecond), filepath.Join(s.dir, lockFile), context.Cause(ctx))
+		return lockkeeper.WithNext(fmt.Errorf("waited %s for the lock %s of another process or goroutine: %w",
+			time.Since(since).Round(time.Millisecond), filepath.Join(s.dir, lockFile), context.Cause(ctx)), "find the process that has the file open")
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 		taken, err := filelock.Await(ctx, f, func() { s.unlock(f) })
 		switch {
 		case err != nil:
-			return nil, errors.Join(fmt.Errorf("lock %s: %w; next: name a directory on a local disk", f.Name(), err), s.unlock(f))
+			return nil, errors.Join(lockkeeper.WithNext(fmt.Errorf("lock %s: %w", f.Name(), err), "name a directory on a local disk"), s.unlock(f))
 		case !taken:
 			return nil, waited()
 		}

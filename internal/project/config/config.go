@@ -241,6 +241,12 @@ func (c *Config) Source(key string) string {
 	return ""
 }
 
+// Get returns the value of a key. It panics if the key is unknown.
+func (c *Config) Get(key string) any {
+	fields := fieldsOf(c)
+	return fields[slices.IndexFunc(fields, func(f field) bool { return f.key == key })].value.Interface()
+}
+
 // Values lists all values by key, with passwords hidden. It leaves out unset values in the rows
 // of tables.
 func (c *Config) Values() []Value {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
@@ -53,7 +54,7 @@ func complete(p *command.Program, cmd *cobra.Command) {
 	fixed := map[string][]string{
 		"policy": slices.Sorted(maps.Keys(lockkeeper.Policies())),
 		"status": {"queued", "running", "completed", "failed"},
-		"flow":   {"controllers", "screens", "tasks"},
+		"flow":   flow.Names(),
 	}
 	for _, kind := range view.EventKinds() {
 		fixed["kind"] = append(fixed["kind"], string(kind))

@@ -239,7 +239,7 @@ func (r *flowRun) command(only []string, flags ...string) string {
 	switch {
 	case r.o.Plan != "":
 		words = append(words, "--plan", r.o.Plan)
-	case r.flow.Name != flow.Default().Name:
+	case !r.flow.IsDefault():
 		words = append(words, "--flow", r.flow.Name)
 	}
 	for _, unit := range only {
