@@ -7,8 +7,16 @@
 // Landing is one commit by the gate under a grant, and an Item is one piece of queued
 // work that runs under a grant. Every change of state is an Event in the space's log.
 //
-// How the state is kept is in package store, and who decides is in packages lock
-// (grants), gate (landings) and sched (items).
+// Package store keeps the state. Packages lock (grants), gate (landings) and sched (items)
+// decide how it changes.
+//
+//	lock.go                       modes and which of them conflict, targets, requests, grants
+//	policy.go                     the policies, and what each permits
+//	item.go                       items, and their order in the queue (QueueKey)
+//	landing.go, event.go          landings; events and their kinds
+//	error.go, hint.go             errors by code, and the next step that they suggest
+//	process.go, instant.go        the process of a holder; times of the lease clock
+//	snapshot.go                   a grant as JSON
 //
 // Invariants that package lock holds on top of any store:
 //

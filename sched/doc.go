@@ -5,6 +5,12 @@
 //	              ▲           │            │  ▲
 //	              └─ waiting ◀┘            └──┘ next phase: other slots, same grant
 //
+//	queue, list, why        Enqueue; reading the queue; why an item waits
+//	dispatch, job, worker   taking an item; running and ending it; the loop of a worker
+//	tick, escalate, reserve time limits and vanished workers; items that waited too long
+//	change, report, after   retry and cancel; how an attempt ended
+//	options                 limits of the pools, and the rank of each phase
+//
 // Invariants:
 //
 //  1. The queue is rows of the store. A worker takes an item in one transaction: the
@@ -14,7 +20,7 @@
 //  2. An item takes its locks and its slots together or not at all. It gives them back
 //     in the transaction that ends it, which may dispatch the next item.
 //
-//  3. The order is lockkeeper.CompareItems. An item that cannot start is passed over: it
+//  3. The order is lockkeeper.CompareItems, by lockkeeper.QueueKey. An item that cannot start is passed over: it
 //     waits on one key (a path, a pool, another item) and is not examined before that key
 //     is freed. While no slot is free, no item is examined.
 //
@@ -37,8 +43,8 @@
 //     resumes a root can reserve the locks of the items that were running there before
 //     anything new starts (ReserveBegun).
 //
-//  7. The limits come from the configuration of the worker that takes the item. No submitted item
-//     can raise them.
+//  7. The limits come from the configuration of the worker that takes the item. No
+//     submitted item can raise them.
 //
 //  8. A worker reports the end of each of its attempts once, and the attempts of one item
 //     in order. It reports the state in which the attempt left the item (see ItemAfter).

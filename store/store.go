@@ -63,30 +63,30 @@ type Listener interface {
 	Close() error
 }
 
-// Express is an optional ability of a Store: the two most common transactions in
-// one round trip each, for the case that nothing conflicts. Only a store in which a
-// transaction of several steps costs several round trips needs it.
+// A FastPath is an optional ability of a Store: it runs the two most common transactions
+// in one round trip each, if nothing conflicts. Only a store in which a transaction of
+// several steps costs several round trips needs it.
 type FastPath interface {
-	// Admit inserts a held record with the event, unless any held or waiting lock
+	// TryGrant inserts a held record with the event, unless any held or waiting lock
 	// conflicts with it. It fills in ticket, fence and times.
 	TryGrant(ctx context.Context, rec *Record, ev lockkeeper.Event) (granted bool, err error)
-	// Dismiss deletes a held record and appends the event that its holder released
+	// TryRelease deletes a held record and appends the event that its holder released
 	// it. It does nothing if a request waits on the record, if a listener may wait
 	// for its end (records with a process), if the id is unknown or if the token
 	// differs.
 	TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
 }
 
-// Peeker is an optional ability of a Store: a View that may wait for a transaction of
-// this process, and so finds in memory what that one touched. Its answers may come
-// from different moments, so it is for a look before a transaction that looks again.
+// A Peeker is an optional ability of a Store: a View that may wait for a transaction of
+// this process, and then finds in memory what that transaction read. Its answers may come
+// from different moments, so the caller checks them again in a transaction.
 type Peeker interface {
 	Peek(ctx context.Context, fn func(Reader) error) error
 }
 
-// Watcher is an optional ability of a Store: a Listener that is woken after every change of
-// the event log, by any process. A store in which that would cost writers something
-// while nobody watches does not have it.
+// A Watcher is an optional ability of a Store: a Listener that is woken after every change
+// of the event log, by any process. A store in which this would slow down writers even
+// without a listener does not have it.
 type Watcher interface {
 	Watch(ctx context.Context) (Listener, error)
 }

@@ -10,7 +10,7 @@
 //  2. Event numbers, and with them tickets and fences, come from the space's row under
 //     that lock. After a database was restored from a backup, or another server took
 //     over, the numbers continue in a new epoch, above all that were ever given.
-//  3. A commit is durable when Update or Admit returns (WAL with synchronous=FULL;
+//  3. A commit is durable when Update or TryGrant returns (WAL with synchronous=FULL;
 //     synchronous_commit on). Others may see a grant of a busy space before that, and
 //     what they commit on top of it becomes durable after it. The one exception is an
 //     uncontended release on PostgreSQL: a crash of the server can undo it, and then the

@@ -9,4 +9,6 @@
 // It finds the known places of tools (places.go), every directory in PATH with its
 // neighbors lib, libexec, include and share, and the targets of links and #! lines
 // in these directories.
+//
+// The package reads the disk, changes nothing and starts no goroutines.
 package toolchain

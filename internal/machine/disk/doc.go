@@ -1,7 +1,8 @@
-// Package disk gives directories one name and says why the disk refused something.
+// Package disk finds the canonical name of a directory, and explains errors of the file
+// system.
 //
-// RealDir resolves links, and chooses one name for a directory that is mounted in several
-// places, so that a codebase has one name whichever way leads to it.
+// RealDir resolves links. If a directory is mounted in several places, RealDir returns the
+// same name for all of them. So a codebase has one name, by whatever path it is opened.
 //
 // The package starts no goroutines.
 package disk
