@@ -52,7 +52,7 @@ func (v *Version) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Alteration is what a landing does to one path.
+// A PathChange is what a landing does to one path.
 type PathChange struct {
 	Path string  `json:"path"`
 	Old  Version `json:"old"`

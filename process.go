@@ -19,7 +19,7 @@ type Process struct {
 	Presence string `json:"presence,omitempty"`
 }
 
-// Life is what is known about a process from here.
+// Liveness says whether a process is alive, as far as this process can tell.
 type Liveness uint8
 
 // The judgements. Unknown is the answer wherever a process cannot be judged:

@@ -20,7 +20,7 @@ type attempt struct {
 	reported bool
 }
 
-// tellAgain is the longest pause before a worker tries again to store the end of a job.
+// maxEndRetry is the longest pause before a worker tries again to store the end of a job.
 const maxEndRetry = 5 * time.Second
 
 // tell stores how an attempt ended and reports it. If the store fails, tell retries until

@@ -47,14 +47,14 @@ func (q LandingQuery) Selects(l *lockkeeper.Landing) bool {
 		(q.Path == "" || slices.ContainsFunc(l.Changes, func(a lockkeeper.PathChange) bool { return a.Path == q.Path }))
 }
 
-// An Ending names a landing and the process that ends it. Only the last taker can end
+// A TakenLanding names a landing and the process that ends it. Only the last taker can end
 // a landing: it has fenced every earlier one.
 type TakenLanding struct {
 	Seq   uint64
 	Taker string
 }
 
-// Left is the version that a landing left at a path.
+// A LandedVersion is the version that a landing left at a path.
 type LandedVersion struct {
 	Seq     uint64 // of the landing
 	Version lockkeeper.Version

@@ -30,7 +30,7 @@ type LockTx interface {
 	SetLocks(*Record, []lockkeeper.Lock) error
 	// Delete removes a record and its locks.
 	Delete(*Record) error
-	// Parked lists the records that wait on a ticket, by rising ticket.
+	// Waiters lists the records that wait on a ticket, by rising ticket.
 	Waiters(on uint64) ([]*Record, error)
 }
 

@@ -162,7 +162,7 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 	return err
 }
 
-// changing are the values of the columns that change.
+// changingColumns returns the values of the columns that can change.
 func changingColumns(it *lockkeeper.Item) ([]any, error) {
 	pools, err := encode(it.Pools)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Admit implements store.Express.
+// TryGrant implements store.FastPath.
 func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeeper.Event) (granted bool, err error) {
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
@@ -72,10 +72,10 @@ func (p *Postgres) injected() (lease, wall *int64) {
 	return &l, &w
 }
 
-// lookUp finds out whether a grant came into being although the answer got
-// lost, and lets it reach the disk. The server may not even have begun to work on the request, so a grant
-// that is not there is called off: admit finds the note and does nothing, and
-// the engine's own transaction can decide, as when something is in the way.
+// findGrant looks up whether a grant was made although the answer was lost, and makes it
+// durable. The server may not have begun with the request yet. So a missing grant is
+// canceled: the function admit finds the note and does nothing. The engine's own
+// transaction then decides, as after a conflict.
 func (p *Postgres) findGrant(ctx context.Context, id string, cause error) (seq, now int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Busy)
 	defer cancel()
@@ -102,7 +102,7 @@ func (p *Postgres) findGrant(ctx context.Context, id string, cause error) (seq, 
 	}
 }
 
-// Dismiss implements store.Express.
+// TryRelease implements store.FastPath.
 func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error) {
 	var seq int64
 	_, wall := p.injected()

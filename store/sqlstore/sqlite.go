@@ -358,7 +358,7 @@ func (s *SQLite) Peek(ctx context.Context, fn func(store.Reader) error) error {
 	return s.explain(fn(s.snapshot(s.writer)))
 }
 
-// look is a reader of the state as it is now.
+// snapshot returns a reader of the current state.
 func (s *SQLite) snapshot(sess *sqliteSession) *tx {
 	return &tx{session: sess, key: s.key, space: s.space, locksCache: &s.locksCache, listCache: &s.listCache, now: s.opt.Clock()}
 }

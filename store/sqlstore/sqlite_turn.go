@@ -42,8 +42,8 @@ type writeTurn struct {
 	closed  bool
 }
 
-// openTurn opens the file that was made with the database: a missing one has
-// taken the last number with it. It follows no link, which might lead anywhere.
+// openWriteTurn opens the file that was made with the database. It refuses to make a
+// missing one, because the last number is lost with it. It follows no link.
 func openWriteTurn(path string) (*writeTurn, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func openWriteTurn(path string) (*writeTurn, error) {
 	return &writeTurn{file: f}, nil
 }
 
-// makeTurn makes the file anew.
+// makeWriteTurn makes a new file.
 func makeWriteTurn(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -68,9 +68,9 @@ func makeWriteTurn(path string) error {
 	return f.Close()
 }
 
-// claimTurn makes the file of a database that is about to be made, and keeps others
-// from doing the same until it is closed. One that a dead maker left is empty, and
-// nobody has it.
+// reserveWriteTurn makes the file of a database that is about to be made. No other process
+// can do the same until the file is closed. A file that a dead process left is empty and
+// not locked.
 func reserveWriteTurn(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -147,7 +147,7 @@ func (t *writeTurn) wait(pending chan error) {
 	}
 }
 
-// mark is the last number that was noted; 0 when none was.
+// lastNumber returns the last number that was recorded; 0: none.
 func (t *writeTurn) lastNumber() (last uint64, err error) {
 	for _, f := range []*os.File{t.file, t.copy} {
 		var b [8]byte

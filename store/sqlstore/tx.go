@@ -54,13 +54,13 @@ type counters struct {
 	waiting int64  // items that are parked on locks
 }
 
-// begins takes over the counters of the space's row.
+// setCounters takes the counters from the space's row.
 func (t *tx) setCounters(seq, parked int64) {
 	t.began = counters{uint64(seq), parked}
 	t.counters, t.seen = t.began, map[string]stored{}
 }
 
-// ends writes the counters back.
+// saveCounters writes the counters back to the row.
 func (t *tx) saveCounters() error {
 	if t.counters == t.began {
 		return nil
@@ -132,7 +132,7 @@ type target struct {
 	ticket int64
 }
 
-// meeting lists the targets at some places.
+// targetsAt lists the targets at some places.
 func (t *tx) targetsAt(p places) (met []target, err error) {
 	err = t.targets(t.key, p, func(scan func(...any) error) error {
 		var m target
