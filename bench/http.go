@@ -217,7 +217,7 @@ func (c *audience) tell(ctx context.Context, s *station, events int) error {
 		c.mu.Lock()
 		c.began[id] = milliseconds()
 		c.mu.Unlock()
-		if _, err := s.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: lockkeeper.Actor{Name: "bench", Kind: lockkeeper.ActorPerson}, Reason: "item blog/posts/i3 is to be done"}); err != nil {
+		if _, err := s.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: lockkeeper.Actor{Name: "bench", Kind: lockkeeper.ActorPerson}, Reason: "item blog/posts/i3 will be done"}); err != nil {
 			return err
 		}
 		next++

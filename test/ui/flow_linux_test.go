@@ -180,7 +180,7 @@ func TestKeysOfDecide(t *testing.T) {
 	b.so("the next one", shown+` !== `+quoted(first)+calm)
 	b.keys("k")
 	b.so("the first one again", shown+` === `+quoted(first)+calm)
-	for key, said := range map[string]string{"t": "is to be done", "d": "is deferred"} {
+	for key, said := range map[string]string{"t": "will be done", "d": "is deferred"} {
 		b.keys(key)
 		b.sees("#said", said)
 		b.so("the answer to the act", "true"+calm)

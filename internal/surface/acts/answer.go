@@ -26,8 +26,8 @@ func (s Seen) of(refs ...progress.Ref) map[progress.Ref]string {
 	return some
 }
 
-// Saying is the details of an answer.
-type Saying struct {
+// AnswerInput is the optional part of an answer.
+type AnswerInput struct {
 	Notes []string `json:"notes,omitempty"`
 	Was   string   `json:"was,omitempty"`  // the earlier decision on an item, if it changes: todo, defer or reject
 	Only  bool     `json:"only,omitempty"` // do not decide equal items of other units
@@ -35,7 +35,7 @@ type Saying struct {
 	Seen  Seen     `json:"seen,omitempty"`
 }
 
-func (s Saying) note() string { return strings.TrimSpace(strings.Join(s.Notes, "\n")) }
+func (s AnswerInput) note() string { return strings.TrimSpace(strings.Join(s.Notes, "\n")) }
 
 // Answer is a possible answer to decisions of a kind.
 type Answer struct {
@@ -45,7 +45,7 @@ type Answer struct {
 	Means string        `json:"means"`
 	Asks  string        `json:"asks,omitempty"` // what the required note must say; empty: no note is required
 
-	give func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict)
+	give func(d *Decider, ctx context.Context, refs []progress.Ref, s AnswerInput, v *Verdict)
 }
 
 // Answers returns every possible answer. Every surface offers exactly these.
@@ -54,24 +54,24 @@ func Answers() []Answer {
 		{"todo", 't', progress.ItemKind, "do it", "", decideAs(flow.Todo)},
 		{"defer", 'd', progress.ItemKind, "later: it comes up again", "", decideAs(flow.Defer)},
 		{"reject", 'r', progress.ItemKind, "never: it does not come up again", "", decideAs(flow.Reject)},
-		{"answer", 0, progress.TopicKind, "what was found elsewhere", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error) {
+		{"answer", 0, progress.TopicKind, "what was found elsewhere", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
 			return "is answered", b.Answer(ctx, r.Unit, r.Topic, sidecar.MethodPaste, s.Text, d.By.Name)
 		})},
-		{"reject", 'r', progress.TopicKind, "it needs no answer", "why it needs no answer", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error) {
+		{"reject", 'r', progress.TopicKind, "it needs no answer", "why it needs no answer", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
 			return "is rejected", b.RejectTopic(ctx, r.Unit, r.Topic, s.note(), d.By.Name)
 		})},
 		{"api", 'a', progress.TopicKind, "ask the Messages API", "", each((*Decider).askAPI)},
-		{"approve", 'a', progress.PlanKind, "the batches may be applied", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+		{"approve", 'a', progress.PlanKind, "the batches may be applied", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 			return "is approved", b.ApprovePlan(ctx, r.Unit, d.By.Name)
 		})},
-		{"approve", 'a', progress.ReviewKind, "it lands as it was shown", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+		{"approve", 'a', progress.ReviewKind, "it lands as it was shown", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 			return "is approved: it lands as it was shown", b.ApproveReview(ctx, r.Unit, r.Batch, d.By.Name)
 		})},
-		{"return", 'b', progress.ReviewKind, "sent back, changed as you say, and tested anew", "what should be otherwise", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error) {
-			return "is returned: it is changed as you say, and tested anew", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
+		{"return", 'b', progress.ReviewKind, "sent back, changed as you say and tested again", "what must change", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
+			return "is returned: it is changed as you say and tested again", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
 		})},
 		{"follow-up", 'f', progress.GapKind, "a batch of its own makes the change", "", each((*Decider).followUp)},
-		{"dismiss", 'd', progress.GapKind, "nothing is to be made of it", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+		{"dismiss", 'd', progress.GapKind, "no change is made", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 			return "is dismissed", b.DismissGap(ctx, r.Unit, r.Batch, r.Gap, d.By.Name)
 		})},
 	}
@@ -88,17 +88,17 @@ func KindsOf(word string) (list []progress.Kind) {
 }
 
 // each returns an answer that is given to each reference separately.
-func each(give func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s Saying) (string, error)) func(*Decider, context.Context, []progress.Ref, Saying, *Verdict) {
-	return func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict) {
+func each(give func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error)) func(*Decider, context.Context, []progress.Ref, AnswerInput, *Verdict) {
+	return func(d *Decider, ctx context.Context, refs []progress.Ref, s AnswerInput, v *Verdict) {
 		for _, r := range refs {
-			what, err := give(d, ctx, d.Book.IfUnchanged(s.Seen.of(r)), r, s)
+			what, err := give(d, ctx, d.Tracker.IfUnchanged(s.Seen.of(r)), r, s)
 			v.take(err, r, what)
 		}
 	}
 }
 
 // Give gives an answer to each reference.
-func (d *Decider) Give(ctx context.Context, word string, refs []progress.Ref, s Saying) (Verdict, error) {
+func (d *Decider) Give(ctx context.Context, word string, refs []progress.Ref, s AnswerInput) (Verdict, error) {
 	var v Verdict
 	if err := d.checkAnswer(ctx, word, refs, s); err != nil {
 		return v, err
@@ -113,7 +113,7 @@ func (d *Decider) Give(ctx context.Context, word string, refs []progress.Ref, s 
 }
 
 // checkAnswer refuses an invalid answer before any part of it is given.
-func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.Ref, s Saying) error {
+func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.Ref, s AnswerInput) error {
 	kinds := KindsOf(word)
 	if len(kinds) == 0 {
 		return &lockkeeper.InputError{Field: "answer", Value: word, Reason: "unknown answer", Next: "use one of " + strings.Join(words(), ", ")}
@@ -145,9 +145,9 @@ func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.
 func (d *Decider) checkNamed(refs []progress.Ref) error {
 	switch {
 	case len(refs) == 0:
-		return &lockkeeper.InputError{Field: "reference", Reason: "nothing is named that is to be answered", Next: d.Command("decide")}
+		return &lockkeeper.InputError{Field: "reference", Reason: "no reference is given", Next: d.Command("decide")}
 	case slices.Contains(refs, progress.Ref{}):
-		return &lockkeeper.InputError{Field: "reference", Reason: "one of those that are given is empty", Next: d.Command("decide")}
+		return &lockkeeper.InputError{Field: "reference", Reason: "a reference is empty", Next: d.Command("decide")}
 	}
 	return nil
 }
@@ -162,16 +162,16 @@ func words() (list []string) {
 }
 
 // askAPI marks a topic for the Messages API, which needs a key.
-func (d *Decider) askAPI(ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+func (d *Decider) askAPI(ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 	if !conduct.CanAskAPI(d.App) {
 		return "", &lockkeeper.RefusedError{Act: "ask the API about " + r.String(), Reason: "ANTHROPIC_API_KEY is not set, so topics can only be answered by pasting what was found elsewhere",
 			Next: d.Command("decide", "answer", r.String(), "FILE") + ", or set the key here and where lockkeeper run runs"}
 	}
-	return "is to be asked of the API", b.ChooseAPI(ctx, r.Unit, r.Topic, d.By.Name)
+	return "will be answered by the API", b.ChooseAPI(ctx, r.Unit, r.Topic, d.By.Name)
 }
 
 // followUp adds a batch that makes the change of a gap.
-func (d *Decider) followUp(ctx context.Context, b *progress.Tracker, r progress.Ref, _ Saying) (string, error) {
+func (d *Decider) followUp(ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 	change, err := d.changeOf(ctx, r)
 	if err != nil {
 		return "", err

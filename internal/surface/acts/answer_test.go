@@ -26,7 +26,7 @@ func TestGiveAndTakeBack(t *testing.T) {
 	o.audited("blog/comments", "Paginate the index")
 	d := o.desk("ann")
 	first := ref(t, "item blog/posts/i1")
-	v, err := d.Give(ctx, "todo", []progress.Ref{first}, acts.Saying{Notes: []string{"soon"}})
+	v, err := d.Give(ctx, "todo", []progress.Ref{first}, acts.AnswerInput{Notes: []string{"soon"}})
 	must(t, err, v.Err())
 	if len(v.Done) != 2 || v.Done[1].Ref.String() != "item blog/comments/i1" || v.Done[1].Like != first || v.Waiting != 1 || v.Conductor != "" {
 		t.Fatalf("%+v", v)
@@ -47,7 +47,7 @@ func TestGiveAndTakeBack(t *testing.T) {
 	if told < 0 {
 		t.Error("nobody was told")
 	}
-	v, err = d.TakeBack(ctx, []progress.Ref{first, ref(t, "item blog/posts/i2")})
+	v, err = d.Withdraw(ctx, []progress.Ref{first, ref(t, "item blog/posts/i2")})
 	must(t, err)
 	if len(v.Done) != 1 || len(v.Refused) != 1 || lockkeeper.CodeOf(v.Refused[0]) != lockkeeper.CodeRefused {
 		t.Errorf("%+v", v)
@@ -65,14 +65,14 @@ func TestNoAnswers(t *testing.T) {
 	for name, give := range map[string]struct {
 		word string
 		refs []progress.Ref
-		s    acts.Saying
+		s    acts.AnswerInput
 	}{
-		"unknown word":  {"maybe", []progress.Ref{item}, acts.Saying{}},
-		"another kind":  {"approve", []progress.Ref{item}, acts.Saying{}},
-		"unknown unit":  {"todo", []progress.Ref{item, ref(t, "item blog/post/i1")}, acts.Saying{}},
-		"nothing":       {"todo", nil, acts.Saying{}},
-		"odd was":       {"todo", []progress.Ref{item}, acts.Saying{Was: "TODO"}},
-		"without words": {"reject", []progress.Ref{ref(t, "topic blog/posts/pages")}, acts.Saying{}},
+		"unknown word":  {"maybe", []progress.Ref{item}, acts.AnswerInput{}},
+		"another kind":  {"approve", []progress.Ref{item}, acts.AnswerInput{}},
+		"unknown unit":  {"todo", []progress.Ref{item, ref(t, "item blog/post/i1")}, acts.AnswerInput{}},
+		"nothing":       {"todo", nil, acts.AnswerInput{}},
+		"odd was":       {"todo", []progress.Ref{item}, acts.AnswerInput{Was: "TODO"}},
+		"without words": {"reject", []progress.Ref{ref(t, "topic blog/posts/pages")}, acts.AnswerInput{}},
 	} {
 		_, err := o.desk("ann").Give(ctx, give.word, give.refs, give.s)
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
@@ -103,7 +103,7 @@ func TestStalePage(t *testing.T) {
 		return is
 	}
 	give := func(word string, seen progress.Decision) (acts.Verdict, error) {
-		return o.desk("ann").Give(ctx, word, []progress.Ref{seen.Ref}, acts.Saying{Seen: acts.Seen{seen.Ref: seen.Version}})
+		return o.desk("ann").Give(ctx, word, []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{seen.Ref: seen.Version}})
 	}
 
 	first, second, plan := o.gate("item blog/posts/i1"), o.gate("item blog/posts/i2"), o.gate("plan blog/comments")
@@ -112,7 +112,7 @@ func TestStalePage(t *testing.T) {
 	}
 	v, err := give("defer", second)
 	must(t, err, v.Err())
-	v, err = o.desk("bob").Give(ctx, "todo", []progress.Ref{first.Ref}, acts.Saying{Seen: acts.Seen{first.Ref: first.Version}})
+	v, err = o.desk("bob").Give(ctx, "todo", []progress.Ref{first.Ref}, acts.AnswerInput{Seen: acts.Seen{first.Ref: first.Version}})
 	must(t, err, v.Err()) // another item was decided since
 	is := stale(give("reject", first))
 	if is.Now != nil || is.Became != "it is TODO, by bob" {
@@ -160,13 +160,13 @@ func TestStaleReview(t *testing.T) {
 	seen := review("one\n")
 	must(t, b.RedoBatch(ctx, unit, "b1", "apply", "bob"))
 	now := review("two\n")
-	v, err := o.desk("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.Saying{Seen: acts.Seen{seen.Ref: seen.Version}})
+	v, err := o.desk("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{seen.Ref: seen.Version}})
 	must(t, err)
 	var is *progress.StaleError
 	if !errors.As(v.Err(), &is) || is.Now.Version != now.Version || len(is.Changed) != 1 || is.Changed[0].Name != "app/models/post.rb" {
 		t.Fatalf("%+v", v)
 	}
-	v, err = o.desk("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.Saying{Seen: acts.Seen{now.Ref: now.Version}})
+	v, err = o.desk("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{now.Ref: now.Version}})
 	must(t, err, v.Err())
 }
 
@@ -185,7 +185,7 @@ func TestOneOfManyAnswers(t *testing.T) {
 		d := o.desk(string(rune('a' + i)))
 		all.Go(func() {
 			word := []string{"todo", "defer", "reject"}[i%3]
-			verdicts[i], errs[i] = d.Give(ctx, word, []progress.Ref{g.Ref}, acts.Saying{Seen: acts.Seen{g.Ref: g.Version}})
+			verdicts[i], errs[i] = d.Give(ctx, word, []progress.Ref{g.Ref}, acts.AnswerInput{Seen: acts.Seen{g.Ref: g.Version}})
 		})
 	}
 	all.Wait()
@@ -199,27 +199,6 @@ func TestOneOfManyAnswers(t *testing.T) {
 	}
 	if given != 1 {
 		t.Errorf("%d answers were given", given)
-	}
-}
-
-// A sheet has all that is known, and what would be seen in a list.
-//
-// shows: PL-94
-func TestSheet(t *testing.T) {
-	o := newOffice(t, 0)
-	ctx := t.Context()
-	o.audited("blog/posts", "Paginate the index")
-	d := o.desk("ann")
-	g := o.gate("item blog/posts/i1")
-	s, err := d.Sheet(ctx, g.Ref)
-	must(t, err)
-	if !s.Waits || s.Version != g.Version || s.Left != 1 || s.Facts[0].Value != "Paginate the index" {
-		t.Errorf("%+v", s)
-	}
-	for _, missing := range []string{"item blog/posts/i9", "review blog/posts/b1", "gap blog/posts/b1/1", "topic blog/posts/x", "plan blog/nobody"} {
-		if _, err := d.Sheet(ctx, ref(t, missing)); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
-			t.Errorf("%s: %v", missing, err)
-		}
 	}
 }
 

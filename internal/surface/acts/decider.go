@@ -16,11 +16,11 @@ import (
 
 // A Decider acts for one person on the documents of one flow.
 type Decider struct {
-	App   *project.Project
-	Flow  flow.Flow
-	Book  *progress.Tracker
-	Units []string // that have documents
-	By    lockkeeper.Actor
+	App     *project.Project
+	Flow    flow.Flow
+	Tracker *progress.Tracker
+	Units   []string // that have documents
+	By      lockkeeper.Actor
 
 	runs, decides bool // whether that command uses this flow by default
 }
@@ -39,11 +39,11 @@ func Open(ctx context.Context, a *project.Project, flowName string, by lockkeepe
 	if err != nil {
 		return nil, err
 	}
-	book, f, docs, err := conduct.OpenDocuments(a, name)
+	tracker, f, docs, err := conduct.OpenDocuments(a, name)
 	if err != nil {
 		return nil, err
 	}
-	d := &Decider{App: a, Flow: f, Book: book, By: by, runs: next == name, decides: last == name}
+	d := &Decider{App: a, Flow: f, Tracker: tracker, By: by, runs: next == name, decides: last == name}
 	d.Units, err = conduct.Units(ctx, f, docs)
 	return d, err
 }
@@ -52,7 +52,7 @@ func Open(ctx context.Context, a *project.Project, flowName string, by lockkeepe
 // if one of them has changed.
 func (d *Decider) Seeing(seen Seen) *Decider {
 	careful := *d
-	careful.Book = d.Book.IfUnchanged(seen)
+	careful.Tracker = d.Tracker.IfUnchanged(seen)
 	return &careful
 }
 
@@ -75,7 +75,7 @@ func (d *Decider) Unit(ctx context.Context, name string) (*progress.Unit, error)
 	if !slices.Contains(d.Units, name) {
 		return nil, &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no documents of it", Next: didYouMean(name, d.Units)}
 	}
-	return d.Book.Unit(ctx, name)
+	return d.Tracker.Unit(ctx, name)
 }
 
 // Has reports whether a reference names something, open or not.
@@ -83,7 +83,7 @@ func (d *Decider) Has(ctx context.Context, ref progress.Ref) (bool, error) {
 	if !slices.Contains(d.Units, ref.Unit) {
 		return false, nil
 	}
-	u, err := d.Book.Unit(ctx, ref.Unit)
+	u, err := d.Tracker.Unit(ctx, ref.Unit)
 	return err == nil && isIn(u, ref), err
 }
 
@@ -117,17 +117,17 @@ func (d *Decider) need(ctx context.Context, ref progress.Ref) (*progress.Unit, e
 
 // Waiting lists the open decisions of the flow, each with its version.
 func (d *Decider) Waiting(ctx context.Context) ([]progress.Decision, error) {
-	return d.Book.Waiting(ctx, d.Units)
+	return d.Tracker.Waiting(ctx, d.Units)
 }
 
 // Asked lists the topics that the next run asks the Messages API about.
 func (d *Decider) Asked(ctx context.Context) (list []progress.Ref, err error) {
 	for _, unit := range d.Units {
-		u, err := d.Book.Unit(ctx, unit)
+		u, err := d.Tracker.Unit(ctx, unit)
 		if err != nil {
 			return nil, err
 		}
-		slugs, err := d.Book.ByAPI(ctx, u)
+		slugs, err := d.Tracker.ByAPI(ctx, u)
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func (d *Decider) fileDiff(unit, batch string, f flow.File) (string, error) {
 		if !v.Exists() {
 			return nil, nothing, nil
 		}
-		text, err := readSome(d.Book.Kept(unit, batch, v.Sum))
+		text, err := readSome(d.Tracker.Kept(unit, batch, v.Sum))
 		return text, name, err
 	}
 	was, from, err := content(f.Old, "a/"+f.Path)
@@ -68,7 +68,7 @@ func (d *Decider) fileDiff(unit, batch string, f flow.File) (string, error) {
 
 // changeOf returns the diff of a gap; empty: its content is not kept, or not text.
 func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) {
-	u, err := d.Book.Unit(ctx, r.Unit)
+	u, err := d.Tracker.Unit(ctx, r.Unit)
 	if err != nil {
 		return "", err
 	}

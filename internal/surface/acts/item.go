@@ -36,8 +36,8 @@ func (d *Decider) Decide(ctx context.Context, choices []Choice, seen Seen) (Verd
 }
 
 // decideAs decides on items, and on equal items of other units.
-func decideAs(decision flow.Decision) func(*Decider, context.Context, []progress.Ref, Saying, *Verdict) {
-	return func(d *Decider, ctx context.Context, refs []progress.Ref, s Saying, v *Verdict) {
+func decideAs(decision flow.Decision) func(*Decider, context.Context, []progress.Ref, AnswerInput, *Verdict) {
+	return func(d *Decider, ctx context.Context, refs []progress.Ref, s AnswerInput, v *Verdict) {
 		with := map[progress.Ref]progress.Ref{} // equal item to named item
 		if !s.Only && s.Was == "" {
 			queue, err := d.Waiting(ctx)
@@ -86,7 +86,7 @@ func (d *Decider) choose(ctx context.Context, choices []Choice, seen Seen, v *Ve
 		}
 		_, err := d.Unit(ctx, unit)
 		if err == nil {
-			err = d.Book.IfUnchanged(seen.of(refs...)).Decide(ctx, unit, d.By.Name, list...)
+			err = d.Tracker.IfUnchanged(seen.of(refs...)).Decide(ctx, unit, d.By.Name, list...)
 		}
 		if err != nil && len(mine) > 1 {
 			err = fmt.Errorf("nothing of %s is decided: %w", unit, err)
@@ -98,7 +98,7 @@ func (d *Decider) choose(ctx context.Context, choices []Choice, seen Seen, v *Ve
 		for _, c := range mine {
 			what := becomes(c.Decision)
 			if c.like != (progress.Ref{}) {
-				what += ", as it says the same as " + c.like.String()
+				what += ", because it has the same text as " + c.like.String()
 			}
 			v.Done = append(v.Done, Done{Ref: c.Ref, What: what, Like: c.like})
 		}
@@ -108,7 +108,7 @@ func (d *Decider) choose(ctx context.Context, choices []Choice, seen Seen, v *Ve
 func becomes(decision flow.Decision) string {
 	switch decision {
 	case flow.Todo:
-		return "is to be done"
+		return "will be done"
 	case flow.Defer:
 		return "is deferred"
 	case flow.Reject:
@@ -129,7 +129,7 @@ func (d *Decider) Matching(ctx context.Context, policy progress.Policy) (refs []
 			continue
 		}
 		if units[g.Ref.Unit] == nil {
-			if units[g.Ref.Unit], err = d.Book.Unit(ctx, g.Ref.Unit); err != nil {
+			if units[g.Ref.Unit], err = d.Tracker.Unit(ctx, g.Ref.Unit); err != nil {
 				return nil, err
 			}
 		}

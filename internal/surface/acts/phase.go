@@ -136,7 +136,7 @@ func (r *Runs) whereIs(ctx context.Context, d *Decider, name string) (at where, 
 		return at, err
 	}
 	at.state = st.Units[0]
-	if at.unit, err = d.Book.Unit(ctx, unit); err != nil {
+	if at.unit, err = d.Tracker.Unit(ctx, unit); err != nil {
 		return at, err
 	}
 	var parts []string

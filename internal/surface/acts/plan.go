@@ -47,7 +47,7 @@ func (d *Decider) edit(ctx context.Context, unit string, seen Seen, did string, 
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return v, err
 	}
-	warnings, err := change(d.Book.IfUnchanged(seen.of(plan)))
+	warnings, err := change(d.Tracker.IfUnchanged(seen.of(plan)))
 	v.Warnings = warnings
 	v.take(err, plan, did)
 	return d.finish(ctx, v)

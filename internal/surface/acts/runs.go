@@ -51,7 +51,7 @@ func (r Running) Troubles(flow string) (list []string) {
 		if about != "" {
 			about += ": "
 		}
-		list = append(list, fmt.Sprintf("%s%s (%s)", about, n.Text, Moment(n.At)))
+		list = append(list, fmt.Sprintf("%s%s (%s)", about, n.Text, stamp(n.At)))
 	}
 	return list
 }
@@ -144,7 +144,7 @@ func (r *Runs) reserve(o conduct.Options, wants bool) (*going, error) {
 		return nil, &lockkeeper.RefusedError{Act: act, Reason: "this server is being ended", Next: "start it again"}
 	}
 	if g := r.going; g != nil {
-		return nil, &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("%s started one at %s, which is under way", g.By, Moment(g.At)), Next: "let it end, or stop it"}
+		return nil, &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("%s started one at %s, which is under way", g.By, stamp(g.At)), Next: "let it end, or stop it"}
 	}
 	g := &going{Started: Started{Flow: o.Flow, By: o.By.Name, At: time.Now().UTC()}, only: o.Only, stop: make(chan struct{}), over: make(chan struct{})}
 	if wants {
@@ -263,7 +263,7 @@ func (r *Runs) Stop(ctx context.Context, o StopOptions, by lockkeeper.Actor) err
 		g.stopping = true
 		close(g.stop)
 	}
-	what := fmt.Sprintf("the run that %s started at %s is to end", g.By, Moment(g.At))
+	what := fmt.Sprintf("the run that %s started at %s is to end", g.By, stamp(g.At))
 	r.mu.Unlock()
 	if o.Now {
 		what += " at once"
@@ -283,7 +283,7 @@ func (o StopOptions) meant(g *going) error {
 	case g == nil:
 		return &lockkeeper.RefusedError{Act: act, Reason: "none is under way here", Next: "lockkeeper status says who conducts"}
 	case o.Run != "" && o.Run != g.Run:
-		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("run %s is over, and %s started another one at %s, which is under way", o.Run, g.By, Moment(g.At)), Next: "look at that one"}
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("run %s is over, and %s started another one at %s, which is under way", o.Run, g.By, stamp(g.At)), Next: "look at that one"}
 	}
 	return nil
 }

@@ -216,7 +216,7 @@ func TestStartPhases(t *testing.T) {
 	queue, err := d.Waiting(ctx)
 	must(t, err)
 	for _, g := range queue {
-		v, err := d.Give(ctx, "reject", []progress.Ref{g.Ref}, acts.Saying{Notes: []string{"we know"}, Seen: acts.Seen{g.Ref: g.Version}})
+		v, err := d.Give(ctx, "reject", []progress.Ref{g.Ref}, acts.AnswerInput{Notes: []string{"we know"}, Seen: acts.Seen{g.Ref: g.Version}})
 		must(t, err, v.Err())
 	}
 	must(t, r.Phase(ctx, "blog/posts", "extract", ann))
@@ -259,7 +259,7 @@ func TestStartBatches(t *testing.T) {
 		must(t, err)
 		refs, err := d.Matching(ctx, of)
 		must(t, err)
-		v, err := d.Give(ctx, answer[0], refs, acts.Saying{})
+		v, err := d.Give(ctx, answer[0], refs, acts.AnswerInput{})
 		must(t, err, v.Err())
 	}
 	must(t, r.Phase(ctx, unit, "batch_plan", ann))
@@ -268,7 +268,7 @@ func TestStartBatches(t *testing.T) {
 	if err := r.Phase(ctx, unit, "apply", ann); !errors.As(err, &status) || status.Next != "lockkeeper decide approve plan blog/posts" {
 		t.Fatalf("%v", err)
 	}
-	v, err := d.Give(ctx, "approve", []progress.Ref{ref(t, "plan "+unit)}, acts.Saying{})
+	v, err := d.Give(ctx, "approve", []progress.Ref{ref(t, "plan "+unit)}, acts.AnswerInput{})
 	must(t, err, v.Err())
 	must(t, r.Phase(ctx, unit+"/b1", "apply", ann))
 	ended()

@@ -112,7 +112,7 @@ func (d *Decider) UndoBatch(ctx context.Context, unit, batch string, hold Hold) 
 			}
 			out.Landings = append(out.Landings, back)
 		}
-		return d.Book.PutUndone(ctx, unit, batch, d.By.Name)
+		return d.Tracker.PutUndone(ctx, unit, batch, d.By.Name)
 	})
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (d *Decider) mayUndo(ctx context.Context, g *gate.Gate, unit string, b *pro
 	if len(back) > 0 {
 		next += ", or to have it back: " + strings.Join(back, ", ")
 	}
-	return refuse("it was undone by "+b.Landed.Undone.By+" at "+Moment(b.Landed.Undone.At), next)
+	return refuse("it was undone by "+b.Landed.Undone.By+" at "+stamp(b.Landed.Undone.At), next)
 }
 
 // RedoCommand returns the command that redoes an undone batch.
@@ -217,7 +217,7 @@ func noteLanding(ctx context.Context, a *project.Project, g *gate.Gate, seq uint
 			return nil, err
 		}
 		for _, unit := range d.Units {
-			u, err := d.Book.Unit(ctx, unit)
+			u, err := d.Tracker.Unit(ctx, unit)
 			if err != nil {
 				return nil, err
 			}
@@ -248,9 +248,9 @@ func (d *Decider) noteBatch(ctx context.Context, g *gate.Gate, unit string, b *p
 	what, err := "", error(nil)
 	switch {
 	case out.Undone && b.Landed.Undone == nil:
-		what, err = "is undone", d.Book.PutUndone(ctx, unit, b.ID, d.By.Name)
+		what, err = "is undone", d.Tracker.PutUndone(ctx, unit, b.ID, d.By.Name)
 	case !out.Undone && b.Landed.Undone != nil:
-		what, err = "is back", d.Book.ClearUndone(ctx, unit, b.ID, d.By.Name)
+		what, err = "is back", d.Tracker.ClearUndone(ctx, unit, b.ID, d.By.Name)
 	default:
 		return out, nil
 	}
@@ -258,4 +258,12 @@ func (d *Decider) noteBatch(ctx context.Context, g *gate.Gate, unit string, b *p
 		return out, err
 	}
 	return out, d.tell(ctx, []Done{{Ref: reviewOf(unit, b.ID), What: what}})
+}
+
+// stamp formats a time for people. A document written by hand has no time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.Local().Format("2006-01-02 15:04:05 -0700")
 }

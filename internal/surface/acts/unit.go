@@ -25,8 +25,8 @@ func (d *Decider) AddItem(ctx context.Context, unit string, item flow.Ready) (Ve
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
 	}
-	id, err := d.Book.AddItem(ctx, unit, item, d.By.Name)
-	return d.one(ctx, err, progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: id}, "is added, and to be done")
+	id, err := d.Tracker.AddItem(ctx, unit, item, d.By.Name)
+	return d.one(ctx, err, progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: id}, "is added and will be done")
 }
 
 // Words returns the description of an item, also of one that the audit dropped.
@@ -43,7 +43,7 @@ func (d *Decider) Words(ctx context.Context, unit, item string) (string, error) 
 			return g.Description, nil
 		}
 	}
-	return "", &lockkeeper.InputError{Field: "item", Value: unit + "/" + item, Reason: "nothing that was dropped has this id", Next: d.Command("decide", "show", "plan", unit)}
+	return "", &lockkeeper.InputError{Field: "item", Value: unit + "/" + item, Reason: "no dropped item has this id", Next: d.Command("decide", "show", "plan", unit)}
 }
 
 // Reenable allows an item rejected in an earlier run to be proposed again; undo reverses
@@ -52,9 +52,9 @@ func (d *Decider) Reenable(ctx context.Context, unit, description string, undo b
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
 	}
-	act, what := d.Book.Reenable, "lets come up again"
+	act, what := d.Tracker.Reenable, "lets come up again"
 	if undo {
-		act, what = d.Book.UndoReenable, "does not let come up again"
+		act, what = d.Tracker.UndoReenable, "does not let come up again"
 	}
 	again, err := act(ctx, unit, description, d.By.Name)
 	what += fmt.Sprintf(" %q", description)
@@ -70,8 +70,8 @@ func (d *Decider) Exclude(ctx context.Context, unit, screen, why string) (Verdic
 	if err != nil {
 		return Verdict{}, err
 	}
-	err = d.Book.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, why, d.By.Name)
-	return d.one(ctx, err, planOf(unit), "does without screen "+s.Name)
+	err = d.Tracker.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, why, d.By.Name)
+	return d.one(ctx, err, planOf(unit), "excludes screen "+s.Name)
 }
 
 // Include reverses Exclude.
@@ -80,8 +80,8 @@ func (d *Decider) Include(ctx context.Context, unit, screen string) (Verdict, er
 	if err != nil {
 		return Verdict{}, err
 	}
-	err = d.Book.IncludeScreen(ctx, s.Module, s.Controller, s.Name, d.By.Name)
-	return d.one(ctx, err, planOf(unit), "does not do without screen "+s.Name+" any more")
+	err = d.Tracker.IncludeScreen(ctx, s.Module, s.Controller, s.Name, d.By.Name)
+	return d.one(ctx, err, planOf(unit), "includes screen "+s.Name+" any more")
 }
 
 // screen returns a screen of the manifest.
@@ -112,7 +112,7 @@ func (d *Decider) Redo(ctx context.Context, unit, phase string) (Verdict, error)
 	if err := d.standsStill(ctx, unit, "", phase); err != nil {
 		return Verdict{}, err
 	}
-	return d.one(ctx, d.Book.Redo(ctx, unit, phase, d.By.Name), planOf(unit), "does the phase "+phase+" anew")
+	return d.one(ctx, d.Tracker.Redo(ctx, unit, phase, d.By.Name), planOf(unit), "repeats the phase "+phase)
 }
 
 // RedoBatch repeats a phase of a batch and every later one. A landed batch must be undone
@@ -125,7 +125,7 @@ func (d *Decider) RedoBatch(ctx context.Context, unit, batch, phase string) (Ver
 	if err := d.standsStill(ctx, unit, batch, phase); err != nil {
 		return Verdict{}, err
 	}
-	return d.one(ctx, d.Book.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "does the phase "+phase+" anew")
+	return d.one(ctx, d.Tracker.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "repeats the phase "+phase)
 }
 
 // standsStill refuses to redo a phase while an item runs, because its documents would be
@@ -185,7 +185,7 @@ func (d *Decider) retry(ctx context.Context, failed []run.Failure, note string) 
 			if f.Kind == string(flow.BatchUnit) {
 				n.Batch = f.Part
 			}
-			err = d.Book.AddNote(ctx, f.Unit, n)
+			err = d.Tracker.AddNote(ctx, f.Unit, n)
 		}
 		if err == nil {
 			_, err = q.Retry(ctx, f.Item, d.By)

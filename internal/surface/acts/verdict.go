@@ -88,7 +88,7 @@ func (d *Decider) addState(ctx context.Context, v *Verdict) error {
 		if slices.ContainsFunc(v.Units, func(p Progress) bool { return p.Unit == one.Ref.Unit }) {
 			continue
 		}
-		u, err := d.Book.Unit(ctx, one.Ref.Unit)
+		u, err := d.Tracker.Unit(ctx, one.Ref.Unit)
 		if err != nil {
 			return err
 		}
@@ -113,8 +113,8 @@ func (d *Decider) addState(ctx context.Context, v *Verdict) error {
 	return err
 }
 
-// Look returns the verdict of no act: what is open, what failed, and who runs the flow.
-func (d *Decider) Look(ctx context.Context) (Verdict, error) { return d.finish(ctx, Verdict{}) }
+// State returns the verdict of no act: what is open, what failed, and who runs the flow.
+func (d *Decider) State(ctx context.Context) (Verdict, error) { return d.finish(ctx, Verdict{}) }
 
 // orEmpty replaces nil with an empty list, so that JSON has [].
 func orEmpty[T any](list []T) []T {

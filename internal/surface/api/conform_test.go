@@ -332,7 +332,7 @@ func (u *tour) tourDecisions() {
 		u.t.Helper()
 		return u.ask("POST", "/api/v1/decide/"+word, body)
 	}
-	decide("todo", map[string]any{"refs": []string{"item blog/a/i1"}, "notes": []string{"soon"}}).has("is to be done")
+	decide("todo", map[string]any{"refs": []string{"item blog/a/i1"}, "notes": []string{"soon"}}).has("will be done")
 	decide("defer", map[string]any{"refs": []string{"item blog/a/i2"}})
 	decide("reject", map[string]any{"refs": []string{"item blog/a/i3"}})
 	decide("undo", map[string]any{"refs": []string{"item blog/a/i1"}}).has("is open again")

@@ -31,7 +31,7 @@ func decideRoutes() (list []route) {
 		flowAct("/decide/undo", "Take answers back, as far as nothing was made of them.", func(d *acts.Decider, c *call, in struct {
 			Refs []progress.Ref `json:"refs"`
 		}) (acts.Verdict, error) {
-			return d.TakeBack(c.r.Context(), in.Refs)
+			return d.Withdraw(c.r.Context(), in.Refs)
 		}),
 		flowAct("/decide/items", "Decide on items, each in its own way; those of one unit all or none.", func(d *acts.Decider, c *call, in struct {
 			Choices []acts.Choice `json:"choices"`
@@ -47,7 +47,7 @@ func decideRoutes() (list []route) {
 type answering struct {
 	Refs  []progress.Ref `json:"refs,omitempty"`
 	Where string         `json:"where,omitempty"` // instead of refs, of items: a rule such as impact<=low,effort>=high
-	acts.Saying
+	acts.AnswerInput
 }
 
 // judged is what came of an act: what was done, and what was refused of it.
@@ -59,7 +59,7 @@ type judged struct {
 // give gives the answer.
 func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, error) {
 	if in.Where == "" {
-		return d.Give(c.r.Context(), word, in.Refs, in.Saying)
+		return d.Give(c.r.Context(), word, in.Refs, in.AnswerInput)
 	}
 	if len(in.Refs) > 0 {
 		return acts.Verdict{}, &lockkeeper.InputError{Field: "where", Value: in.Where, Reason: "refs are given as well", Next: "give one of them"}
@@ -73,9 +73,9 @@ func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, e
 		return acts.Verdict{}, err
 	}
 	if len(refs) == 0 {
-		return d.Look(c.r.Context()) // nothing that waits is such
+		return d.State(c.r.Context()) // nothing that waits is such
 	}
-	return d.Give(c.r.Context(), word, refs, in.Saying)
+	return d.Give(c.r.Context(), word, refs, in.AnswerInput)
 }
 
 // flowAct is a route of an act on the documents of a flow. Where all was refused that is an

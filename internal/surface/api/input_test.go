@@ -50,8 +50,8 @@ func TestBadBodies(t *testing.T) {
 		s.as(access.Agent, "POST", "/api/v1/grants", body).want(http.StatusBadRequest, "input").has(says)
 	}
 	for body, says := range map[string][]string{
-		`{"refs":[null]}`:                      {"one of those that are given is empty"},
-		`{"refs":["item blog/posts/i1",null]}`: {"one of those that are given is empty"},
+		`{"refs":[null]}`:                      {"a reference is empty"},
+		`{"refs":["item blog/posts/i1",null]}`: {"a reference is empty"},
 		`{"seen":[]}`:                          {`"field":"seen"`, "it is a list, and must be an object"},
 		`{"notes":{}}`:                         {`"field":"notes"`, "it is an object, and must be a list"},
 		`{"only":3}`:                           {`"field":"only"`, "it is a number, and must be true or false"},
@@ -195,7 +195,7 @@ func TestDoubleSubmits(t *testing.T) {
 	press := func(fields string) answer {
 		return s.send("POST", "/do/answer", "flow=controllers&ref=-+item+blog/posts/i1&idempotency_key=f1&"+fields, browser, s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded"))
 	}
-	first := press("word=todo").want(ok).has("is to be done")
+	first := press("word=todo").want(ok).has("will be done")
 	second := press("word=todo").want(ok)
 	if string(first.body) != string(second.body) || second.header.Get("Idempotent-Replayed") == "" {
 		t.Errorf("%s, then %s", first.body, second.body)
@@ -272,7 +272,7 @@ func TestStalePages(t *testing.T) {
 	}
 	ref := page.Open[0].Ref.String()
 	seen := map[string]string{ref: page.Open[0].Version}
-	s.as(access.Operator, "POST", "/api/v1/decide/todo", map[string]any{"refs": []string{ref}, "seen": seen}).want(ok).has(`"what":"is to be done"`)
+	s.as(access.Operator, "POST", "/api/v1/decide/todo", map[string]any{"refs": []string{ref}, "seen": seen}).want(ok).has(`"what":"will be done"`)
 	a := s.as(access.Operator, "POST", "/api/v1/decide/reject", map[string]any{"refs": []string{ref}, "seen": seen}).want(http.StatusConflict, codeStale)
 	a.has("TODO", "the-operator", `"became"`, ref)
 	s.as(access.Operator, "POST", "/api/v1/decide/defer", map[string]any{"refs": []string{ref, page.Open[1].Ref.String()}, "seen": map[string]string{page.Open[1].Ref.String(): "0123456789abcdef"}}).want(http.StatusConflict)

@@ -10,7 +10,7 @@ import (
 // slashes, so the act comes first and the unit last.
 func unitRoutes() []route {
 	return []route{
-		unitAct("add-item", "Add an item that no phase came up with. It is to be done.", func(d *acts.Decider, c *call, unit string, in struct {
+		unitAct("add-item", "Add an item that no phase came up with. It will be done.", func(d *acts.Decider, c *call, unit string, in struct {
 			Description string     `json:"description"`
 			Impact      flow.Level `json:"impact"`
 			Effort      flow.Level `json:"effort"`

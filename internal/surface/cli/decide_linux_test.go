@@ -198,7 +198,7 @@ func TestUndoOfABatch(t *testing.T) {
 	d.sees("it was undone by ada")
 	d.must(2, "undo", "blog/posts/b9")
 	wantText(t, d.must(0, "decide", "show", "blog/posts/b1"), "undone: by ada", "commit: abc123", fmt.Sprintf(", landing %d, landing %d\n", first, second))
-	wantText(t, d.must(0, "decide", "redo", "blog/posts/b1", "apply"), "does the phase apply anew", "blog/posts continues with apply")
+	wantText(t, d.must(0, "decide", "redo", "blog/posts/b1", "apply"), "repeats the phase apply", "blog/posts continues with apply")
 }
 
 // What failed is tried again, and its agent gets a note.
@@ -262,7 +262,7 @@ func TestScreenIsExcluded(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(d.dir, "screens.json"), []byte(`{"screens": [{"name": "Post List", "module": "blog", "controller": "posts", "primary_action": "index", "secondary_actions": [], "reads_from": []}]}`), 0o644))
 	exclude := []string{"decide", "exclude", "blog/posts", "Post List", "--flow", "screens"}
 	d.must(2, exclude...)
-	wantText(t, d.must(0, append(exclude[:6:6], "--note", "it is rewritten")...), "plan blog/posts does without screen Post List")
+	wantText(t, d.must(0, append(exclude[:6:6], "--note", "it is rewritten")...), "plan blog/posts excludes screen Post List")
 	d.must(1, append(exclude[:6:6], "--note", "again")...)
 	d.must(2, "decide", "exclude", "blog/posts", "Post Lst", "--note", "x", "--flow", "screens")
 	d.sees("did you mean blog/posts/Post List?")
@@ -350,7 +350,7 @@ func TestWalk(t *testing.T) {
 		t.Errorf("answered %q", out)
 	}
 	shown := d.sees("more waits")
-	wantText(t, shown, "r  reject: never: it does not come up again", "shop/orders/i1 is to be done", "is open again", `Full \x1b[2Jtext search`)
+	wantText(t, shown, "r  reject: never: it does not come up again", "shop/orders/i1 will be done", "is open again", `Full \x1b[2Jtext search`)
 	if strings.Contains(shown, "\x1b[2J") {
 		t.Error("what an agent wrote cleared the terminal")
 	}

@@ -30,6 +30,7 @@ type Decision struct {
 	Gap    *GapDetail      `json:"gap,omitempty"`
 
 	Malformed []progress.Malformed `json:"malformed,omitempty"` // documents of the unit
+	Unit      *progress.Unit       `json:"-"`                   // for the command line
 }
 
 // ItemDetail is an improvement with its batch.
@@ -105,7 +106,7 @@ func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Re
 	if err != nil {
 		return nil, err
 	}
-	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: u.Status(), Malformed: u.Malformed}
+	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: u.Status(), Malformed: u.Malformed, Unit: u.Unit}
 	if u.Analysis != nil {
 		d.Purpose = u.Analysis.Purpose
 	}
@@ -209,7 +210,7 @@ func (rd *Reader) batchDetail(p *documents, u *progress.Unit, b *progress.Batch,
 
 // diffOf returns the changes of a batch.
 func (rd *Reader) diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {
-	decider := acts.Decider{App: rd.project, Flow: p.flow, Book: p.tracker}
+	decider := acts.Decider{App: rd.project, Flow: p.flow, Tracker: p.tracker}
 	d := &Diff{Files: []FileDiff{}}
 	for _, f := range b.Files() {
 		text, err := decider.Diff(unit, &progress.Batch{Batch: flow.Batch{ID: b.ID}, Applied: &flow.Applied{Files: []flow.File{f}}})

@@ -162,7 +162,7 @@ func RescueStep(ctx context.Context, a *project.Project, e rescue.Entry) (string
 	land, where := "lockkeeper rescue land "+e.ID, a.Shelf().ContentPath(e.ID)
 	switch {
 	case e.Kind == rescue.Noted:
-		return "raise gate.keep_file_mb or gate.keep_total_mb if such files are to be kept", nil
+		return "to keep such files, raise gate.keep_file_mb or gate.keep_total_mb", nil
 	case e.Kind == rescue.Archive:
 		return acts.ListArchive(a, e), nil
 	case e.Kind == rescue.Whole:

@@ -53,7 +53,7 @@ func doneInWords(done []acts.Done) (lines []string) {
 	var whats []string
 	count := map[string]int{}
 	for _, one := range done {
-		what, _, _ := strings.Cut(one.What, ", as it says the same as ")
+		what, _, _ := strings.Cut(one.What, ", because it has the same text as ")
 		if !slices.Contains(whats, what) {
 			whats = append(whats, what)
 		}
@@ -78,7 +78,7 @@ func answer(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	saying := acts.Saying{Was: f.Get("was"), Only: f.Get("same") == "", Text: f.Get("text"), Seen: seen}
+	saying := acts.AnswerInput{Was: f.Get("was"), Only: f.Get("same") == "", Text: f.Get("text"), Seen: seen}
 	if note := strings.TrimSpace(f.Get("note")); note != "" {
 		saying.Notes = []string{note}
 	}
@@ -99,7 +99,7 @@ func takeBack(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	v, err := desk.TakeBack(ctx, refs)
+	v, err := desk.Withdraw(ctx, refs)
 	return verdict(desk, v, err)
 }
 

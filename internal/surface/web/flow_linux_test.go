@@ -238,7 +238,7 @@ func TestStalePage(t *testing.T) {
 		}
 	}
 	item := oneItem(page)
-	if said := r.done(item, "todo"); !strings.Contains(said, "is to be done") || !strings.Contains(said, "Take back") {
+	if said := r.done(item, "todo"); !strings.Contains(said, "will be done") || !strings.Contains(said, "Take back") {
 		t.Error(said)
 	}
 	if why := r.refused(item, "reject", http.StatusConflict); !strings.Contains(why, "is not what you saw") {

@@ -77,7 +77,7 @@ and claims of other tools in it count: see docs/author.md.`,
 			case cmd.ArgsLenAtDash() >= 0 && (len(argv) == 0 || argv[0] == ""):
 				return command.Usage(cmd, "needs a command to run, after --")
 			case !slices.Contains([]string{onWait, onCancel, onOverrideStale}, o.onConflict):
-				return command.Usage(cmd, fmt.Sprintf("--on-conflict %q is none of wait, cancel and override-stale", o.onConflict))
+				return command.Usage(cmd, fmt.Sprintf("--on-conflict %q must be wait, cancel or override-stale", o.onConflict))
 			}
 			return p.With(cmd.Context(), func(a *project.Project) error {
 				if len(args) == 1 && o.prompt == "" {

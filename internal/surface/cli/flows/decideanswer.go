@@ -18,8 +18,8 @@ import (
 )
 
 // verb returns a command that gives one answer to decisions.
-func (d *decider) verb(word, short, long, example string) (*cobra.Command, *acts.Saying) {
-	var s acts.Saying
+func (d *decider) verb(word, short, long, example string) (*cobra.Command, *acts.AnswerInput) {
+	var s acts.AnswerInput
 	cmd := &cobra.Command{
 		Use: word + " REF…", Short: short, Long: long, Example: example,
 		Args: command.AtLeast(1, "references, as lockkeeper decide lists them"),
@@ -138,7 +138,7 @@ answer to a gap until its batch is approved. Undo landings with lockkeeper undo.
 				if err != nil {
 					return acts.Verdict{}, err
 				}
-				return d.flow.TakeBack(ctx, refs)
+				return d.flow.Withdraw(ctx, refs)
 			})
 		},
 	}
@@ -164,13 +164,13 @@ run asks the Messages API about this topic; that needs ANTHROPIC_API_KEY.`,
 				case len(rest) > 1 || api && len(rest) > 0:
 					return v, command.Usage(cmd, "takes one topic, and either a file or --api")
 				case api:
-					return d.flow.Give(ctx, "api", []progress.Ref{topic}, acts.Saying{})
+					return d.flow.Give(ctx, "api", []progress.Ref{topic}, acts.AnswerInput{})
 				}
 				text, err := d.pasted(topic, rest)
 				if err != nil {
 					return v, err
 				}
-				return d.flow.Give(ctx, "answer", []progress.Ref{topic}, acts.Saying{Text: text})
+				return d.flow.Give(ctx, "answer", []progress.Ref{topic}, acts.AnswerInput{Text: text})
 			})
 		},
 	}

@@ -177,7 +177,7 @@ func (d *decider) compare(ctx context.Context, lines []editable) (wrong []lineEr
 				continue
 			}
 			if units[r.Unit] == nil {
-				if units[r.Unit], err = d.flow.Book.Unit(ctx, r.Unit); err != nil {
+				if units[r.Unit], err = d.flow.Tracker.Unit(ctx, r.Unit); err != nil {
 					return nil, err
 				}
 			}

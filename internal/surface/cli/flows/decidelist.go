@@ -164,7 +164,7 @@ func (d *decider) ago(since time.Time) string {
 
 // oneLine returns the text of others as part of a line.
 func oneLine(text string) string {
-	return strings.Join(strings.Fields(term.Clean(strings.Join(strings.Fields(text), " "))), " ")
+	return unfold(term.Clean(unfold(text)))
 }
 
 // errorLine returns the message of an error as part of a line. Joined errors are separated by

@@ -44,22 +44,22 @@ its items, decisions and batches.`,
 
 // show prints one decision.
 func (d *decider) show(ctx context.Context, ref progress.Ref) error {
-	s, err := d.flow.Sheet(ctx, ref)
+	s, err := d.facts(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if d.JSON {
 		return d.PrintJSON(s)
 	}
-	d.printSheet(d.Out, s)
+	d.printFacts(d.Out, s)
 	d.Advise(d.steps(s))
 	return nil
 }
 
-func (d *decider) printSheet(to term.File, s *acts.Sheet) {
+func (d *decider) printFacts(to term.File, s *factSheet) {
 	fmt.Fprintln(to, d.Painter(to)(term.Bold, term.Clean(s.Ref.String())))
 	if s.Waits {
-		fmt.Fprintf(to, "  waits: for you since %s (%s); unblocks %s\n", acts.Moment(s.Since), d.ago(s.Since), frees(s.Frees, s.Left))
+		fmt.Fprintf(to, "  waits: for you since %s (%s); unblocks %s\n", s.at(s.Since), d.ago(s.Since), frees(s.Frees, s.Left))
 	}
 	for _, f := range s.Facts {
 		fmt.Fprintf(to, "  %s: %s\n", term.Clean(f.Name), indented(f.Value))
@@ -90,7 +90,7 @@ func harmless(line string) string {
 }
 
 // steps returns the commands that answer an open decision.
-func (d *decider) steps(s *acts.Sheet) string {
+func (d *decider) steps(s *factSheet) string {
 	if !s.Waits {
 		return ""
 	}

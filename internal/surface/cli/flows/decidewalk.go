@@ -90,7 +90,7 @@ func (d *decider) walk(ctx context.Context) error {
 
 // present shows a decision.
 func (t *trip) present(g progress.Decision) {
-	t.printSheet(t.Err, &acts.Sheet{Ref: g.Ref, Facts: g.Facts, Same: g.Same})
+	t.printFacts(t.Err, &factSheet{Ref: g.Ref, Facts: g.Facts, Same: g.Same})
 }
 
 // stop reads keys until the decision is answered or skipped, and reports whether to continue.
@@ -122,11 +122,11 @@ func (t *trip) stop(ctx context.Context, g progress.Decision) (more bool, err er
 			return true, t.undo(ctx)
 		case keyShow:
 			fmt.Fprintln(t.Err, "show")
-			s, err := t.flow.Sheet(ctx, g.Ref)
+			s, err := t.facts(ctx, g.Ref)
 			if err != nil {
 				return false, err
 			}
-			t.printSheet(t.Err, s)
+			t.printFacts(t.Err, s)
 		case keyHelp:
 			t.help(g)
 		case keyQuit, ctrlC, ctrlD:
@@ -162,7 +162,7 @@ func (t *trip) help(g progress.Decision) {
 // answered gives an answer to the decision as shown. After a refusal it returns false, so that
 // the person can give another.
 func (t *trip) answered(ctx context.Context, a acts.Answer, g progress.Decision) (bool, error) {
-	s := acts.Saying{Seen: acts.Seen{g.Ref: g.Version}}
+	s := acts.AnswerInput{Seen: acts.Seen{g.Ref: g.Version}}
 	if a.Asks != "" {
 		fmt.Fprintf(t.Err, "Type %s (empty: give no answer): ", a.Asks)
 		line, err := t.line(ctx)
@@ -203,7 +203,7 @@ func (t *trip) undo(ctx context.Context) error {
 	}
 	last := t.given[len(t.given)-1]
 	t.given = t.given[:len(t.given)-1]
-	v, err := t.flow.TakeBack(ctx, last)
+	v, err := t.flow.Withdraw(ctx, last)
 	t.settle(v)
 	return err
 }
@@ -218,7 +218,7 @@ func (t *trip) end(ctx context.Context, why string) error {
 		answered += len(refs)
 	}
 	fmt.Fprintf(t.Out, "%d answered, %d skipped\n", answered, skipped)
-	v, err := t.flow.Look(ctx)
+	v, err := t.flow.State(ctx)
 	t.Advise(t.next(v))
 	return err
 }
