@@ -120,24 +120,6 @@ func (d *Decider) Waiting(ctx context.Context) ([]progress.Decision, error) {
 	return d.Tracker.Waiting(ctx, d.Units)
 }
 
-// Asked lists the topics that the next run asks the Messages API about.
-func (d *Decider) Asked(ctx context.Context) (list []progress.Ref, err error) {
-	for _, unit := range d.Units {
-		u, err := d.Tracker.Unit(ctx, unit)
-		if err != nil {
-			return nil, err
-		}
-		slugs, err := d.Tracker.ByAPI(ctx, u)
-		if err != nil {
-			return nil, err
-		}
-		for _, slug := range slugs {
-			list = append(list, progress.Ref{Kind: progress.TopicKind, Unit: unit, Topic: slug})
-		}
-	}
-	return list, nil
-}
-
 // didYouMean returns the next step after an unknown name.
 func didYouMean(typed string, known []string) string {
 	if near, ok := config.Nearest(typed, known); ok {

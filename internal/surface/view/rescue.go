@@ -13,7 +13,6 @@ import (
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/landing"
-	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/rescue"
@@ -140,10 +139,7 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 	if err != nil {
 		return nil, err
 	}
-	refs, err := rd.gapRefs(ctx)
-	if err != nil {
-		return nil, err
-	}
+	refs, _ := rd.gapRefs(ctx) // without the documents it is shown without its gap
 	v := &RescueDetail{RescueEntry: rd.rescueEntry(e, refs), Content: rd.project.Shelf().ContentPath(e.ID)}
 	if v.Moment, err = rd.at(ctx, noMore); err != nil {
 		return nil, err
@@ -153,18 +149,18 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 		return nil, err
 	}
 	v.Diff, v.Note = rescueDiff(e.Path, e.Base.Exists(), !e.Delete, text, note), note
-	v.Next, err = RescueStep(ctx, rd.project, e)
+	v.Next, err = rd.rescueStep(ctx, e)
 	return v, err
 }
 
-// RescueStep returns what to do with an entry, if it is not dropped.
-func RescueStep(ctx context.Context, a *project.Project, e rescue.Entry) (string, error) {
-	land, where := "lockkeeper rescue land "+e.ID, a.Shelf().ContentPath(e.ID)
+// rescueStep returns what to do with an entry, if it is not dropped.
+func (rd *Reader) rescueStep(ctx context.Context, e rescue.Entry) (string, error) {
+	land, where := "lockkeeper rescue land "+e.ID, rd.project.Shelf().ContentPath(e.ID)
 	switch {
 	case e.Kind == rescue.Noted:
 		return "to keep such files, raise gate.keep_file_mb or gate.keep_total_mb", nil
 	case e.Kind == rescue.Archive:
-		return acts.ListArchive(a, e), nil
+		return acts.ListArchive(rd.project, e), nil
 	case e.Kind == rescue.Whole:
 		return "move it back by hand, under a lock on " + e.Path, nil
 	case e.Kind == rescue.Damaged:
@@ -174,7 +170,7 @@ func RescueStep(ctx context.Context, a *project.Project, e rescue.Entry) (string
 	case !strings.HasPrefix(e.Reason, "allowlist: "):
 		return land, nil
 	}
-	barred, err := landing.Barred(ctx, a, e.Path)
+	barred, err := landing.Barred(ctx, rd.project, e.Path)
 	switch {
 	case err != nil || barred == nil:
 		return land, err

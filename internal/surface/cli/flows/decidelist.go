@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"lockkeeper/internal/encoding/shellword"
-	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 // waitingList is everything that waits for a person, as JSON.
@@ -32,7 +32,6 @@ func (d *decider) list(ctx context.Context) error {
 		return err
 	}
 	if d.JSON {
-		l.Waiting, l.Asked, l.Failed = command.ListOf(l.Waiting), command.ListOf(l.Asked), command.ListOf(l.Failed)
 		return d.PrintJSON(l)
 	}
 	if len(l.Waiting)+len(l.Failed) == 0 {
@@ -67,19 +66,22 @@ func (d *decider) list(ctx context.Context) error {
 }
 
 // read reads what waits.
-func (d *decider) read(ctx context.Context) (l waitingList, err error) {
-	l.Flow = d.flow.Flow.Name
-	if l.Waiting, err = d.flow.Waiting(ctx); err != nil {
-		return l, err
+func (d *decider) read(ctx context.Context) (*waitingList, error) {
+	v, err := view.New(d.flow.App).Decisions(ctx, d.flow.Flow.Name)
+	if err != nil {
+		return nil, err
 	}
-	if l.Asked, err = d.flow.Asked(ctx); err != nil {
-		return l, err
+	if len(v.Unread) > 0 {
+		return nil, fmt.Errorf("cannot read the documents of %s: %s", v.Unread[0].Unit, v.Unread[0].Reason)
 	}
-	if l.Failed, err = conduct.Failures(ctx, d.flow.App, l.Flow); err != nil {
-		return l, err
+	l := &waitingList{Flow: v.Flow, Conductor: v.Conductor, Waiting: []progress.Decision{}, Asked: []progress.Ref{}, Failed: command.ListOf(v.Failed)}
+	for _, g := range v.Open {
+		l.Waiting = append(l.Waiting, g.Decision)
+		if g.Asked {
+			l.Asked = append(l.Asked, g.Ref)
+		}
 	}
-	l.Conductor, err = conduct.Holder(ctx, d.flow.App)
-	return l, err
+	return l, nil
 }
 
 // grouped groups decisions by kind, in the order of their first decisions.
@@ -180,7 +182,7 @@ func errorLine(text string) string {
 }
 
 // answerFirst returns the commands that answer the first decision.
-func (d *decider) answerFirst(l waitingList) string {
+func (d *decider) answerFirst(l *waitingList) string {
 	if len(l.Waiting) == 0 {
 		return d.flow.Command("decide", "retry", shellword.Join([]string{l.Failed[0].Name()}))
 	}

@@ -1,7 +1,6 @@
 package landings
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -104,11 +103,11 @@ content, a directory that was moved aside, and damaged content it prints where i
 		Args: command.Exactly(1, "the id of a kept change"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.With(cmd.Context(), func(a *project.Project) error {
-				e, err := a.Shelf().Get(args[0])
+				v, err := view.New(a).Rescued(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return p.showRescue(cmd.Context(), a, e)
+				return p.showRescue(v)
 			})
 		},
 	}
@@ -121,28 +120,23 @@ type shown struct {
 	Note string `json:"note,omitempty"` // instead of a diff, or about it
 }
 
-func (p *program) showRescue(ctx context.Context, a *project.Project, e rescue.Entry) error {
-	s := shown{Entry: EntryOf(e)}
-	var err error
-	if s.Diff, s.Note, err = acts.Difference(a, e); err != nil {
-		return err
-	}
+func (p *program) showRescue(v *view.RescueDetail) error {
+	e, diff := v.Entry, v.Diff.Files[0].Text
 	if p.JSON {
-		return p.PrintJSON(s)
+		return p.PrintJSON(shown{Entry: Entry{e, v.Mode}, Diff: diff, Note: v.Note})
 	}
-	fmt.Fprintf(p.Out, "%s: %s of %s, %s\n", e.ID, view.RescueKind(e), term.Clean(e.Path), size(e))
+	fmt.Fprintf(p.Out, "%s: %s of %s, %s\n", e.ID, v.What, term.Clean(e.Path), size(e))
 	fmt.Fprintf(p.Out, "  kept %s ago, at %s; wanted by %s", term.Span(p.Now().Sub(e.At)), term.Stamp(e.At), term.Clean(e.Holder))
 	if e.GrantID != "" {
 		fmt.Fprintf(p.Out, ", grant %s", term.Clean(e.GrantID))
 	}
 	fmt.Fprintf(p.Out, "\n  why: %s\n  the file was then: %s\n", term.Clean(e.Reason), term.Clean(e.Base.String()))
-	if s.Note != "" {
-		fmt.Fprintln(p.Out, "  "+term.Clean(s.Note))
+	if v.Note != "" {
+		fmt.Fprintln(p.Out, "  "+term.Clean(v.Note))
 	}
-	fmt.Fprint(p.Out, p.Legible(s.Diff))
-	first, err := view.RescueStep(ctx, a, e)
-	p.Advise(first + ", or lockkeeper rescue drop " + e.ID)
-	return err
+	fmt.Fprint(p.Out, p.Legible(diff))
+	p.Advise(v.Next + ", or lockkeeper rescue drop " + e.ID)
+	return nil
 }
 
 type rescueLandOptions struct {
