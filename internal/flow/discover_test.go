@@ -108,7 +108,7 @@ func TestDiscoverNames(t *testing.T) {
 	}
 }
 
-// What nobody could work on is named, and does not hide the rest.
+// Discovery names a file that cannot be a unit, and still lists the others.
 //
 // shows: PL-10
 func TestDiscoverHostile(t *testing.T) {

@@ -110,7 +110,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// Whoever is asked something has a prompt for it and a form for the answer.
+// Every phase with an agent has a prompt and a schema for the answer.
 //
 // shows: PL-8
 func TestPhasesNameWhatExists(t *testing.T) {

@@ -51,7 +51,7 @@ func TestCommitThatAHookRefuses(t *testing.T) {
 	equal(t, "found", found, done.Hash)
 }
 
-// Whoever commits has to be known.
+// A commit needs an author.
 func TestCommitWithoutAnIdentity(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	plant(t, root, map[string]string{"new": "2"})

@@ -83,8 +83,7 @@ func content(t *testing.T, b *Tracker) (all string) {
 	return all
 }
 
-// Whoever dies anywhere in an act leaves it undone, or to be brought to its end: by
-// Settle, or by whoever does the same again.
+// A crash anywhere in an act leaves it undone, or lets Settle or the same act complete it.
 // shows: PL-19 PL-66 PL-85 GP-21
 func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 	choose := func(choices ...Choice) func(context.Context, *Tracker) error {
@@ -101,7 +100,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 			ok(t, choose(Choice{Item: "i1", Decision: flow.Todo}, Choice{Item: "i2", Decision: flow.Reject})(t.Context(), b))
 		}, choose(Choice{Item: "i3", Decision: flow.Defer})},
 		{"change", 3, func(t *testing.T, b *Tracker) { bring(t, b, unit, "decide") }, choose(Choice{Item: "i3", Was: flow.Defer, Decision: flow.Reject})},
-		{"take back", 3, func(t *testing.T, b *Tracker) { bring(t, b, unit, "decide") }, choose(Choice{Item: "i3", Was: flow.Defer})},
+		{"undo", 3, func(t *testing.T, b *Tracker) { bring(t, b, unit, "decide") }, choose(Choice{Item: "i3", Was: flow.Defer})},
 		{"follow up", 1, func(t *testing.T, b *Tracker) { withGaps(t, b) }, func(ctx context.Context, b *Tracker) error {
 			_, err := b.FollowUpGap(ctx, unit, "b1", 1, "the change", "ann")
 			return err

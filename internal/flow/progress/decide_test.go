@@ -63,7 +63,7 @@ func TestDecidingOneByOne(t *testing.T) {
 		t.Errorf("decided %+v", d)
 	}
 
-	// Changed and taken back, until batches are planned.
+	// Changed and withdrawn, until batches are planned.
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i2", Was: flow.Reject, Decision: flow.Defer}))
 	wantTold(t, b, "deferred Cache the feed", "deferred Full text search")
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i3", Was: flow.Defer}))
@@ -130,7 +130,7 @@ func TestEarlierDecisionsAndReenabling(t *testing.T) {
 	wantStatus(t, b.see(t, unit), "batch_plan", "planning_batches")
 	wantTold(t, b, "deferred Cache the feed", "deferred Full text search", "rejected paginate the Index!")
 
-	// It comes back, and nobody has to decide the others again.
+	// It comes back, and the others need no new decision.
 	if again := get[bool](t)(b.Reenable(ctx, unit, u.DroppedItems()[0].Description, "ann")); !again {
 		t.Error("the audit is not done again")
 	}
@@ -167,7 +167,7 @@ func TestEarlierDecisionsAndReenabling(t *testing.T) {
 	if u.Open() != 3 {
 		t.Errorf("after a new audit items are %+v", u.Items)
 	}
-	// An entry of an earlier run is there again once the new decision is taken back.
+	// An entry of an earlier run is there again once the new decision is withdrawn.
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i1", Decision: flow.Reject}, Choice{Item: "i2", Decision: flow.Todo}, Choice{Item: "i3", Decision: flow.Reject}))
 	wantTold(t, b, "deferred Cache the feed", "rejected Full text search", "rejected Paginate the index")
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i1", Was: flow.Reject}, Choice{Item: "i3", Was: flow.Reject, Decision: flow.Todo}))

@@ -57,7 +57,7 @@ func TestEditingBatches(t *testing.T) {
 	u := b.see(t, unit)
 	wantShapes(t, u, "b1: i1 > app/a.rb app/b.rb", "b2: i2 > app/a.rb app/b.rb")
 	if len(u.Warnings) == 0 {
-		t.Error("two batches change one file, and nobody warns")
+		t.Error("two batches change one file without a warning")
 	}
 	if warnings := get[[]string](t)(b.SetTargets(ctx, unit, "b2", []string{"./app/b.rb"}, "ann")); len(warnings) != 1 {
 		t.Errorf("warnings %q", warnings)
@@ -143,7 +143,7 @@ func TestGaps(t *testing.T) {
 	u = b.see(t, unit)
 	wantStatus(t, u, "batch_plan", "planning_batches")
 	if !u.AwaitsReview {
-		t.Error("a follow-up that nobody approved awaits no review")
+		t.Error("an unapproved follow-up awaits no review")
 	}
 	ok(t, b.ApprovePlan(ctx, unit, "ann"))
 	wantStatus(t, b.see(t, unit), "apply", "applying")
@@ -152,7 +152,7 @@ func TestGaps(t *testing.T) {
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
 }
 
-// A plan that is read from its file once more keeps what follows up its gaps.
+// A plan that is read again from its file keeps the follow-ups of its gaps.
 func TestFollowUpsOfTasks(t *testing.T) {
 	ctx := t.Context()
 	b := bookIn(t.TempDir(), flow.Tasks())
@@ -212,7 +212,7 @@ func TestReviews(t *testing.T) {
 	ok(t, b.PutCheck(ctx, unit, "b1", "test", again, nil))
 	is, _ = b.see(t, unit).Batch("b1")
 	if is.Next != "ci" || is.Verification != nil {
-		t.Errorf("tested anew: %s", is.Next)
+		t.Errorf("tested again: %s", is.Next)
 	}
 	ok(t, b.PutCheck(ctx, unit, "b1", "ci", passed, nil))
 	ok(t, b.PutVerification(ctx, unit, "b1", pass, nil))

@@ -80,7 +80,7 @@ func TestConcurrentDecisionsConflict(t *testing.T) {
 	}
 }
 
-// While the batches are planned somebody changes their mind: either comes first.
+// A person changes a decision while the batches are planned: either comes first.
 // shows: PL-19 PL-62
 func TestPlanningDuringADecision(t *testing.T) {
 	ctx := t.Context()
@@ -99,7 +99,7 @@ func TestPlanningDuringADecision(t *testing.T) {
 	}
 }
 
-// meddling is a context that has somebody edit a file by hand while an act is under way.
+// meddling is a context that edits a file by hand during an act.
 type meddling struct {
 	context.Context
 	meddle func()

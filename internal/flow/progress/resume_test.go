@@ -20,7 +20,7 @@ func TestEachStepLeadsToTheNext(t *testing.T) {
 	for i, s := range steps {
 		wantStatus(t, b.see(t, unit), want[i].phase, want[i].status)
 		if s.name == "approve" && !b.see(t, unit).AwaitsReview {
-			t.Error("a plan that nobody approved awaits no review")
+			t.Error("an unapproved plan awaits no review")
 		}
 		ok(t, s.do(t.Context(), b, unit))
 	}
@@ -191,7 +191,7 @@ func TestStepsNeedTheirPredecessors(t *testing.T) {
 			err := s.do(t.Context(), b, unit)
 			late := n > i
 			switch {
-			case late && err == nil && s.name != "approve": // the same once more
+			case late && err == nil && s.name != "approve": // the same again
 			case err == nil:
 				t.Errorf("%s before %s is taken", s.name, steps[n].name)
 			default:
@@ -247,7 +247,7 @@ func TestBatchStepsNeedTheirPredecessors(t *testing.T) {
 	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "verifying")
 	apply(t, b, unit, "b1", "land")
 	wantRefused(t, b.PutCheck(ctx, unit, "b1", "test", flow.Checked{State: flow.CheckPassed, Passed: true}, nil), "landed")
-	ok(t, b.PutLanded(ctx, unit, "b1", landed)) // the same once more
+	ok(t, b.PutLanded(ctx, unit, "b1", landed)) // the same again
 }
 
 // What was made from another definition does not count, and is kept.

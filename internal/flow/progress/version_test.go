@@ -23,7 +23,7 @@ func gateOf(t *testing.T, b *Tracker, ref string) Decision {
 	return gates[at]
 }
 
-// asSeen is the book of somebody who saw a gate.
+// asSeen returns the tracker of a person who saw a decision.
 func (b *Tracker) asSeen(g Decision) *Tracker { return b.IfUnchanged(map[Ref]string{g.Ref: g.Version}) }
 
 func wantStale(t *testing.T, err error, words ...string) *StaleError {
@@ -40,7 +40,7 @@ func wantStale(t *testing.T, err error, words ...string) *StaleError {
 	return stale
 }
 
-// The version of what is shown is the same from one look to the next, whatever becomes of
+// The version of what is shown is the same from one read to the next, whatever becomes of
 // the others, and another one when anything in it is.
 //
 // shows: PL-78
@@ -65,14 +65,14 @@ func TestVersions(t *testing.T) {
 	gone := Decision{Title: "t", Facts: base.Facts[:1]}.withVersion()
 	stale := &StaleError{Ref: first.Ref, Seen: base.Version, Now: &gone, Changed: gone.changedSince(base.Version)}
 	wantStale(t, stale, "it has changed: something you saw was removed")
-	for _, odd := range []string{"", "x", strings.Repeat("ä", 20)} { // from somebody who made it up
+	for _, odd := range []string{"", "x", strings.Repeat("ä", 20)} { // invented versions
 		if list := base.changedSince(odd); len(list) != 3 {
 			t.Errorf("of %q: %v", odd, list)
 		}
 	}
 }
 
-// Every kind of answer is refused to whoever saw something else, with what became of it.
+// Every kind of answer is refused if the person saw another version, and the refusal says what changed.
 //
 // shows: PL-78 GP-25
 func TestStaleAnswers(t *testing.T) {
@@ -116,7 +116,7 @@ func TestStaleAnswers(t *testing.T) {
 	wantStale(t, b.asSeen(item).Decide(ctx, "items", "bob", Choice{Item: "i1", Decision: flow.Todo}), "it is no longer open, and items is analyzing")
 }
 
-// What landed and was taken back can come back.
+// A change that landed and was undone can land again.
 //
 // shows: GP-18
 func TestUndoneAndBack(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const key = "sk-ant-a-key-that-nobody-may-see"
+const key = "sk-ant-a-key-that-must-stay-secret"
 
 // newClient makes a client of an API, whose connections end with the test.
 func newClient(t *testing.T, url string, timeout time.Duration) *Client {
@@ -180,11 +180,11 @@ func TestUnreachableAPI(t *testing.T) {
 	_, err := newClient(t, strange.URL, 0).Ask(t.Context(), "hello")
 	var refused *agent.RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a certificate that nobody knows: %T %v", err, err)
+		t.Errorf("an unknown certificate: %T %v", err, err)
 	}
 }
 
-// Whoever asks may stop asking, and says why.
+// A canceled request returns the cause of its context.
 func TestCancelled(t *testing.T) {
 	api := scriptedapi.Start(t, scriptedapi.Play{Steps: []scriptedapi.Step{{Hang: true}}})
 	c := newClient(t, api.URL, 0)

@@ -119,8 +119,8 @@ func sums(files map[string]string) map[string][32]byte {
 	return all
 }
 
-// A changed byte that no landing explains is seen, also in a file that landed.
-func TestUnexplained(t *testing.T) {
+// The coverage check finds a changed byte that no landing explains, also in a file that landed.
+func TestCoverageFindsUnexplainedChanges(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.tasks(one)
 	s.play(oneScript)

@@ -1,6 +1,6 @@
 package run
 
-// KeepStill lets nobody of a run land until done is called, as a batch does that was
+// KeepStill lets no batch of a run land until done is called, as a batch does that was
 // overtaken too often.
 func (p *Pipeline) KeepStill() (done func()) {
 	<-p.lander

@@ -8,15 +8,15 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// What an agent changed beyond its grant while it fixed something waits for a person also
-// when the batch fails all the same, and is told once.
+// If an agent changes a file beyond its grant during a fix and the batch still fails, the
+// change waits for a person, and is reported once.
 //
 // shows: SW-76 PL-44
-func TestGapsOfFixesInVain(t *testing.T) {
+func TestGapsOfFailedFixes(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.opt.Limits.Fixes = 1
 	s.tasks("tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb], tests: ['false']}]\n")
-	s.play(strings.Replace(oneScript, `content: "mended\n"}}`, `content: "mended\n"}}, {write: {path: app/models/other.rb, content: "x\n"}}`, 1))
+	s.play(strings.Replace(oneScript, `content: "fixed\n"}}`, `content: "fixed\n"}}, {write: {path: app/models/other.rb, content: "x\n"}}`, 1))
 	for range 2 {
 		out := s.run("all")
 		if b := s.batch(out, tasks, "one"); b.Status != flow.Failed {

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// newSpace names a space that nobody else has.
+// newSpace returns a unique name for a space.
 func newSpace(testing.TB) string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails

@@ -45,7 +45,7 @@ func TestJournal(t *testing.T) {
 	first := leave(t, dir, "controllers/blog/posts/analyze", 1, begun)
 	leave(t, dir, "screens/blog/posts/Index/analyze", 1, map[string]string{"call.json": call})
 	leave(t, dir, "research/blog/posts/paging", 1, map[string]string{"call.json": call}) // of the flow controllers
-	must(t, os.Mkdir(filepath.Join(dir, "nobody's"), 0o700), os.Mkdir(filepath.Join(dir, sidecar.FolderName("controllers/blog/posts/analyze"), "x"), 0o700))
+	must(t, os.Mkdir(filepath.Join(dir, "unknown"), 0o700), os.Mkdir(filepath.Join(dir, sidecar.FolderName("controllers/blog/posts/analyze"), "x"), 0o700))
 	if n := calls("controllers"); n != 1 {
 		t.Errorf("%d calls have ended", n)
 	}

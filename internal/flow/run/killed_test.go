@@ -102,9 +102,9 @@ func kills(t testing.TB, usual int) int {
 	return usual * n
 }
 
-// Whoever conducts is killed at random moments and started again: the tree ends as if
+// The conductor is killed at random moments and started again: the tree ends as if
 // nothing had happened, no document is lost, and no agent is asked again whose answer was
-// complete. There are as many scenes as it takes for every kill to hit somebody at work.
+// complete. There are as many scenes as it takes for every kill to hit a running process.
 //
 // shows: PL-4 PL-60 PL-64 GP-17 SW-71 SW-74
 func TestKilled(t *testing.T) {
@@ -138,7 +138,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killOften kills whoever conducts the scene, so many times or until it is done, and lets
+// killOften kills the conductor of the scene, so many times or until it is done, and lets
 // the last one finish. It returns how many were killed.
 func (s *scene) killOften(c child, times int, after func() time.Duration) (killed int) {
 	t := s.t
@@ -238,7 +238,7 @@ func (s *scene) askedOnce() {
 // locks, nothing is lost, and what landed is what was tested.
 //
 // shows: SW-1 SW-4 SW-12 SW-23 PL-9 PL-26
-func TestForty(t *testing.T) {
+func TestManyControllers(t *testing.T) {
 	large := sample.Large{Controllers: 40, Seed: 7}
 	s := newScene(t, "SQLite", "controllers")
 	must(t, os.RemoveAll(s.root), large.Write(s.root), os.Mkdir(filepath.Join(s.root, ".lockkeeper"), 0o700))

@@ -92,8 +92,8 @@ const oneScript = `
   steps: [{write: {path: app/models/one.rb, content: "one\n"}}]
   result: {structured: {summary: made one}, cost_usd: 0.5, tokens: {input: 10, output: 5}}
 - match: '^# fix_tests .*one'
-  steps: [{write: {path: app/models/one.rb, content: "mended\n"}}]
-  result: {structured: {summary: mended}}
+  steps: [{write: {path: app/models/one.rb, content: "fixed\n"}}]
+  result: {structured: {summary: fixed}}
 - match: '^# verify .*one'
   result: {structured: {verdict: pass, report: fine, issues: []}}
 `
@@ -109,19 +109,19 @@ func (s *scene) holds(path, want string) {
 	}
 }
 
-// In the documents' literal order a batch lands before it is tested, and is taken back
+// In the documents' literal order a batch lands before it is tested, and is undone
 // when it does not pass.
 //
 // shows: GP-18 PL-27 PL-28
 func TestLandAfterApply(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.opt.Land, s.opt.Limits.Fixes = "after_apply", 1
-	s.tasks(strings.Replace(one, "]}]", "], tests: [\"grep mended app/models/one.rb\"]}]", 1))
+	s.tasks(strings.Replace(one, "]}]", "], tests: [\"grep fixed app/models/one.rb\"]}]", 1))
 	s.play(oneScript)
 	if b := s.batch(s.run("all"), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("%+v", b)
 	}
-	s.holds("app/models/one.rb", "mended\n")
+	s.holds("app/models/one.rb", "fixed\n")
 
 	s = newScene(t, "memory", "tasks")
 	s.opt.Land, s.opt.Limits.Fixes = "after_apply", 1

@@ -152,7 +152,7 @@ func TestAgentRequests(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
 	s.opt.Agents.Named = func(string) (agent.Adapter, error) {
-		return agent.ByName("command", "sh", "-c", `prompt=$(cat); case $prompt in '# verify'*) echo '{"verdict":"pass","report":"fine","issues":[]}';; *) `+exe+` `+deskArgument+` > app/models/one.rb && echo '{"summary":"asked"}';; esac`)
+		return agent.ByName("command", "sh", "-c", `prompt=$(cat); case $prompt in '# verify'*) echo '{"verdict":"pass","report":"fine","issues":[]}';; *) `+exe+` `+requestArgument+` > app/models/one.rb && echo '{"summary":"asked"}';; esac`)
 	}
 	out := s.run("all")
 	if b := s.batch(out, tasks, "one"); b.Status != flow.Complete {

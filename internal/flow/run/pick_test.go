@@ -62,8 +62,8 @@ func TestOnlyOneTask(t *testing.T) {
 	s.holds("app/models/three.rb", "three\n")
 }
 
-// What is named and is not there, could not begin or could never land is refused before
-// anything is begun.
+// A survey refuses a name that is unknown, work that cannot start, and a path that can never
+// land, before the run starts.
 //
 // shows: PL-36
 func TestOnlyWhatCanBeRun(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOnlyWhatCanBeRun(t *testing.T) {
 		"no such unit, batch, screen":         survey(three, "four"),
 		"comes after +tasks/one":              survey(three, "+tasks/three"),
 		"tasks.yaml:1:43: one: write ref":     survey(strings.Replace("tasks: [{name: one, prompt: Do., writes: [app]}]", "[app]", "[lib/x.rb]", 1)),
-		"a directory, and the gate writes":    survey("tasks: [{name: one, prompt: Do., writes: [app/models]}]"),
+		`path "app/models": is a directory`:   survey("tasks: [{name: one, prompt: Do., writes: [app/models]}]"),
 		"protected: it is a hook, or decides": survey("tasks: [{name: one, prompt: Do., writes: [app/.claude/settings.json]}]"),
 	} {
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeInput || !strings.Contains(err.Error(), words) {
@@ -159,11 +159,11 @@ func TestLogOfAnItem(t *testing.T) {
 	}
 }
 
-// Whoever follows a run hears that a batch landed before its tests, that a test failed
-// before it is fixed, and that what did not pass was taken back.
+// The news of a run say that a batch landed before its tests, that a test failed before an
+// agent fixes it, and that a change that did not pass was undone.
 //
 // shows: PL-28
-func TestTold(t *testing.T) {
+func TestNewsOfAFailedBatch(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.opt.Land, s.opt.Limits.Fixes = "after_apply", 1
 	s.tasks(strings.Replace(one, "]}]", "], tests: [\"grep never app/models/one.rb\"]}]", 1))

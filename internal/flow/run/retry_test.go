@@ -42,24 +42,24 @@ func TestReviewedAndOvertaken(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
-	write(t, s.root, "app/models/word.rb", "mended\n")
+	write(t, s.root, "app/models/word.rb", "fixed\n")
 	out := s.goOn(false)
 	s.holds("app/models/one.rb", "")
 	if len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
-		t.Fatalf("what was mended landed without a look at it: %+v", out)
+		t.Fatalf("the fix landed without a review: %+v", out)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
 	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("%+v", b)
 	}
-	s.holds("app/models/one.rb", "mended\n")
+	s.holds("app/models/one.rb", "fixed\n")
 	if again := s.news(run.NewsAgain); len(again) != 2 || !strings.Contains(again[0].Text, "earlier workspace") {
 		t.Errorf("tested again: %+v", again)
 	}
 }
 
 // Reviewed batches are tested again before they land, in the one slot of tests. Another may
-// keep the tree still meanwhile, and need that slot: whoever waits to land does not hold it.
+// keep the tree still meanwhile, and need that slot: a batch that waits to land does not hold it.
 //
 // shows: PL-28 CF-46
 func TestWaitingToLandHoldsNoSlot(t *testing.T) {

@@ -27,7 +27,7 @@ func TestReview(t *testing.T) {
   result: {structured: {summary: longer}}
 - match: '(?s)^# fix_tests \S+one\s.*attempt 1 of.*\+longer\b'
   steps: [{edit: {path: app/models/one.rb, find: "longer\n", replace: "one, longer\n"}}]
-  result: {structured: {summary: mended}}
+  result: {structured: {summary: fixed}}
 ` + oneScript)
 	out := s.conduct(request{})
 	if len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
@@ -50,7 +50,7 @@ func TestReview(t *testing.T) {
 	for _, f := range out.Waiting[0].Facts {
 		facts[f.Name] = f.Value
 	}
-	if facts["sent back for"] != "too short" || facts["summary"] != "mended" {
+	if facts["sent back for"] != "too short" || facts["summary"] != "fixed" {
 		t.Errorf("the person is told %v", facts)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
@@ -64,8 +64,8 @@ func TestReview(t *testing.T) {
 // returnedScript makes one.rb and, when it is sent back, makes it longer.
 const returnedScript = `
 - match: '(?s)^# task .*one.*too short'
-  steps: [{write: {path: app/models/one.rb, content: "made anew\n"}}]
-  result: {structured: {summary: anew}}
+  steps: [{write: {path: app/models/one.rb, content: "made again\n"}}]
+  result: {structured: {summary: again}}
 - match: '^# fix_review '
   steps: [{write: {path: app/models/one.rb, content: "longer\n"}}]
   result: {structured: {summary: longer}}
@@ -113,7 +113,7 @@ func TestReturnedOnce(t *testing.T) {
 	s.holds("app/models/one.rb", "longer\n")
 }
 
-// Somebody edits the file while the diff is sent back: it is made again, and the person's
+// Another program edits the file while the diff is sent back: it is made again, and the person's
 // words go with it.
 func TestReturnedAndOvertaken(t *testing.T) {
 	s := sentBack(t, returnedScript, "true")
@@ -123,11 +123,11 @@ func TestReturnedAndOvertaken(t *testing.T) {
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
 	s.goOn(false)
-	s.holds("app/models/one.rb", "made anew\n")
+	s.holds("app/models/one.rb", "made again\n")
 }
 
-// An agent that changes nothing does not end the matter: the person is asked again.
-func TestReturnedInVain(t *testing.T) {
+// If the agent changes nothing after a return, the person is asked again.
+func TestReturnWithoutAChange(t *testing.T) {
 	s := sentBack(t, "- match: '^# fix_review '\n  result: {structured: {summary: it is fine as it is}}\n"+oneScript, "true")
 	for range 2 {
 		if out := s.goOn(false); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {

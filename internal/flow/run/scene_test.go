@@ -50,15 +50,15 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
 		os.Exit(actAsAgent())
 	}
-	if len(os.Args) > 1 && os.Args[1] == deskArgument {
+	if len(os.Args) > 1 && os.Args[1] == requestArgument {
 		os.Exit(askDesk())
 	}
 	gittest.Alone()
 	goleak.VerifyTestMain(m)
 }
 
-// deskArgument makes it a tool that turns to its supervisor.
-const deskArgument = "ask-desk"
+// requestArgument makes the test binary a tool that sends a request to its supervisor.
+const requestArgument = "send-request"
 
 func askDesk() int {
 	client, inside := supervisor.FromEnviron(os.Getenv)

@@ -78,7 +78,7 @@ func draw[T any](chance *rand.Rand, rest *[]T, ready func(T) bool) T {
 
 // In whatever order batches land, the application is right after each, and the same in
 // the end. One controller has an item that is not worth its effort, one batch writes what
-// it did not declare, one is mended for its test, one for its style.
+// it did not declare, one is fixed for its test, one for its style.
 func TestControllersFlow(t *testing.T) {
 	type job struct {
 		unit flow.FoundUnit

@@ -109,8 +109,8 @@ func allowed(path string) bool {
 	})
 }
 
-// work takes a batch through its life: what it did not declare is put back, and what fails
-// is mended once.
+// work takes a batch through its life: undeclared changes are rolled back, and a
+// failure is fixed once.
 func (s *stage) work(prompt, name string, b flow.Batch, tests ...string) (r ran) {
 	s.Helper()
 	for _, path := range b.WriteTargets {
@@ -149,7 +149,7 @@ func (s *stage) work(prompt, name string, b flow.Batch, tests ...string) (r ran)
 		s.ask(prompt, name, "summary", &did)
 		settle()
 		if ok, said := sh(s, s.dir, command); !ok {
-			s.Errorf("%s is not mended: %s", name, said)
+			s.Errorf("%s is not fixed: %s", name, said)
 		}
 	}
 	for _, test := range tests {

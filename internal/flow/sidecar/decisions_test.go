@@ -26,7 +26,7 @@ func prior(t *testing.T, s *Store) []PastDecision {
 func wantPrior(t *testing.T, s *Store, want ...PastDecision) {
 	t.Helper()
 	is := prior(t, s)
-	for i := range is { // whoever re-enabled it did so just now
+	for i := range is { // it was re-enabled just now
 		if m := is[i].Reenabled; m != nil && i < len(want) && want[i].Reenabled != nil {
 			want[i].Reenabled.At = m.At
 		}
@@ -95,7 +95,7 @@ func TestForget(t *testing.T) {
 	must(t, s.Record(t.Context(), otherwise))
 	var changed *ChangedError
 	if err := s.Forget(t.Context(), one, two); !errors.As(err, &changed) || changed.By != "ben" {
-		t.Errorf("somebody else's decision was taken back: %v", err)
+		t.Errorf("another person's decision was withdrawn: %v", err)
 	}
 	wantPrior(t, s, one, otherwise)
 	must(t, s.Forget(t.Context(), otherwise, one))
@@ -128,11 +128,11 @@ func TestReenable(t *testing.T) {
 		}
 	}
 	must(t, s.Reenable(t.Context(), "c", "rewrite", "anna"))
-	must(t, s.Record(t.Context(), no)) // rejected once more
+	must(t, s.Record(t.Context(), no)) // rejected again
 	wantPrior(t, s, later, no)
 }
 
-// What a person adds to an entry stays as long as nobody decides again.
+// What a person adds to an entry stays until a new decision.
 // shows: GP-22
 func TestListsOfOthers(t *testing.T) {
 	s := fresh(t)

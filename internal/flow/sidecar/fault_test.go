@@ -166,7 +166,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// Whoever made a directory may have died before its name was durable, so every write syncs
+// The process that made a directory may have died before its name was durable, so every write syncs
 // all of them.
 // shows: PL-59
 func TestDirectoriesAreDurable(t *testing.T) {

@@ -72,7 +72,7 @@ func TestTwoNamesNeverShareAFolder(t *testing.T) {
 		if folder == "" || folder == decisionsDir || folder[0] == '.' || strings.ContainsFunc(folder, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == '\\' }) {
 			t.Fatalf("%q is no safe folder", folder)
 		}
-		if unit, ok := UnitName(other); ok && FolderName(unit) != other { // other as somebody's folder
+		if unit, ok := UnitName(other); ok && FolderName(unit) != other { // other as the folder of a unit
 			t.Fatalf("%q is read as %q, which is not spelled so", other, unit)
 		}
 	})

@@ -239,7 +239,7 @@ func TestTheLockOfADeadProcessIsFree(t *testing.T) {
 	}
 }
 
-// Whoever waits for a lock file in whose place somebody puts another waits for that one.
+// If the lock file is replaced, a waiting process waits for the new one.
 //
 // shows: GP-22
 func TestALockFileThatIsReplaced(t *testing.T) {

@@ -24,7 +24,7 @@ func (w watched) SyncDir(dir string) error {
 }
 
 // Every name on the way to a file is synced before the file counts as written: once by
-// whoever writes, because another may have died before, and again when it is another
+// each writer, because another may have died before, and again when it is another
 // directory's.
 //
 // shows: PL-85

@@ -7,7 +7,7 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// Where the first in line is blocked, one that lets nobody overtake leaves its slots
+// Where the first in line is blocked, a scheduler without overtaking leaves its slots
 // empty: b waits for a, and with it the four items behind it.
 //
 // shows: SW-27
@@ -71,7 +71,7 @@ func TestModelsKnowDependencies(t *testing.T) {
 }
 
 // A file is in the tier of its users: one controller, several of a project, several
-// projects. What lies in a directory that somebody reads is used by them, too.
+// projects. An item that reads a directory also uses the files in it.
 //
 // shows: PL-33 PL-34
 func TestTiers(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// Whatever the plan: the schedule is one that could really be, nobody is done before the
+// Whatever the plan: the schedule is one that could really be, no item is done before the
 // bound, and the sums agree.
 //
 // shows: SW-27 PL-33
@@ -22,7 +22,7 @@ func TestRandomPlans(t *testing.T) {
 		slots := 1 + r.IntN(8)
 		rep := run(t, p, slots)
 		if len(rep.Left) > 0 {
-			continue // whoever gave up has nothing to show here
+			continue // an item that gave up has no times
 		}
 		complete++
 		checkSchedule(t, seed, p, slots, rep)

@@ -68,7 +68,7 @@ func TestBlockedTime(t *testing.T) {
 	if got, want := rep.Prediction.Use, 100*11.0/(9*9); got < want-0.01 || got > want+0.01 {
 		t.Errorf("%.2f %% of the slots are in use, want %.2f", got, want)
 	}
-	// Nobody waits for a file while no slot is free.
+	// No item waits for a file while no slot is free.
 	if rep := run(t, plan(t, "a 2m >f\n b 2m\n c 1m >f"), 1); len(rep.Files) > 0 {
 		t.Errorf("with one slot nothing is ever blocked by a file: %v", rep.Files)
 	}

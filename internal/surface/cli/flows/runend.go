@@ -70,7 +70,7 @@ func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor s
 	if limits != nil {
 		budget = strings.Join(limits, ", ")
 	}
-	fmt.Fprintf(r.Out, "budget: %s, $%.2f spent so far; branch: %s; documents: %s\n", budget, i.SpentUSD, term.Clean(cmp.Or(i.Branch, "the current one")), term.Clean(i.Documents))
+	fmt.Fprintf(r.Out, "budget: %s, $%.2f spent so far; branch: %s; documents: %s\n", budget, i.SpentUSD, term.Clean(cmp.Or(i.Branch, "current")), term.Clean(i.Documents))
 	if i.Untested != "" {
 		fmt.Fprintln(r.Out, "warning: "+term.Clean(i.Untested))
 	}
