@@ -15,16 +15,16 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// One answer is given to all items that say the same; each is named, the run is told under
-// the person's name, and it can be taken back.
+// One answer decides all items with the same text. The verdict names each, the event has the
+// person's name, and the answer can be withdrawn.
 //
 // shows: PL-78 GP-25
-func TestGiveAndTakeBack(t *testing.T) {
+func TestGiveAndWithdraw(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx := t.Context()
 	o.audited("blog/posts", "Paginate the index", "Cache the feed")
 	o.audited("blog/comments", "Paginate the index")
-	d := o.desk("ann")
+	d := o.decider("ann")
 	first := ref(t, "item blog/posts/i1")
 	v, err := d.Give(ctx, "todo", []progress.Ref{first}, acts.AnswerInput{Notes: []string{"soon"}})
 	must(t, err, v.Err())
@@ -45,7 +45,7 @@ func TestGiveAndTakeBack(t *testing.T) {
 		return e.Kind == lockkeeper.EventDecided && e.Actor == person("ann") && strings.Contains(e.Reason, first.String())
 	})
 	if told < 0 {
-		t.Error("nobody was told")
+		t.Error("no event was recorded")
 	}
 	v, err = d.Withdraw(ctx, []progress.Ref{first, ref(t, "item blog/posts/i2")})
 	must(t, err)
@@ -74,7 +74,7 @@ func TestNoAnswers(t *testing.T) {
 		"odd was":       {"todo", []progress.Ref{item}, acts.AnswerInput{Was: "TODO"}},
 		"without words": {"reject", []progress.Ref{ref(t, "topic blog/posts/pages")}, acts.AnswerInput{}},
 	} {
-		_, err := o.desk("ann").Give(ctx, give.word, give.refs, give.s)
+		_, err := o.decider("ann").Give(ctx, give.word, give.refs, give.s)
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -84,8 +84,8 @@ func TestNoAnswers(t *testing.T) {
 	}
 }
 
-// Whoever answers what is not there any more, or not so, is told what is different, and
-// changes nothing. What happens elsewhere makes no page stale.
+// An answer to a decision that changed is refused with the difference, and changes nothing.
+// Changes of other units do not make a page stale.
 //
 // shows: PL-78
 func TestStalePage(t *testing.T) {
@@ -103,7 +103,7 @@ func TestStalePage(t *testing.T) {
 		return is
 	}
 	give := func(word string, seen progress.Decision) (acts.Verdict, error) {
-		return o.desk("ann").Give(ctx, word, []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{seen.Ref: seen.Version}})
+		return o.decider("ann").Give(ctx, word, []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{seen.Ref: seen.Version}})
 	}
 
 	first, second, plan := o.gate("item blog/posts/i1"), o.gate("item blog/posts/i2"), o.gate("plan blog/comments")
@@ -112,7 +112,7 @@ func TestStalePage(t *testing.T) {
 	}
 	v, err := give("defer", second)
 	must(t, err, v.Err())
-	v, err = o.desk("bob").Give(ctx, "todo", []progress.Ref{first.Ref}, acts.AnswerInput{Seen: acts.Seen{first.Ref: first.Version}})
+	v, err = o.decider("bob").Give(ctx, "todo", []progress.Ref{first.Ref}, acts.AnswerInput{Seen: acts.Seen{first.Ref: first.Version}})
 	must(t, err, v.Err()) // another item was decided since
 	is := stale(give("reject", first))
 	if is.Now != nil || is.Became != "it is TODO, by bob" {
@@ -120,7 +120,7 @@ func TestStalePage(t *testing.T) {
 	}
 	wantText(t, is.Error(), "item blog/posts/i1 is not what you saw: it is TODO, by bob; next: ")
 
-	v, err = o.desk("bob").SetTargets(ctx, "blog/comments", "b2", []string{"app/models/other.rb"}, acts.Seen{plan.Ref: plan.Version})
+	v, err = o.decider("bob").SetTargets(ctx, "blog/comments", "b2", []string{"app/models/other.rb"}, acts.Seen{plan.Ref: plan.Version})
 	must(t, err, v.Err())
 	is = stale(give("approve", plan))
 	if is.Now == nil || is.Now.Version == plan.Version || !slices.ContainsFunc(is.Changed, func(f progress.Fact) bool { return f.Name == "b2" && strings.Contains(f.Value, "app/models/other.rb") }) {
@@ -129,7 +129,7 @@ func TestStalePage(t *testing.T) {
 	if slices.ContainsFunc(is.Changed, func(f progress.Fact) bool { return f.Name == "b1" }) {
 		t.Errorf("b1 is as it was: %+v", is.Changed)
 	}
-	stale(o.desk("ann").Merge(ctx, "blog/comments", "b1", "b2", acts.Seen{plan.Ref: plan.Version}))
+	stale(o.decider("ann").Merge(ctx, "blog/comments", "b1", "b2", acts.Seen{plan.Ref: plan.Version}))
 	plan = *is.Now // looked at again
 	v, err = give("approve", plan)
 	must(t, err, v.Err())
@@ -137,7 +137,7 @@ func TestStalePage(t *testing.T) {
 	wantText(t, is.Error(), "it is approved, by ann")
 }
 
-// A diff that was made anew is another one, though the same files are in it.
+// A new diff has a new version, even if it has the same files.
 //
 // shows: PL-78
 func TestStaleReview(t *testing.T) {
@@ -160,13 +160,13 @@ func TestStaleReview(t *testing.T) {
 	seen := review("one\n")
 	must(t, b.RedoBatch(ctx, unit, "b1", "apply", "bob"))
 	now := review("two\n")
-	v, err := o.desk("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{seen.Ref: seen.Version}})
+	v, err := o.decider("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{seen.Ref: seen.Version}})
 	must(t, err)
 	var is *progress.StaleError
 	if !errors.As(v.Err(), &is) || is.Now.Version != now.Version || len(is.Changed) != 1 || is.Changed[0].Name != "app/models/post.rb" {
 		t.Fatalf("%+v", v)
 	}
-	v, err = o.desk("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{now.Ref: now.Version}})
+	v, err = o.decider("ann").Give(ctx, "approve", []progress.Ref{seen.Ref}, acts.AnswerInput{Seen: acts.Seen{now.Ref: now.Version}})
 	must(t, err, v.Err())
 }
 
@@ -182,7 +182,7 @@ func TestOneOfManyAnswers(t *testing.T) {
 	verdicts, errs := make([]acts.Verdict, people), make([]error, people)
 	var all sync.WaitGroup
 	for i := range people {
-		d := o.desk(string(rune('a' + i)))
+		d := o.decider(string(rune('a' + i)))
 		all.Go(func() {
 			word := []string{"todo", "defer", "reject"}[i%3]
 			verdicts[i], errs[i] = d.Give(ctx, word, []progress.Ref{g.Ref}, acts.AnswerInput{Seen: acts.Seen{g.Ref: g.Version}})
@@ -237,7 +237,7 @@ func TestCommandsNameTheFlow(t *testing.T) {
 func TestExcludeInItsFlow(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx := t.Context()
-	if _, err := o.desk("ann").Exclude(ctx, "blog/posts", "Post Editor", "it is rewritten"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+	if _, err := o.decider("ann").Exclude(ctx, "blog/posts", "Post Editor", "it is rewritten"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("%v", err)
 	}
 	d, err := acts.Open(ctx, o.app, "screens", person("ann"))

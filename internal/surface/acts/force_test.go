@@ -9,7 +9,7 @@ import (
 	"lockkeeper/lock"
 )
 
-// held takes a file for somebody.
+// held locks a file for a holder.
 func (o *office) held(holder, policy, path string) *lock.RequestInfo {
 	o.t.Helper()
 	g, err := o.app.Locks.TryAcquire(o.t.Context(), lockkeeper.Request{Holder: holder, Policy: policy,
@@ -31,8 +31,7 @@ func (o *office) holders() (names []string) {
 	return names
 }
 
-// A grant is taken from nobody but the holder that the person named, and not without a
-// reason; never by an agent.
+// A forced release needs the name of the holder and a reason, and agents cannot do it.
 //
 // shows: CF-14
 func TestForceRelease(t *testing.T) {
@@ -57,8 +56,8 @@ func TestForceRelease(t *testing.T) {
 	}
 }
 
-// All grants go at once, but for those whose policy wants proof that they are abandoned; and
-// none, when somebody got one since the person was shown them.
+// Clear releases all grants, except those whose policy needs proof that they are abandoned.
+// If a grant was acquired since the person saw the list, it releases none.
 func TestClear(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx := t.Context()

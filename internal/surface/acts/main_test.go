@@ -34,8 +34,8 @@ func person(name string) lockkeeper.Actor {
 	return lockkeeper.Actor{Name: name, Kind: lockkeeper.ActorPerson}
 }
 
-// desk is somebody in front of the flow of controllers, as it is now.
-func (o *office) desk(name string) *acts.Decider {
+// decider returns the decider of a person for the flow of controllers.
+func (o *office) decider(name string) *acts.Decider {
 	o.t.Helper()
 	d, err := acts.Open(o.t.Context(), o.app, flow.Controllers().Name, person(name))
 	must(o.t, err)
@@ -50,7 +50,7 @@ func (o *office) audited(unit string, words ...string) {
 	projecttest.Audited(o.t, o.book(), unit, words...)
 }
 
-// planned takes a unit with two items to a plan of two batches that nobody has approved.
+// planned takes a unit with two items to a plan of two batches that is not approved.
 func (o *office) planned(unit string, targets ...string) {
 	o.t.Helper()
 	projecttest.Planned(o.t, o.book(), unit, targets...)
@@ -65,7 +65,7 @@ func (o *office) verified(unit, batch string, files []flow.File, gaps ...flow.Ga
 // gate finds what waits under a reference.
 func (o *office) gate(ref string) progress.Decision {
 	o.t.Helper()
-	queue, err := o.desk("somebody").Waiting(o.t.Context())
+	queue, err := o.decider("ann").Waiting(o.t.Context())
 	must(o.t, err)
 	for _, g := range queue {
 		if g.Ref.String() == ref {

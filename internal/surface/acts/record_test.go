@@ -56,8 +56,8 @@ func TestWhoDidItIsRecorded(t *testing.T) {
 	}
 }
 
-// What is done anew is what the person saw, or they are told what it is now. To add what is
-// there, and to try again what has not failed, changes nothing, however often it is asked.
+// A redo of a plan that the person did not see is refused as stale. Adding an existing item
+// and retrying an item that has not failed change nothing.
 //
 // shows: GP-25
 func TestActsOnOldPages(t *testing.T) {
@@ -65,33 +65,33 @@ func TestActsOnOldPages(t *testing.T) {
 	ctx := t.Context()
 	o.planned(unit, model)
 	seen := acts.Seen{ref(t, "plan "+unit): o.gate("plan " + unit).Version}
-	_, err := o.desk("bob").MoveItem(ctx, unit, "i2", "b1", nil)
+	_, err := o.decider("bob").MoveItem(ctx, unit, "i2", "b1", nil)
 	must(t, err)
 	var stale *progress.StaleError
-	v, err := o.desk("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
+	v, err := o.decider("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
 	must(t, err)
 	if len(v.Done) != 0 || !errors.As(v.Err(), &stale) || stale.Now == nil {
 		t.Errorf("%+v: %v", v.Done, v.Err())
 	}
 	seen[ref(t, "plan "+unit)] = o.gate("plan " + unit).Version
-	v, err = o.desk("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
+	v, err = o.decider("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
 	must(t, err, v.Err())
 
-	o.audited("blog/comments", "Mend it")
+	o.audited("blog/comments", "Fix it")
 	own := flow.Ready{Description: "Polish it"}
 	for i, want := range []lockkeeper.Code{"", lockkeeper.CodeRefused} {
-		v, err := o.desk("ann").AddItem(ctx, "blog/comments", own)
+		v, err := o.decider("ann").AddItem(ctx, "blog/comments", own)
 		must(t, err)
 		if got := lockkeeper.CodeOf(v.Err()); v.Err() != nil && got != want || len(v.Done) != 1-i {
 			t.Errorf("%d: %+v: %v", i, v.Done, v.Err())
 		}
 	}
-	if _, err := o.desk("ann").Retry(ctx, []string{"blog/comments"}, "again"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+	if _, err := o.decider("ann").Retry(ctx, []string{"blog/comments"}, "again"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("%v", err)
 	}
 }
 
-// A phase that cannot start is a refusal like any other, for whoever knows no more of it.
+// A WrongStatusError has the facts of every refusal.
 func TestWrongStatusIsARefusal(t *testing.T) {
 	err := &acts.WrongStatusError{Unit: "blog/posts", Status: "queued", Phase: "plan", Next: "wait"}
 	if f := facts.Of(err); f["act"] != "start the phase plan of blog/posts" || f["reason"] != "it is queued" || f["next"] != "wait" {
@@ -109,7 +109,7 @@ func TestWarningsOfARun(t *testing.T) {
 	if told := r.Now().Troubles("controllers"); len(told) != 0 {
 		t.Errorf("before any run: %v", told)
 	}
-	o.audited("blog/comments", "Mend it")
+	o.audited("blog/comments", "Fix it")
 	_, _, docs, err := conduct.OpenDocuments(o.app, "controllers")
 	must(t, err, os.WriteFile(filepath.Join(docs.Unit("blog/comments").Dir(), flow.AuditFile), []byte("{"), 0o644))
 	begun, err := r.Start(ctx, conduct.Options{Only: []string{"blog/comments"}, Wait: true, By: person("ann")})

@@ -26,7 +26,7 @@ func (o *office) orderOf(unit, batch string) sched.ItemSpec {
 		Root: "flow/controllers", By: person("ann")}
 }
 
-// What somebody works on is not done anew: its documents would go away under their hands.
+// A unit with a running item cannot be redone, because that would move its documents.
 func TestNoRedoOfWhatRuns(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx := t.Context()
@@ -46,7 +46,7 @@ func TestNoRedoOfWhatRuns(t *testing.T) {
 	if id := <-running; id != items[0].ID {
 		t.Fatalf("%s runs", id)
 	}
-	d := o.desk("ann")
+	d := o.decider("ann")
 	redo := map[string]func() (acts.Verdict, error){
 		unit:         func() (acts.Verdict, error) { return d.Redo(ctx, unit, "batch_plan") },
 		unit + "/b1": func() (acts.Verdict, error) { return d.RedoBatch(ctx, unit, "b1", "apply") },

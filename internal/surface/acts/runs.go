@@ -107,8 +107,8 @@ func (r *Runs) hear(g *going, n run.News) {
 // errEnded is the cause of a run that was told to end at once.
 var errEnded = errors.New("it was told to end")
 
-// Start begins a run, which goes on when ctx has ended. Somebody else who conducts is a
-// *lockkeeper.BlockedError.
+// Start begins a run, which continues after ctx has ended. If another process runs the flow,
+// it returns a *lockkeeper.BlockedError.
 func (r *Runs) Start(ctx context.Context, o conduct.Options) (Started, error) {
 	return r.start(ctx, o, false)
 }

@@ -22,7 +22,7 @@ import (
 // policy decides all that the sample asks for.
 const policy = "impact>=medium,topics=reject,reviews"
 
-// hearing is what a run tells, of which some can be waited for.
+// hearing collects the news of a run.
 type hearing struct {
 	mu   sync.Mutex
 	news []run.News
@@ -80,7 +80,7 @@ func TestRunInThisProcess(t *testing.T) {
 	asking, done := context.WithCancel(ctx)
 	begun, err := r.Start(asking, conduct.Options{Only: []string{"blog/posts"}, Auto: policy, Slots: 2, By: person("ann")})
 	must(t, err)
-	done() // whoever asked for it has left
+	done() // the caller has left
 	if begun.Flow != "controllers" || begun.Run == "" || !slices.Equal(begun.Units, []string{"blog/posts"}) || begun.By != "ann" {
 		t.Errorf("%+v", begun)
 	}
@@ -100,8 +100,8 @@ func TestRunInThisProcess(t *testing.T) {
 	}
 }
 
-// Somebody else who conducts is named, and what is wrong is refused before anything is
-// begun.
+// Start names another process that runs the flow, and refuses invalid options before it
+// begins.
 //
 // shows: PL-77
 func TestRunsThatCannotBegin(t *testing.T) {
@@ -109,8 +109,8 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	ctx := t.Context()
 	r := o.runs(newHearing())
 	for name, wrong := range map[string]conduct.Options{
-		"slots": {Slots: -1}, "budget": {USD: -2}, "tokens": {Tokens: -1}, "policy": {Auto: "whatever"}, "flow": {Flow: "controler"},
-		"unit": {Only: []string{"blog/nobody"}}, "plan": {Flow: "tasks"}, "plan of another flow": {Flow: "screens", Plan: "tasks.yaml"},
+		"slots": {Slots: -1}, "budget": {USD: -2}, "tokens": {Tokens: -1}, "policy": {Auto: "invalid"}, "flow": {Flow: "controler"},
+		"unit": {Only: []string{"blog/unknown"}}, "plan": {Flow: "tasks"}, "plan of another flow": {Flow: "screens", Plan: "tasks.yaml"},
 	} {
 		wrong.By = person("ann")
 		if _, err := r.Start(ctx, wrong); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
@@ -133,8 +133,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	}
 }
 
-// A run that is told to stop lets its agents finish; one that is told to end at once ends
-// them, and nothing of it runs then. Either goes on later where it was.
+// Stop lets running agents finish, or ends them at once. The run can be resumed after both.
 //
 // shows: PL-77
 func TestStopARun(t *testing.T) {
@@ -206,13 +205,13 @@ func TestStartPhases(t *testing.T) {
 	wrong("blog/posts", "analyze", "it is researching", "lockkeeper decide")
 	wrong("blog/posts", "extract", "it is researching", "lockkeeper decide")
 	wrong("accounts/sessions", "apply", "it is analyzing", "the phase analyze comes first")
-	for _, odd := range [][2]string{{"blog/posts", "decide"}, {"blog/posts", "discover"}, {"blog/posts", "dance"}, {"blog/nobody", "analyze"}} {
+	for _, odd := range [][2]string{{"blog/posts", "decide"}, {"blog/posts", "discover"}, {"blog/posts", "dance"}, {"blog/unknown", "analyze"}} {
 		if err := r.Phase(ctx, odd[0], odd[1], ann); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("%s of %s: %v", odd[1], odd[0], err)
 		}
 	}
 
-	d := o.desk("ann")
+	d := o.decider("ann")
 	queue, err := d.Waiting(ctx)
 	must(t, err)
 	for _, g := range queue {
@@ -229,7 +228,7 @@ func TestStartPhases(t *testing.T) {
 	}
 	wrong("blog/posts", "analyze", "it is awaiting_decisions", "lockkeeper decide")
 	if u, err := o.book().Unit(ctx, "accounts/sessions"); err != nil || u.Analysis != nil {
-		t.Errorf("nobody asked for accounts/sessions: %+v, %v", u, err)
+		t.Errorf("accounts/sessions was not requested: %+v, %v", u, err)
 	}
 }
 
@@ -253,7 +252,7 @@ func TestStartBatches(t *testing.T) {
 	_, err := r.Start(ctx, conduct.Options{Only: []string{unit}, Auto: "topics=reject", By: ann})
 	must(t, err)
 	ended()
-	d := o.desk("ann")
+	d := o.decider("ann")
 	for _, answer := range [][2]string{{"todo", "impact>=medium"}, {"defer", "impact<=low"}} {
 		of, err := progress.ParsePolicy(answer[1])
 		must(t, err)
@@ -276,7 +275,7 @@ func TestStartBatches(t *testing.T) {
 		t.Fatalf("it is %s", b.Status)
 	}
 	if b := o.batch("b2"); b.Started != nil {
-		t.Errorf("nobody asked for b2, and it is %s", b.Status)
+		t.Errorf("b2 was not requested, and it is %s", b.Status)
 	}
 	if err := r.Phase(ctx, unit+"/b1", "apply", ann); !errors.As(err, &status) || status.Status != flow.Complete || !strings.Contains(status.Next, "decide redo blog/posts/b1 apply") {
 		t.Fatalf("%v", err)

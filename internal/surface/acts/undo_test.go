@@ -60,8 +60,8 @@ func (o *office) read(path string) string {
 	return string(text)
 }
 
-// The landings of a batch can be taken back one by one: when the last is, the documents of
-// the batch say so, and when one comes back they say that.
+// Undoing the last landing of a batch marks the batch as undone. Undoing the undo removes
+// the mark.
 //
 // shows: GP-18
 func TestUndoByNumberIsKnownToTheBatch(t *testing.T) {
@@ -87,7 +87,7 @@ func TestUndoByNumberIsKnownToTheBatch(t *testing.T) {
 	if by := o.batch("b1").Landed.Undone; !second.Batch.Undone || by == nil || by.By != "ann" {
 		t.Fatalf("%+v, undone by %+v", second.Batch, by)
 	}
-	_, err := o.desk("bob").UndoBatch(ctx, unit, "b1", acts.Holding(o.app, person("bob")))
+	_, err := o.decider("bob").UndoBatch(ctx, unit, "b1", acts.Holding(o.app, person("bob")))
 	if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Fatalf("%v", err)
 	}
@@ -97,15 +97,15 @@ func TestUndoByNumberIsKnownToTheBatch(t *testing.T) {
 	if back.Batch.Undone || o.batch("b1").Landed.Undone != nil || o.read(other) != "made by b1\n" {
 		t.Fatalf("%+v", back.Batch)
 	}
-	all, err := o.desk("bob").UndoBatch(ctx, unit, "b1", acts.Holding(o.app, person("bob")))
+	all, err := o.decider("bob").UndoBatch(ctx, unit, "b1", acts.Holding(o.app, person("bob")))
 	must(t, err)
 	if len(all.Landings) != 1 || !all.Batch.Undone || o.batch("b1").Landed.Undone.By != "bob" || o.read(other) != "" {
 		t.Errorf("%+v", all)
 	}
 }
 
-// What is nobody's batch is undone without a word about one; a batch of which nothing
-// landed is not, and says where single landings are found.
+// Undoing a landing without a batch mentions no batch. Undoing a batch without a landing is
+// refused.
 //
 // shows: GP-18
 func TestUndoOfWhatIsNoBatch(t *testing.T) {
@@ -126,16 +126,16 @@ func TestUndoOfWhatIsNoBatch(t *testing.T) {
 	if undone.Batch != nil || undone.Of.Holder != "ann" {
 		t.Errorf("%+v", undone)
 	}
-	_, err = o.desk("ann").UndoBatch(ctx, unit, "b1", hold)
+	_, err = o.decider("ann").UndoBatch(ctx, unit, "b1", hold)
 	if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "lockkeeper audit --kind landed") {
 		t.Errorf("%v", err)
 	}
-	if _, err := o.desk("ann").UndoBatch(ctx, unit, "b9", hold); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+	if _, err := o.decider("ann").UndoBatch(ctx, unit, "b9", hold); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("%v", err)
 	}
 }
 
-// While somebody holds a file of it nothing is undone.
+// If a file of the batch is locked, nothing is undone.
 //
 // shows: GP-18
 func TestUndoIsBlockedByAHolder(t *testing.T) {
@@ -143,7 +143,7 @@ func TestUndoIsBlockedByAHolder(t *testing.T) {
 	ctx := t.Context()
 	o.landed(model)
 	must(t, acts.Holding(o.app, person("bob"))(ctx, "busy", []string{model}, func(ctx context.Context, _ *lockkeeper.Grant) error {
-		_, err := o.desk("ann").UndoBatch(ctx, unit, "b1", acts.Holding(o.app, person("ann")))
+		_, err := o.decider("ann").UndoBatch(ctx, unit, "b1", acts.Holding(o.app, person("ann")))
 		var blocked *lockkeeper.BlockedError
 		if !errors.As(err, &blocked) || blocked.Conflicts[0].Holder != "bob" {
 			t.Errorf("%v", err)
@@ -155,8 +155,7 @@ func TestUndoIsBlockedByAHolder(t *testing.T) {
 	}
 }
 
-// What the allowlist keeps out is refused for that, and nobody is named as being in its
-// way.
+// The refusal of a path outside the allowlist names the allowlist and no holder.
 //
 // shows: GP-18
 func TestLandRescuedOutsideTheAllowlist(t *testing.T) {

@@ -82,7 +82,7 @@ func TestUnclaimUnderACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close() // whatever fails, the command ends
+	defer w.Close() // ends the command also after a failure
 	if out := d.must(0, "unclaim", "--instance", "CLI-1"); out != "released: Chapter_02" {
 		t.Error(out)
 	}
@@ -119,8 +119,8 @@ func TestWrongFlagBehindAName(t *testing.T) {
 	d.sees(`invalid argument "-1s" for "--patience" flag: negative`)
 }
 
-// A word that is nearly a command is no file that nobody has made yet, unless it is
-// spelled as one.
+// A word that resembles a command is not claimed as a new file, unless it is written as a
+// path.
 func TestMistypedCommandIsNotClaimed(t *testing.T) {
 	d := newConsole(t)
 	for word, meant := range map[string]string{"stauts": "status", "Status": "status", "clera": "clear"} {

@@ -24,7 +24,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// dossierAt opens the documents of a console's root.
+// documentsAt opens the documents of a console's root.
 func (d *console) documents(f flow.Flow) *progress.Tracker {
 	return progress.Open(progress.Options{Sidecar: sidecar.Open(filepath.Join(d.dir, ".pipeline")), Screens: sidecar.Open(filepath.Join(d.dir, ".analysis")), Flow: f})
 }
@@ -91,9 +91,9 @@ func TestReviewByAPerson(t *testing.T) {
 	wantText(t, d.must(0, "decide"), "review blog/posts/b1", "Fix it: app/models/post.rb")
 	shown := d.must(0, "decide", "show", "review", "blog/posts/b1")
 	wantText(t, shown, "summary: fixed", "verification: pass: fine", "--- a/app/models/post.rb", "\n-b\n+B ")
-	var sheet struct{ Diff string }
-	check(t, json.Unmarshal([]byte(d.must(0, "decide", "show", "blog/posts/b1", "--json")), &sheet))
-	wantText(t, sheet.Diff, "+++ b/app/models/post.rb", "-b\n+B ")
+	var review struct{ Diff string }
+	check(t, json.Unmarshal([]byte(d.must(0, "decide", "show", "blog/posts/b1", "--json")), &review))
+	wantText(t, review.Diff, "+++ b/app/models/post.rb", "-b\n+B ")
 
 	wait := d.keys("v", "q")
 	d.must(0, "decide", "walk")

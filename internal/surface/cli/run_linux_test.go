@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// sampleDesk is a person at a terminal, in the sample application, with the scripted agent.
-func sampleDesk(t *testing.T) *console {
+// sampleConsole is a terminal in the sample application with the scripted agent.
+func sampleConsole(t *testing.T) *console {
 	t.Helper()
 	p := projecttest.Sample(t, projecttest.Options{})
 	d := newConsole(t)
@@ -26,7 +26,7 @@ func sampleDesk(t *testing.T) *console {
 //
 // shows: PL-94 SW-84
 func TestRunOnATerminal(t *testing.T) {
-	d := sampleDesk(t)
+	d := sampleConsole(t)
 	io := &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: append(d.env, "NO_COLOR=1"), Now: time.Now}
 	if code := cli.Main(context.Background(), io, []string{"run", "--only", "blog/posts", "--auto-decide", "impact>=medium,topics=reject", "--slots", "2", "--budget", "9"}); code != 0 {
 		t.Fatalf("ended with %d:\n%s", code, d.sees(""))
@@ -49,7 +49,7 @@ func TestRunOnATerminal(t *testing.T) {
 
 // A terminal that knows no escape sequences gets none: lines, as a program does.
 func TestRunOnADumbTerminal(t *testing.T) {
-	d := sampleDesk(t)
+	d := sampleConsole(t)
 	io := &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: append(d.env, "TERM=dumb"), Now: time.Now}
 	if code := cli.Main(context.Background(), io, []string{"run", "--only", "blog/posts"}); code != 0 {
 		t.Fatalf("ended with %d:\n%s", code, d.sees(""))

@@ -46,8 +46,8 @@ func (s *scene) row(unit string) view.BoardUnit {
 	return b.Units[at]
 }
 
-// Whoever has just acted sees what they did, however soon they look, and whatever way the
-// documents were changed: by the program, or in place by somebody with an editor.
+// A read after a change shows the change, both if the program wrote it and if a person
+// edited the file in place.
 func TestWhatWasChangedIsSeen(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()
@@ -68,7 +68,7 @@ func TestWhatWasChangedIsSeen(t *testing.T) {
 	}
 	must(t, book.Decide(ctx, "blog/posts", "ada", progress.Choice{Item: "i1", Was: flow.Todo}))
 	if row := s.row("blog/posts"); row.Open[progress.ItemKind] != 2 {
-		t.Errorf("with it taken back the row is %+v", row)
+		t.Errorf("after the withdrawal the row is %+v", row)
 	}
 
 	// By hand, in place, of the same size.

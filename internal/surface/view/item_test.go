@@ -67,7 +67,7 @@ func TestFailedItems(t *testing.T) {
 }
 
 // A job that no worker takes is told, and so is one whose worker is gone.
-func TestWhatNobodyTakes(t *testing.T) {
+func TestItemWithoutAWorker(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()
 	q, err := job.Open(s.app)
@@ -95,7 +95,7 @@ func TestWhatNobodyTakes(t *testing.T) {
 	must(t, taken.Return(ctx, "the test is over"))
 }
 
-// Somebody who comes back is told what happened since, and whether the log still knows.
+// Changes lists what happened since the last visit, and whether the log reaches back to it.
 func TestChangesSince(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()

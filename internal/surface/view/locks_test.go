@@ -19,7 +19,7 @@ func submitted(name string, locks ...lockkeeper.Lock) sched.ItemSpec {
 	return sched.ItemSpec{Workflow: name, Phase: "job", Job: true, Locks: locks, By: ada}
 }
 
-// waits has somebody stand in line for files.
+// waits queues a request for files.
 func (s *scene) waits(holder string, paths ...string) {
 	s.t.Helper()
 	req := lockkeeper.Request{Holder: holder}
@@ -89,7 +89,7 @@ func TestWhoWaitsForWhom(t *testing.T) {
 		}
 	}
 	if count(v.Tree); again != 2 {
-		t.Errorf("%d stand in full elsewhere", again)
+		t.Errorf("%d are listed in full elsewhere", again)
 	}
 }
 

@@ -85,7 +85,7 @@ func (s *scene) landings(list []view.Landing) {
 	var can, cannot int
 	for _, ln := range list { // the newest first
 		if ln.Batch == "" || !strings.HasPrefix(ln.Name, ln.Unit) {
-			s.t.Errorf("landing %d is of nobody: %+v", ln.Seq, ln)
+			s.t.Errorf("landing %d has no holder: %+v", ln.Seq, ln)
 		}
 		stood := slices.ContainsFunc(ln.Paths, func(p string) bool { return last[p] })
 		if stood == (ln.Undo.Refused == "") {

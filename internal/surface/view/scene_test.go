@@ -57,8 +57,8 @@ func sceneAt(t testing.TB, p *projecttest.Project) *scene {
 // hung is how long a test waits for a run. It only ends hangs.
 const hung = 15 * time.Minute
 
-// run conducts a flow until it stands still, with a policy in the place of people; none:
-// nobody decides.
+// run conducts a flow until it stops. A policy answers the decisions; empty: they stay
+// open.
 func (s *scene) run(flowName, policy string) *run.Outcome {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), hung)
@@ -114,7 +114,7 @@ func (s *scene) work(started, blocked int, orders ...sched.ItemSpec) []*lockkeep
 	})
 	items, err := q.Enqueue(ctx, orders...)
 	must(s.t, err)
-	for after, acquired, parked := uint64(0), 0, 0; acquired < started || parked < blocked; {
+	for after, acquired, waiting := uint64(0), 0, 0; acquired < started || waiting < blocked; {
 		list, err := events.Next(ctx, after)
 		must(s.t, err)
 		for _, ev := range list {
@@ -125,7 +125,7 @@ func (s *scene) work(started, blocked int, orders ...sched.ItemSpec) []*lockkeep
 					acquired++
 				}
 			case lockkeeper.EventBlocked:
-				parked++
+				waiting++
 			}
 		}
 	}

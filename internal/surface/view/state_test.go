@@ -130,7 +130,7 @@ func fullScene(t *testing.T) *scene {
 	ctx := t.Context()
 	run, err := conduct.NewRun(ctx, s.app, "controllers", "")
 	must(t, err)
-	s.controller("blog/tags")                             // nobody has asked for it
+	s.controller("blog/tags")                             // no run has requested it
 	s.analysed("blog/comments", "How do others page?")    // a topic waits
 	s.audited("blog/posts", "Page them", "Cache them")    // items wait
 	book, u := s.planned("blog/users", "Throttle", "Log") // one batch is blocked, of the other a change was refused
@@ -169,8 +169,8 @@ func TestStateIsAsDocumented(t *testing.T) {
 	}
 }
 
-// The state's own spelling is that of encoding/json, whatever is in it.
-func TestStateSpellsItselfAsJSONDoes(t *testing.T) {
+// The state's own encoder writes what encoding/json writes.
+func TestStateEncodesAsJSONDoes(t *testing.T) {
 	s := fullScene(t)
 	ctx := t.Context()
 	s.audited("active_grants", `"active_grants":null`)
@@ -204,8 +204,8 @@ func TestStateSpellsItselfAsJSONDoes(t *testing.T) {
 	}
 }
 
-// A grant that was renewed, or given another process, is spelled anew.
-func TestAChangedGrantIsSpelledAnew(t *testing.T) {
+// A grant that was renewed, or has another process, is encoded again.
+func TestAChangedGrantIsEncodedAgain(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()
 	g, err := s.app.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: "otter", Locks: []lockkeeper.Lock{write("a")}})

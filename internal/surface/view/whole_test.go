@@ -120,7 +120,7 @@ func TestNothingEverHappened(t *testing.T) {
 		"path":    last(s.look.Audit(t.Context(), view.AuditQuery{Path: "../elsewhere"})),
 	} {
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
-			t.Errorf("%s that is not there: %v", what, err)
+			t.Errorf("unknown %s: %v", what, err)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	fullScene(t).whole()
 }
 
-// In the legacy mode nothing is queued, whatever an earlier run left in the queue.
+// In the legacy mode the queue is empty, even if an earlier run left items in it.
 // shows: CF-28 PL-73 SW-62
 func TestLegacyModeKnowsNoQueue(t *testing.T) {
 	s := fullScene(t)
