@@ -46,37 +46,47 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 	}
 }
 
-// An attempt is the result of one transaction that tried to grant a request.
+// An attempt is one transaction that tries to grant a request.
 type attempt struct {
+	rec    *store.Record
+	judged bool // the blockers were judged before: they live
+
 	found    []store.Overlap // the blockers; none if the request was granted
 	more     bool            // there are more blockers than found
 	recorded bool            // the log has the refusal
 	now      lockkeeper.Instant
 }
 
-// try grants a request in one transaction, or returns its blockers. It records a refusal
-// only if the blockers were judged before or have no process that could be dead. After an
-// error the record of the request must not be used.
-func (m *Manager) try(ctx context.Context, rec *store.Record, judged bool) (a attempt, err error) {
+// try grants a request in one transaction, or returns its blockers. After an error the
+// record of the request must not be used.
+func (m *Manager) try(ctx context.Context, rec *store.Record, judged bool) (attempt, error) {
 	if granted, err := m.tryFastPath(ctx, rec); err != nil || granted {
 		return attempt{}, err
 	}
-	err = m.Update(ctx, func(tx *Tx) (err error) {
-		a.now = tx.Now().Lease
-		a.found, a.more, err = tx.blockers(store.Query{Locks: rec.Locks, Before: store.AnyTicket})
-		switch {
-		case err != nil:
-			return err
-		case len(a.found) == 0:
-			return tx.grant(rec, store.StateHeld)
-		}
-		a.recorded = judged || !slices.ContainsFunc(a.found, func(o store.Overlap) bool { return o.Record.Process != nil })
-		if a.recorded {
-			return tx.deny(rec, a.found)
-		}
-		return nil
-	})
-	return a, err
+	tx := m.newTx()
+	defer tx.recycle()
+	tx.attempt = attempt{rec: rec, judged: judged}
+	err := tx.update(ctx, (*Tx).tryAttempt)
+	return tx.attempt, err
+}
+
+// tryAttempt records a refusal only if the blockers were judged before or have no process
+// that could be dead.
+func (tx *Tx) tryAttempt() (err error) {
+	a := &tx.attempt
+	a.now = tx.Now().Lease
+	a.found, a.more, err = tx.blockers(store.Query{Locks: a.rec.Locks, Before: store.AnyTicket})
+	switch {
+	case err != nil:
+		return err
+	case len(a.found) == 0:
+		return tx.grant(a.rec, store.StateHeld)
+	}
+	a.recorded = a.judged || !slices.ContainsFunc(a.found, func(o store.Overlap) bool { return o.Record.Process != nil })
+	if a.recorded {
+		return tx.deny(a.rec, a.found)
+	}
+	return nil
 }
 
 // tryFastPath grants a request with the fast path of the store, if it has one.

@@ -37,23 +37,36 @@ func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (releas
 	return false, &lockkeeper.RefusedError{Act: "release of " + id, Reason: "new landings begin under it all the time", Next: "release it when they are complete"}
 }
 
-// releaseOnce releases a grant, unless a landing is open under it.
+// A release is one transaction that releases a grant, unless a landing is open under it.
+type release struct {
+	id   string
+	hash [32]byte // of the token
+
+	released, open bool
+}
+
 func (m *Manager) releaseOnce(ctx context.Context, id string, hash [32]byte) (released, open bool, err error) {
-	err = m.Update(ctx, func(tx *Tx) error {
-		rec, err := tx.Get(id)
-		if err != nil || rec == nil {
-			return err
-		}
-		if err := checkToken(rec, hash); err != nil {
-			return err
-		}
-		if open = rec.State > store.StateHeld; open {
-			return nil
-		}
-		released = true
-		return tx.free(rec, about(lockkeeper.EventReleased, rec))
-	})
-	return released && err == nil, open, err
+	tx := m.newTx()
+	defer tx.recycle()
+	tx.release = release{id: id, hash: hash}
+	err = tx.update(ctx, (*Tx).tryRelease)
+	return tx.release.released && err == nil, tx.release.open, err
+}
+
+func (tx *Tx) tryRelease() error {
+	r := &tx.release
+	rec, err := tx.Get(r.id)
+	if err != nil || rec == nil {
+		return err
+	}
+	if err := checkToken(rec, r.hash); err != nil {
+		return err
+	}
+	if r.open = rec.State > store.StateHeld; r.open {
+		return nil
+	}
+	r.released = true
+	return tx.free(rec, about(lockkeeper.EventReleased, rec))
 }
 
 // Renew starts the lease of a live grant again. If the grant is gone or has lapsed, Renew

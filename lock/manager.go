@@ -57,7 +57,7 @@ type Manager struct {
 	fastPath store.FastPath // nil if the store has none
 	opt      Options
 
-	txs sync.Pool // of *Tx: with a store in memory, allocating them would be much of the garbage
+	txs sync.Pool // of *Tx
 
 	ctx   context.Context // ends with Close
 	close context.CancelCauseFunc

@@ -18,23 +18,40 @@ type Tx struct {
 	departed []uint64             // tickets that left: promote examines the requests that waited on them
 	body     func(*Tx) error      // the caller's part
 	run      func(store.Tx) error // tx.runBody, bound once
+
+	// The arguments and results of the two hottest transactions, stored here so that
+	// these need no closures: with a store in memory, those would be much of the garbage.
+	attempt attempt
+	release release
 }
 
 // Update runs body as one transaction. Before it commits, it grants the waiting requests
 // that body made way for. If Update returns an error, nothing has changed, and the
 // caller must not use anything that body returned.
 func (m *Manager) Update(ctx context.Context, body func(*Tx) error) error {
+	tx := m.newTx()
+	defer tx.recycle()
+	return tx.update(ctx, body)
+}
+
+// newTx returns a Tx from the pool, or a new one. The caller recycles it.
+func (m *Manager) newTx() *Tx {
 	tx, _ := m.txs.Get().(*Tx)
 	if tx == nil {
 		tx = &Tx{m: m}
 		tx.run = tx.runBody
 	}
-	defer func() {
-		tx.Tx, tx.body = nil, nil
-		m.txs.Put(tx)
-	}()
+	return tx
+}
+
+func (tx *Tx) recycle() {
+	*tx = Tx{m: tx.m, run: tx.run, departed: tx.departed[:0]}
+	tx.m.txs.Put(tx)
+}
+
+func (tx *Tx) update(ctx context.Context, body func(*Tx) error) error {
 	tx.body = body
-	return m.store.Update(ctx, tx.run)
+	return tx.m.store.Update(ctx, tx.run)
 }
 
 func (tx *Tx) runBody(st store.Tx) error {
