@@ -18,7 +18,7 @@ type Item struct {
 	Class    string   `json:"class,omitempty"` // cpu or io
 	Locks    []Lock   `json:"locks,omitempty"`
 	Policy   string   `json:"policy"`
-	Caps     []string `json:"caps,omitempty"`  // pools of which it takes a slot while it runs
+	Caps     []string `json:"caps,omitempty"`  // pools whose slots it takes while it runs
 	After    []string `json:"after,omitempty"` // ids of items that must be completed first
 	Root     string   `json:"root,omitempty"`  // only nodes that have this root may run it; empty: every node
 	Command  []string `json:"command,omitempty"`
@@ -27,7 +27,7 @@ type Item struct {
 
 	Phase        string        `json:"phase"`
 	Rank         int           `json:"rank"`            // of the phase; see QueueKey
-	Pools        []string      `json:"pools,omitempty"` // pools of which it takes a slot in this phase
+	Pools        []string      `json:"pools,omitempty"` // pools whose slots it takes in this phase
 	Status       ItemStatus    `json:"status"`
 	Stage        ItemStage     `json:"-"`
 	Escalated    bool          `json:"escalated,omitempty"`

@@ -63,7 +63,7 @@ var mayChange = map[string]string{
 	"internal/machine/process/terminal_linux.go": "a terminal, opened to find its foreground process",
 }
 
-// changing are the names of functions and methods that change files, whoever has
+// changing are the names of functions and methods that change files, in all that have
 // them: packages os, syscall and unix, os.Root, *os.File, durable.Ops and
 // durable.Disk.
 var changing = words(`WriteFile WriteJSON Create CreateTemp Creat Rename Renameat Renameat2 Move Exchange
@@ -90,8 +90,8 @@ type act struct {
 	name string
 }
 
-// acts finds what changes files in a source, and calls of the functions besides.
-func acts(file, text string, besides ...string) (found []act, err error) {
+// acts finds what changes files in a source, and calls of the extra functions.
+func acts(file, text string, extra ...string) (found []act, err error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func acts(file, text string, besides ...string) (found []act, err error) {
 				a := act{file: file, in: in, on: receiver(n.X), name: n.Sel.Name}
 				call := called[n]
 				changes := slices.Contains(changing, a.name) || slices.Contains(opening, a.name) && call != nil && mentions(call.Args, writeFlags)
-				if (changes || slices.Contains(besides, a.name)) && !slices.Contains(ours, a.on) {
+				if (changes || slices.Contains(extra, a.name)) && !slices.Contains(ours, a.on) {
 					found = append(found, a)
 				}
 			}
@@ -143,7 +143,7 @@ func mentions(list []ast.Expr, names []string) (found bool) {
 	return found
 }
 
-// writeProblems holds that nobody but those in mayChange, and the gate, changes
+// writeProblems checks that only the packages in mayChange, and the gate, change
 // files, and that none of them is listed for nothing.
 func writeProblems(list []act) (problems []string) {
 	used := map[string]bool{}

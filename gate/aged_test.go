@@ -19,8 +19,8 @@ func aged(t *testing.T, path string) {
 	must(t, os.Chtimes(path, long, long))
 }
 
-// settled waits until the coarse clock of the file system has passed now.
-func settled(t *testing.T, dir string) {
+// awaitTick waits until the coarse clock of the file system has passed now.
+func awaitTick(t *testing.T, dir string) {
 	t.Helper()
 	now, probe := time.Now(), dir+"/.probe"
 	for seen := now; !seen.After(now); {
@@ -53,7 +53,7 @@ func TestEditsWithOldTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, map[string]string{"test/a": "old"}, gate.Options{})
 			g := w.hold("otter", "test/a")
-			settled(t, w.dir)
+			awaitTick(t, w.dir)
 			edit(t, w.in("test/a"))
 			_, err := w.gate.Write(t.Context(), &g.Grant, "test/a", []byte("mine"))
 			if lockkeeper.CodeOf(err) != lockkeeper.CodeViolation {
@@ -73,7 +73,7 @@ func TestTimesWithoutEdits(t *testing.T) {
 	w.commit(first, gate.Put("test/a", []byte("one")))
 	w.releases(first)
 	g := w.hold("heron", "test/a")
-	settled(t, w.dir)
+	awaitTick(t, w.dir)
 	aged(t, w.in("test/a"))
 	must(t, os.Link(w.in("test/a"), w.in("twin")), os.Remove(w.in("twin")))
 	w.commit(g, gate.Put("test/a", []byte("two")))
@@ -86,7 +86,7 @@ func TestRetryAfterARollback(t *testing.T) {
 	disk := &durabletest.FaultyDisk{}
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{Disk: disk})
 	g := w.hold("otter", "test/a", "test/b")
-	settled(t, w.dir)
+	awaitTick(t, w.dir)
 	changes := []gate.Change{gate.Put("test/a", []byte("new")), gate.Put("test/b", []byte("new"))}
 	exchanges := 0
 	disk.At = func(_ int, op durabletest.Op) {

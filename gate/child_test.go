@@ -48,7 +48,7 @@ func (p place) now() store.Moment {
 	return store.Moment{Lease: lockkeeper.Instant(time.Hour) + lockkeeper.Instant(past), Wall: time.Now().Add(time.Duration(past))}
 }
 
-// pass lets time go by for everybody at the place.
+// pass advances the clock of every process at the place.
 func (p place) pass(d time.Duration) error {
 	next := p.Clock + ".next"
 	past := int64(p.now().Lease.Until(lockkeeper.Instant(time.Hour)) + d)
@@ -69,7 +69,7 @@ func (p place) store(ctx context.Context) (store.Store, error) {
 // errand is what a child is asked to do, and the point at which it is to stop or
 // to die.
 type errand struct {
-	Do           string // commit, replace, recover or settle
+	Do           string // commit, replace, recover or resume
 	Scene        string // of a commit or a replacement: what it changes
 	Grant, Token string
 	Step         int    // before which change of the disk, from 0; -1: none
@@ -229,7 +229,7 @@ func run(ctx context.Context, g *gate.Gate, e errand) (a answer) {
 		l, err = g.ReplaceDir(ctx, &lockkeeper.Grant{ID: e.Grant, Token: e.Token}, replaced, "current", filled(newVersion))
 	case "recover":
 		_, err = g.Recover(ctx)
-	case "settle":
+	case "resume":
 		err = g.RecoverLandings(ctx, e.Grant)
 	}
 	if l != nil {
@@ -319,7 +319,7 @@ func (c *peer) goOn() answer {
 	must(c.t, c.cmd.Process.Signal(syscall.SIGCONT))
 	a, ok := c.answer()
 	if !ok {
-		c.t.Fatal("a child died when it was to go on")
+		c.t.Fatal("a child died when it should continue")
 	}
 	return a
 }

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// aftermath is a place after a crash, and what is to hold there.
+// aftermath is a place after a crash, and what must hold there.
 type aftermath struct {
 	t      *testing.T
 	place  place

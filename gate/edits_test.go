@@ -145,7 +145,7 @@ func TestEditedDuringTheExchange(t *testing.T) {
 					t.Errorf("not rolled back: %v", d)
 				}
 				if l := w.events(lockkeeper.EventUndone); len(l) != 1 {
-					t.Errorf("%d events of taking back", len(l))
+					t.Errorf("%d events of undoing", len(l))
 				}
 				w.noStages()
 				w.releases(g)

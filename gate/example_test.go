@@ -16,7 +16,7 @@ import (
 )
 
 // A program that embeds Lockkeeper locks the files of a change, lets the gate land
-// it, and takes it back.
+// it, and undoes it.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")

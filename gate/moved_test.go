@@ -81,7 +81,7 @@ func listed(w *world) (ids []string) {
 	return ids
 }
 
-// crashed leaves a landing of which test/a/f is done and test/b/f is not, and which
+// crashed leaves a landing with test/a/f done and test/b/f not done, which
 // cannot be finished because of an edit.
 func crashed(t *testing.T) (*world, *lockkeeper.Landing) {
 	w := newWorld(t, map[string]string{"test/a/f": "old", "test/b/f": "old"}, gate.Options{})

@@ -81,7 +81,7 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 		var theirs []gate.Change
 		for _, c := range changes {
 			paths = append(paths, c.Path)
-			if content == "old" && c.Path == "test/n/n" { // it was not there
+			if content == "old" && c.Path == "test/n/n" { // it did not exist
 				theirs = append(theirs, gate.Delete(c.Path))
 				continue
 			}
@@ -186,7 +186,7 @@ func TestCopiedRoot(t *testing.T) {
 	must(t, os.CopyFS(w.dir, os.DirFS(original)))
 	w.open(gate.Options{})
 	if err := w.gate.RecoverLandings(t.Context(), l.GrantID); err == nil || !strings.Contains(err.Error(), "its files are on") {
-		t.Errorf("a copy settled it: %v", err)
+		t.Errorf("a copy recovered it: %v", err)
 	}
 	w.dir = original
 	w.open(gate.Options{})

@@ -42,7 +42,7 @@ func TestPausedHolder(t *testing.T) {
 			t.Run(store+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				p, w := newPlace(t, kind, nil)
-				h := &highwayman{t: t, place: p, w: w, writer: start(t, p)}
+				h := &interceptor{t: t, place: p, w: w, writer: start(t, p)}
 				every, rounds := 3, 1
 				switch {
 				case storetest.Torture() > 1:
@@ -70,8 +70,8 @@ func TestPausedHolder(t *testing.T) {
 	}
 }
 
-// highwayman is the next holder, who comes while the writer is stopped.
-type highwayman struct {
+// interceptor is the next holder, who comes while the writer is stopped.
+type interceptor struct {
 	t      *testing.T
 	place  place
 	w      *world
@@ -79,8 +79,8 @@ type highwayman struct {
 }
 
 // rob stops a writer, takes its paths, leaves something else there and lets the
-// writer go on; false: it got to its end before that step.
-func (h *highwayman) rob(one pause) (stopped bool) {
+// writer continue; false: it got to its end before that step.
+func (h *interceptor) rob(one pause) (stopped bool) {
 	t, w := h.t, h.w
 	t.Helper()
 	s := scenes()[one.scene]
@@ -108,8 +108,8 @@ func (h *highwayman) rob(one pause) (stopped bool) {
 }
 
 // overtake takes the paths of a grant whose process is stopped, leaves something
-// else there and lets the process go on.
-func (h *highwayman) overtake(one pause, grantID string, s scene) {
+// else there and lets the process continue.
+func (h *interceptor) overtake(one pause, grantID string, s scene) {
 	t, w := h.t, h.w
 	t.Helper()
 	must(t, h.place.pass(leaseOver))
@@ -118,7 +118,7 @@ func (h *highwayman) overtake(one pause, grantID string, s scene) {
 	if decided && state != lockkeeper.Committed && one.at.Fails == "" {
 		t.Errorf("%+v: a decided landing was rolled back", one)
 	}
-	w.commit(next, h.loot(s, one.deletes)...)
+	w.commit(next, h.overwrite(s, one.deletes)...)
 	left := scan(t, h.place.Root, ".lockkeeper")
 
 	late := h.writer.goOn()
@@ -147,7 +147,7 @@ func (h *highwayman) overtake(one pause, grantID string, s scene) {
 func TestPausedWhileRollingBack(t *testing.T) {
 	t.Parallel()
 	p, w := newPlace(t, "SQLite", nil)
-	h := &highwayman{t: t, place: p, w: w, writer: start(t, p)}
+	h := &interceptor{t: t, place: p, w: w, writer: start(t, p)}
 	for round := range storetest.Torture() {
 		for step, stopped := 0, true; stopped && !t.Failed(); step++ {
 			stopped = h.rob(pause{scene: "two", at: errand{Step: step, Fails: durabletest.Move}, deletes: (round+step)%2 == 1})
@@ -170,8 +170,8 @@ func TestPausedRecovery(t *testing.T) {
 					if sampled(step, stride[1]) {
 						t.Run(fmt.Sprint("writer at ", first, " recovery at ", step), func(t *testing.T) {
 							a, _ := crash(t, "SQLite", name, errand{Step: first})
-							h := &highwayman{t: t, place: a.place, w: a.place.visit(t), writer: start(t, a.place)}
-							h.writer.ask(errand{Do: "settle", Grant: a.grant.ID, Step: step, Signal: syscall.SIGSTOP})
+							h := &interceptor{t: t, place: a.place, w: a.place.visit(t), writer: start(t, a.place)}
+							h.writer.ask(errand{Do: "resume", Grant: a.grant.ID, Step: step, Signal: syscall.SIGSTOP})
 							var late answer
 							if late, stopped = h.writer.stops(); stopped {
 								h.overtake(pause{scene: name, deletes: step%2 == 1}, a.grant.ID, s)
@@ -202,7 +202,7 @@ func TestRecoveriesAtOnce(t *testing.T) {
 					peers = append(peers, start(t, a.place))
 				}
 				for _, c := range peers {
-					c.ask(errand{Do: "settle", Grant: a.grant.ID})
+					c.ask(errand{Do: "resume", Grant: a.grant.ID})
 				}
 				for _, c := range peers {
 					if got, ok := c.answer(); !ok || got.Error != "" {
@@ -216,8 +216,8 @@ func TestRecoveriesAtOnce(t *testing.T) {
 	}
 }
 
-// loot is what the next holder does to the paths of a scene.
-func (h *highwayman) loot(s scene, deletes bool) (changes []gate.Change) {
+// overwrite is what the next holder does to the paths of a scene.
+func (h *interceptor) overwrite(s scene, deletes bool) (changes []gate.Change) {
 	for _, path := range s.paths() {
 		if !deletes {
 			changes = append(changes, gate.Put(path, []byte("the next holder's")))
@@ -226,7 +226,7 @@ func (h *highwayman) loot(s scene, deletes bool) (changes []gate.Change) {
 		}
 	}
 	if len(changes) == 0 { // nothing to delete: leave something
-		return h.loot(s, false)
+		return h.overwrite(s, false)
 	}
 	return changes
 }

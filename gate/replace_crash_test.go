@@ -14,7 +14,7 @@ const replaced = "test/m1"
 
 var newVersion = map[string]string{"index": "new", "tiles/0/0": "new", "tiles/0/1": "new"}
 
-// replacements are a directory that is not there yet, and one that is.
+// replacements are a directory that does not exist yet, and one that does.
 func replacements() map[string]scene {
 	old := map[string]string{
 		".": "drwxr-xr-x ", "test": "drwxr-xr-x ", replaced: "drwxr-xr-x ", bystander: plain("stays"),

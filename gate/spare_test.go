@@ -31,7 +31,7 @@ func newHalt() *halt {
 }
 
 // until starts do, and waits until it reaches its k-th operation, or its end. The
-// returned function lets it go on, and waits for its end.
+// returned function lets it continue, and waits for its end.
 func (h *halt) until(k int, do func()) (reached bool, finish func()) {
 	h.at = k + len(h.disk.Trace())
 	ended := make(chan struct{})
@@ -65,7 +65,7 @@ func TestLateForTheLandingBefore(t *testing.T) {
 }
 
 // lateForTheOneBefore stops a writer before one operation, and a recovery of its
-// landing before another; lets the writer go on to its next commit, and in its middle
+// landing before another; lets the writer continue to its next commit, and in its middle
 // the recovery.
 func lateForTheOneBefore(t *testing.T, first, second int) (stopped, reached bool) {
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})

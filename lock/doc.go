@@ -36,7 +36,7 @@
 //  4. A promoted request is held for its waiter until the waiter confirms it. If the
 //     waiter's short lease expires first, the next request is examined.
 //
-//  5. A grant whose policy frees it by time alone blocks nobody after that time, whether
+//  5. A grant whose policy frees it by time alone blocks no request after that time, whether
 //     or not a reaper ran. A grant with a recorded process is freed only after the
 //     processes that a dead holder left behind have ended. A grant with an open landing
 //     is freed only after the landing is complete or rolled back

@@ -47,7 +47,7 @@ func ExampleManager_TryAcquire() {
 	// Bob cannot write config/routes.rb: Ada has it for read
 }
 
-// Wait in line. Whoever asks first is served first, and the wait is bounded.
+// Wait in the wait list. The first request is granted first, and the wait is bounded.
 func ExampleManager_Acquire() {
 	ctx := context.Background()
 	m := lock.New(memstore.New("book", memstore.Options{}), lock.Options{})
@@ -78,7 +78,7 @@ func ExampleManager_Acquire() {
 	// Bob's fence is above Ada's: true
 }
 
-// Work under the grant's context: it ends when the grant does, whoever ends it.
+// Work under the grant's context: it ends when the grant does.
 func ExampleGrant_Context() {
 	ctx := context.Background()
 	m := lock.New(memstore.New("book", memstore.Options{}), lock.Options{})

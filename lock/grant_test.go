@@ -119,7 +119,7 @@ func TestContextEndsWithLease(t *testing.T) {
 
 // A holder that cannot reach the store trusts its grant for two thirds of a
 // lease, counted from the last renewal it asked for: the rest is for stopping
-// the work before somebody else gets the lock.
+// the work before another holder gets the lock.
 //
 // shows: CF-11
 func TestContextEndsWhenCutOff(t *testing.T) {

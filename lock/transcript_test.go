@@ -28,10 +28,10 @@ var rewrite = flag.Bool("update", false, "rewrite the transcripts in testdata")
 // and who waits for whom. -update writes down what happens now.
 //
 //	a: try write x, read dir/        grant now, or blocked
-//	a: wait 10s write x              wait in line; policy and ttl may follow: "policy dal ttl 5s"
+//	a: wait 10s write x              wait for locks; policy and ttl may follow: "policy dal ttl 5s"
 //	a: release | renew | upgrade x | extend write y
 //	a: cancel                        cancel the waiting call
-//	a: stop | resume                 the process of a waiter stops, and goes on
+//	a: stop | resume                 the process of a waiter stops, and resumes
 //	advance 5s                       let time pass
 //	recover                          one pass of the reaper
 //
@@ -320,7 +320,7 @@ func (s *stage) describe(out *strings.Builder) {
 	}
 }
 
-// behind names who stands in the way of a waiting request.
+// behind names the blockers of a waiting request.
 func behind(r store.Reader, w *store.Record, recs []*store.Record) string {
 	found, _, err := r.Overlapping(store.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
 	if err != nil {

@@ -143,7 +143,7 @@ func TestChangesWithoutContent(t *testing.T) {
 	}
 	empty := must[Entry](t)(s.Put(t.Context(), Entry{Kind: Gap, Path: "empty"}, strings.NewReader("")))
 	if contentOf(t, s, empty.ID) != "" || empty.Sum == "" {
-		t.Errorf("empty content is none: %+v", empty)
+		t.Errorf("empty content is missing: %+v", empty)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestHostileIDs(t *testing.T) {
 	}
 }
 
-// A path is text, whatever it says; what it says comes back.
+// A path is any text, and it is returned unchanged.
 func TestHostilePaths(t *testing.T) {
 	s, dir := shelf(t)
 	paths := []string{"../../../etc/passwd", "/etc/passwd", "a\x00b", "a\nb", strings.Repeat("x/", 4000), `"},{"`, "..", "", "<script>", "\u202e"}

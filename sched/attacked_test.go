@@ -21,18 +21,18 @@ import (
 
 var tight = sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}
 
-// pool freed, rouses lifecycle A which ends without it; C stays parked.
+// pool freed, wakes lifecycle A which ends without it; C stays waiting.
 
-// A lifecycle that was roused for a slot and ends without it passes the call on.
+// A lifecycle that was woken for a slot and ends without it passes the call on.
 //
 // shows: GP-11
-func TestEndsWhileRoused(t *testing.T) {
+func TestEndsWhileWoken(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: tight})
 	y.enqueue(sched.ItemSpec{Workflow: "B", Pools: []string{"test"}})
 	b := y.claim()
 	y.enqueue(sched.ItemSpec{Workflow: "A"})
 	a := y.claim()
-	_ = a.Phase(impatient{t.Context()}, "test", "test") // parked on pool:test, and gave up
+	_ = a.Phase(impatient{t.Context()}, "test", "test") // waiting on pool:test, and gave up
 	c := y.enqueue(sched.ItemSpec{Workflow: "C", Pools: []string{"test"}})
 	if y.claim() != nil {
 		t.Fatal("C started")
@@ -40,10 +40,10 @@ func TestEndsWhileRoused(t *testing.T) {
 	y.finish(b, nil)
 	y.finish(a, nil)
 	if it := y.item(c.ID); it.Stage == lockkeeper.StageWaiting && y.taken("test") == 0 {
-		t.Errorf("C is parked on %s, which is free, and nobody is roused: claim %v", it.WaitsOn, y.claim())
+		t.Errorf("C is waiting on %s, which is free, and no item is woken: claim %v", it.WaitsOn, y.claim())
 	}
 	if it := y.item(a.Item.ID); it.WaitsOn != "" || it.WokenBy != "" {
-		t.Errorf("ended, and parked on %q, roused by %q", it.WaitsOn, it.WokenBy)
+		t.Errorf("ended, and waiting on %q, woken by %q", it.WaitsOn, it.WokenBy)
 	}
 }
 
@@ -88,7 +88,7 @@ func stream(t *testing.T, y *yard, reader *lock.Grant, limit time.Duration) (tim
 	return limit, nil
 }
 
-// An escalated item that nobody kept in the line is not starved by readers again.
+// An escalated item that no worker kept in the wait list is not starved by readers again.
 //
 // shows: SW-32 SW-73
 func TestReservationThatLapses(t *testing.T) {
@@ -96,14 +96,14 @@ func TestReservationThatLapses(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: 1 << 20})
 		reader := y.hold("reader", reads("shared"))
 		it := escalated(t, y, reader)
-		time.Sleep(40 * time.Minute) // nobody ticks: a host that slept, a deploy
+		time.Sleep(40 * time.Minute) // no worker ticks: a host that slept, a deploy
 		y.tick()
 		y.claim()
 		now := y.item(it.ID)
-		t.Logf("escalated %t grant %q parked %q", now.Escalated, now.GrantID, now.WaitsOn)
+		t.Logf("escalated %t grant %q waiting on %q", now.Escalated, now.GrantID, now.WaitsOn)
 		if took, job := stream(t, y, reader, 10*time.Hour); job == nil {
 			now := y.item(it.ID)
-			t.Errorf("starved for %s: escalated %t, grant %q, parked on %s, blocked %s", took, now.Escalated, now.GrantID, now.WaitsOn, now.Blocked)
+			t.Errorf("starved for %s: escalated %t, grant %q, waiting on %s, blocked %s", took, now.Escalated, now.GrantID, now.WaitsOn, now.Blocked)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestPutBackAfterEscalation(t *testing.T) {
 		y.claim()
 		if took, job := stream(t, y, reader, 10*time.Hour); job == nil {
 			now := y.item(it.ID)
-			t.Errorf("starved for %s: escalated %t, grant %q, parked on %s, blocked %s", took, now.Escalated, now.GrantID, now.WaitsOn, now.Blocked)
+			t.Errorf("starved for %s: escalated %t, grant %q, waiting on %s, blocked %s", took, now.Escalated, now.GrantID, now.WaitsOn, now.Blocked)
 		}
 	})
 }
@@ -191,7 +191,7 @@ func TestUnreachableRoot(t *testing.T) {
 		must(t, y.store.Update(t.Context(), func(tx store.Tx) error { return tx.DeleteWorker("far") }))
 		must(t, holder.Release(t.Context()))
 		for _, it := range y.all() {
-			t.Logf("%s stage %d parked %q roused %q root %q", it.Workflow, it.Stage, it.WaitsOn, it.WokenBy, it.Root)
+			t.Logf("%s stage %d waiting on %q woken %q root %q", it.Workflow, it.Stage, it.WaitsOn, it.WokenBy, it.Root)
 		}
 		began := time.Now()
 		w := y.worker(1, takes(time.Second))
@@ -267,9 +267,9 @@ func TestStoreThatFailsAtTheEnd(t *testing.T) {
 	})
 }
 
-// An answer is lost: the item that was claimed with it is nobody's.
+// An answer is lost: the item that was claimed with it has no worker.
 
-// An item that was claimed in a transaction whose answer got lost is put back.
+// An item that was claimed in a transaction whose answer got lost is requeued.
 //
 // shows: SW-74 GP-11
 func TestLostAnswer(t *testing.T) {
@@ -390,14 +390,14 @@ func TestNodeAndTree(t *testing.T) {
 	must(t, tree.Release(t.Context()))
 	got, _ := y.started()
 	if len(got) == 0 {
-		t.Errorf("nothing is in the way of Y, and it is parked on %q", y.item(ny.ID).WaitsOn)
+		t.Errorf("nothing blocks Y, and it is waiting on %q", y.item(ny.ID).WaitsOn)
 	}
 	must(t, node.Release(t.Context()))
 }
 
 // e) lifecycles that wait for a slot: cancelled, crashed, context ended.
 
-// A lifecycle that waits for a slot can be cancelled, crash or give up, and its slots are given back once.
+// A lifecycle that waits for a slot can be cancelled, crash or give up, and its slots are released once.
 //
 // shows: GP-11
 func TestWaitingForASlot(t *testing.T) {
@@ -495,7 +495,7 @@ func TestTwoEscalated(t *testing.T) {
 		}
 		for _, it := range []*lockkeeper.Item{a, b, c} {
 			now := y.item(it.ID)
-			t.Logf("%s escalated %t parked %s", now.Workflow, now.Escalated, now.WaitsOn)
+			t.Logf("%s escalated %t waiting on %s", now.Workflow, now.Escalated, now.WaitsOn)
 		}
 		_, err := y.queue.Cancel(t.Context(), a.ID, ada, "x")
 		must(t, err)
@@ -505,7 +505,7 @@ func TestTwoEscalated(t *testing.T) {
 			t.Errorf("started %v", names)
 		}
 		if list, err := y.locks.Requests(t.Context()); err != nil || len(list) != 2 {
-			t.Errorf("%d in the line", len(list))
+			t.Errorf("%d in the wait list", len(list))
 		}
 		_, err = y.queue.Retry(t.Context(), a.ID, ada)
 		must(t, err)
@@ -515,4 +515,4 @@ func TestTwoEscalated(t *testing.T) {
 	})
 }
 
-// f) UntilEmpty ends with items parked on failed ones, and not while one runs elsewhere.
+// f) UntilEmpty ends with items waiting on failed ones, and not while one runs elsewhere.

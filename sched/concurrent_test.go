@@ -253,7 +253,7 @@ func (c *crowd) settle() {
 		case <-ctx.Done():
 			for _, it := range y.all() {
 				if it.Status != lockkeeper.ItemCompleted {
-					t.Errorf("%s is %s, stage %d, parked on %q, roused by %q, failure %+v, grant %s", it.ID, it.Status, it.Stage, it.WaitsOn, it.WokenBy, it.Failure, it.GrantID)
+					t.Errorf("%s is %s, stage %d, waiting on %q, woken by %q, failure %+v, grant %s", it.ID, it.Status, it.Stage, it.WaitsOn, it.WokenBy, it.Failure, it.GrantID)
 				}
 			}
 			must(t, w.Close(), <-over)

@@ -15,7 +15,7 @@ import (
 // examineAtOnce bounds how many items one transaction examines.
 const examineAtOnce = 64
 
-// Dispatch dispatches the first item that can start now to a worker; nil: there is none.
+// Dispatch dispatches the first item that can start now to a worker. It returns nil if no item can start.
 func (q *Queue) Dispatch(ctx context.Context, w lockkeeper.Worker) (*Job, error) {
 	for {
 		var t taken
@@ -256,7 +256,7 @@ const (
 	copyCheck = 15 * time.Second
 )
 
-// slots returns the pools of which an item needs a slot to start.
+// slots returns the pools whose slots an item needs to start.
 func slots(it *lockkeeper.Item) []string { return slices.Concat(it.Caps, it.Pools) }
 
 // full returns the first of some pools without a free slot; empty: none.

@@ -17,7 +17,7 @@
 //     first item in order, its slots, its locks and its new status. There is no leader,
 //     and no state that only one process knows.
 //
-//  2. An item takes its locks and its slots together or not at all. It gives them back
+//  2. An item takes its locks and its slots together or not at all. It releases them
 //     in the transaction that ends it, which may dispatch the next item.
 //
 //  3. The order is lockkeeper.CompareItems, by lockkeeper.QueueKey. An item that cannot start is passed over: it

@@ -104,7 +104,7 @@ func TestEndOfACanceledAttempt(t *testing.T) {
 	}
 }
 
-// An item that is put back and taken again by the same worker is reported in the order
+// An item that is requeued and taken again by the same worker is reported in the order
 // of its attempts, although the second attempt may end before the first one's callback.
 func TestEndsOfOneItemInOrder(t *testing.T) {
 	y := newYard(t, sched.Options{})

@@ -126,7 +126,7 @@ func flakyRun(t *testing.T, seed uint64) {
 			continue
 		}
 		if it.Status != lockkeeper.ItemCompleted {
-			t.Errorf("%s is %s, stage %d, attempts %d, parked on %q", it.ID, it.Status, it.Stage, it.Attempts, it.WaitsOn)
+			t.Errorf("%s is %s, stage %d, attempts %d, waiting on %q", it.ID, it.Status, it.Stage, it.Attempts, it.WaitsOn)
 		}
 	}
 	t.Logf("%d failed", failed)

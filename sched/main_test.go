@@ -16,7 +16,7 @@ const space = "7f0c7a39-0000-4000-8000-000000000001"
 
 var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 
-// yard is a queue with whoever works in it.
+// yard is a queue with its workers.
 type yard struct {
 	t     testing.TB
 	store store.Store

@@ -98,7 +98,7 @@ func TestLifecycle(t *testing.T) {
 	must(t, three.Phase(t.Context(), "test", sched.PoolTest))
 	one := y.claim()
 	if one == nil || one.Item.Workflow != "one" {
-		t.Fatalf("the agent's slot was not given back: %v", one)
+		t.Fatalf("the agent's slot was not released: %v", one)
 	}
 	done := make(chan error, 1)
 	go func() { done <- three.Phase(t.Context(), "verify", sched.PoolAgent) }()
@@ -109,7 +109,7 @@ func TestLifecycle(t *testing.T) {
 		t.Error("the lifecycle changed its grant")
 	}
 	if y.claim() != nil {
-		t.Error("somebody overtook a lifecycle under way")
+		t.Error("an item overtook a lifecycle under way")
 	}
 	y.finish(three, nil)
 	if two := y.claim(); two == nil || two.Item.Workflow != "two" {
@@ -138,7 +138,7 @@ func TestOneOperation(t *testing.T) {
 	y.enqueue(sched.ItemSpec{Workflow: "map", Policy: "dal", Locks: writes("maps/m1")})
 	job := y.claim()
 	if err := job.Phase(t.Context(), "test", sched.PoolTest); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
-		t.Errorf("it may go on to another phase: %v", err)
+		t.Errorf("it may enter another phase: %v", err)
 	}
 	y.finish(job, nil)
 	y.hold("ada", writes("maps/m1"))

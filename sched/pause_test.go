@@ -31,12 +31,12 @@ func TestPause(t *testing.T) {
 		a, b := y.enqueue(sched.ItemSpec{Workflow: "a", Locks: writes("a")}), y.enqueue(sched.ItemSpec{Workflow: "b"})
 		synctest.Wait()
 		if it := y.item(a.ID); it.Status != lockkeeper.ItemQueued || it.Attempts != 0 || !w.Paused() {
-			t.Errorf("put back: %+v", it)
+			t.Errorf("requeued: %+v", it)
 		}
 		if it := y.item(b.ID); it.Status != lockkeeper.ItemQueued {
 			t.Errorf("a paused worker took %+v", it)
 		}
-		y.hold("somebody", writes("a")).Release(t.Context()) // its locks are free
+		y.hold("a person", writes("a")).Release(t.Context()) // its locks are free
 		later = false
 		w.Resume()
 		synctest.Wait()
@@ -49,7 +49,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// Items of a root that is somebody's own are taken by nobody else, and whoever takes only
+// Items of a root with a worker of its own are taken by no other worker, and a worker that takes only
 // those leaves the rest alone.
 func TestOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -157,7 +157,7 @@ func jobMain(what string) int {
 			how = unix.LOCK_SH
 		}
 		if !flock(filepath.Join(e.Dir, "path-"+l.Path), how) {
-			trace("complaints", e.Item+": somebody else works on "+l.Path)
+			trace("complaints", e.Item+": another item works on "+l.Path)
 		}
 	}
 	for _, pool := range e.Pools {
@@ -246,7 +246,7 @@ func (s shop) hire(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// Sixteen workers, of which some are killed all the time: every item completes, caps
+// Sixteen workers, some of which are killed all the time: every item completes, caps
 // and locks hold, as the kernel sees them, and nothing is left running.
 //
 // shows: SW-71 SW-72 SW-74 DL-76 DL-80 GP-11

@@ -39,7 +39,7 @@ type ItemSpec struct {
 	Job      bool   // it counts against the caps on submitted jobs
 	Locks    []lockkeeper.Lock
 	Policy   string   // default: lockkeeper.DefaultPolicy
-	Pools    []string // of which its first phase needs a slot
+	Pools    []string // whose slots its first phase needs
 	After    []string // ids or keys of items that must be completed first, also of the same call
 	Root     string
 	Command  []string

@@ -138,7 +138,7 @@ func (c *chaos) step() {
 		c.finishOne(worker)
 	case n < 80:
 		c.interrupt(worker)
-	case n < 83: // the worker dies: nobody ends its items
+	case n < 83: // the worker dies: its items stay
 		delete(c.jobs, worker)
 	case n < 88:
 		c.person()
@@ -285,7 +285,7 @@ func (c *chaos) check() {
 			rec, err := r.Get(a.GrantID)
 			must(t, err)
 			if rec == nil {
-				continue // its worker died, and nobody has ticked since
+				continue // its worker died, and no worker has ticked since
 			}
 			for _, b := range running[:i] {
 				other, err := r.Get(b.GrantID)
@@ -303,14 +303,14 @@ func (c *chaos) check() {
 				t.Errorf("pool %s: %d of %d taken, and %d have one", pool, n, limit, taken[pool])
 			}
 		}
-		c.checkParked(r)
+		c.checkWaiting(r)
 		return nil
 	}))
 }
 
-// checkParked holds that whatever something is parked on is taken, or that the first
-// that was parked on it is about to be looked at.
-func (c *chaos) checkParked(r store.Reader) {
+// checkWaiting checks that the key an item waits on is taken, or that the first
+// item that waits on it is about to be checked.
+func (c *chaos) checkWaiting(r store.Reader) {
 	t := c.t
 	all, err := r.Items(store.ItemQuery{Limit: 10_000})
 	must(t, err)
@@ -325,11 +325,11 @@ func (c *chaos) checkParked(r store.Reader) {
 			first, err := r.FirstWaiting(it.WaitsOn)
 			must(t, err)
 			if (first.ID == it.ID) != (it.FirstSince != 0) {
-				t.Errorf("%s is parked on %s behind %s and leads since %d", it.ID, it.WaitsOn, first.ID, it.FirstSince)
+				t.Errorf("%s is waiting on %s behind %s and leads since %d", it.ID, it.WaitsOn, first.ID, it.FirstSince)
 			}
 		}
 		if it.Stage == lockkeeper.StageEnded && (it.WaitsOn != "" || it.WokenBy != "" || it.CheckAt != 0 || it.FirstSince != 0) {
-			t.Errorf("%s has ended, and is parked on %q, roused by %q, due %d, leads %d", it.ID, it.WaitsOn, it.WokenBy, it.CheckAt, it.FirstSince)
+			t.Errorf("%s has ended, and is waiting on %q, woken by %q, due %d, leads %d", it.ID, it.WaitsOn, it.WokenBy, it.CheckAt, it.FirstSince)
 		}
 		if it.Stage != lockkeeper.StageWaiting || wokenBy[it.WaitsOn] {
 			continue
@@ -358,7 +358,7 @@ func (c *chaos) checkParked(r store.Reader) {
 			taken = rec != nil && rec.State == store.StateWaiting
 		}
 		if !taken {
-			t.Errorf("%s is parked on %s, which is free", it.ID, it.WaitsOn)
+			t.Errorf("%s is waiting on %s, which is free", it.ID, it.WaitsOn)
 		}
 	}
 }
@@ -374,7 +374,7 @@ func conflict(a, b *lockkeeper.Item) bool {
 	return false
 }
 
-// drain lets everything come to its end: whoever is dead is found dead, people leave,
+// drain lets everything come to its end: dead workers are found dead, people leave,
 // and what failed is tried again.
 func (c *chaos) drain() {
 	t := c.t
@@ -386,7 +386,7 @@ func (c *chaos) drain() {
 		if round > 2_000 {
 			for _, it := range c.known {
 				if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
-					t.Errorf("%s is %s, stage %d, parked on %q, roused by %q, escalated %t, grant %q, due %d", it.ID, now.Status, now.Stage, now.WaitsOn, now.WokenBy, now.Escalated, now.GrantID, now.CheckAt)
+					t.Errorf("%s is %s, stage %d, waiting on %q, woken by %q, escalated %t, grant %q, due %d", it.ID, now.Status, now.Stage, now.WaitsOn, now.WokenBy, now.Escalated, now.GrantID, now.CheckAt)
 				}
 			}
 			t.Fatal("it never comes to an end")
@@ -462,12 +462,12 @@ func (c *chaos) run(looks int) {
 	c.drain()
 	for _, it := range c.known {
 		if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
-			c.t.Errorf("%s is %s, parked on %q", it.ID, now.Status, now.WaitsOn)
+			c.t.Errorf("%s is %s, waiting on %q", it.ID, now.Status, now.WaitsOn)
 		}
 	}
 }
 
-// Inside a rank and a project, items that are in nobody's way start in the order in
+// Inside a rank and a project, items without conflicts start in the order in
 // which they were queued.
 //
 // shows: SW-31 PL-51

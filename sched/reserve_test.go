@@ -89,7 +89,7 @@ func (lives) Exited(context.Context, lockkeeper.Process) <-chan struct{}     { r
 func (lives) EndLeftovers(context.Context, lockkeeper.Process, string) error { return nil }
 func (lives) EndWork(context.Context, lockkeeper.Process, string) error      { return nil }
 
-// Whoever had reserved what was under way, and died before it went on, leaves that to the
+// A worker that had reserved running work and died before it continued leaves that to the
 // next one: also then nothing new gets between.
 //
 // shows: PL-85 SW-74

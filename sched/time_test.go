@@ -17,7 +17,7 @@ import (
 	"lockkeeper/store"
 )
 
-// hold takes locks as somebody outside of the queue does.
+// hold takes locks as a holder outside of the queue does.
 func (y *yard) hold(holder string, locks []lockkeeper.Lock) *lock.Grant {
 	y.t.Helper()
 	g, err := y.locks.TryAcquire(y.t.Context(), lockkeeper.Request{Holder: holder, Locks: locks, Policy: "person"})
@@ -76,7 +76,7 @@ func TestHealthyRun(t *testing.T) {
 		_, err = w.Stop(t.Context())
 		must(t, err)
 		if n := len(y.events(lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventRequeued)); n > 0 {
-			t.Errorf("%d items were escalated, failed or put back", n)
+			t.Errorf("%d items were escalated, failed or requeued", n)
 		}
 	})
 }
@@ -94,7 +94,7 @@ func (y *yard) active() []*lockkeeper.Item {
 }
 
 // An item that a stream of readers would starve is escalated after ten minutes of being
-// blocked: it reserves its paths, and nobody overtakes it any more.
+// blocked: it reserves its paths, and no item overtakes it any more.
 //
 // shows: SW-32 SW-73 PL-52 CF-24 PL-82 CF-21
 func TestEscalation(t *testing.T) {
@@ -133,7 +133,7 @@ func TestEscalation(t *testing.T) {
 		must(t, reader.Release(t.Context()))
 		synctest.Wait()
 		if it := y.item(writer.ID); it.Status != lockkeeper.ItemDispatched {
-			t.Errorf("the path is free, and the item is %s, parked on %q", it.Status, it.WaitsOn)
+			t.Errorf("the path is free, and the item is %s, waiting on %q", it.Status, it.WaitsOn)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
@@ -143,7 +143,7 @@ func TestEscalation(t *testing.T) {
 	})
 }
 
-// An escalated item that lost its place, because nobody was there to keep it, takes
+// An escalated item that lost its position, because no worker kept it, takes
 // another.
 //
 // shows: SW-32 CF-24
@@ -222,7 +222,7 @@ func TestLockTimeout(t *testing.T) {
 			}
 		}
 		if list, err := y.locks.Requests(t.Context()); err != nil || len(list) != 1 {
-			t.Errorf("a reservation was left in the line: %v, %v", list, err)
+			t.Errorf("a reservation was left in the wait list: %v, %v", list, err)
 		}
 		must(t, grant.Release(t.Context()))
 		synctest.Wait()
@@ -239,7 +239,7 @@ func TestLockTimeout(t *testing.T) {
 	})
 }
 
-// While blockers change the wait begins anew.
+// While blockers change the wait begins again.
 func TestTimeoutRestartsWithTheBlockers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: -1, EscalateAfter: 10 * time.Hour})
@@ -260,7 +260,7 @@ func TestTimeoutRestartsWithTheBlockers(t *testing.T) {
 }
 
 // Stop waits for what runs and starts nothing new; with a limit it says what still
-// runs. Start goes on with the queue.
+// runs. Start resumes the queue.
 //
 // shows: SW-52 SW-53 PL-48 GP-27 SW-74
 func TestStopAndStart(t *testing.T) {
@@ -396,23 +396,23 @@ func TestBadOrders(t *testing.T) {
 	y := newYard(t, sched.Options{})
 	y.enqueue(sched.ItemSpec{Workflow: "there", Key: "k"})
 	for name, orders := range map[string][]sched.ItemSpec{
-		"no name":         {{}},
-		"unknown phase":   {{Workflow: "x", Phase: "aply"}},
-		"unknown class":   {{Workflow: "x", Class: "gpu"}},
-		"unknown pool":    {{Workflow: "x", Pools: []string{"codex"}}},
-		"a cap as a pool": {{Workflow: "x", Pools: []string{sched.PoolCPU}}},
-		"unknown item":    {{Workflow: "x", After: []string{"j99"}}},
-		"key is taken":    {{Workflow: "x", Key: "k"}},
-		"key used twice":  {{Workflow: "x", Key: "n"}, {Workflow: "y", Key: "n"}},
-		"cycle":           {{Workflow: "x", Key: "1", After: []string{"2"}}, {Workflow: "y", Key: "2", After: []string{"1"}}},
-		"waits for self":  {{Workflow: "x", Key: "1", After: []string{"1"}}},
-		"key like an id":  {{Workflow: "x", Key: "j7"}},
-		"not text":        {{Workflow: "x\xff"}},
-		"control":         {{Workflow: "x\x1b[2J"}},
-		"bad path":        {{Workflow: "x", Locks: writes("../up")}},
-		"unknown policy":  {{Workflow: "x", Policy: "mine"}},
-		"nobody gets it":  {{Workflow: "x", Root: "elsewhere"}},
-		"map, no project": {{Workflow: "x", Map: true}},
+		"no name":           {{}},
+		"unknown phase":     {{Workflow: "x", Phase: "aply"}},
+		"unknown class":     {{Workflow: "x", Class: "gpu"}},
+		"unknown pool":      {{Workflow: "x", Pools: []string{"codex"}}},
+		"a cap as a pool":   {{Workflow: "x", Pools: []string{sched.PoolCPU}}},
+		"unknown item":      {{Workflow: "x", After: []string{"j99"}}},
+		"key is taken":      {{Workflow: "x", Key: "k"}},
+		"key used twice":    {{Workflow: "x", Key: "n"}, {Workflow: "y", Key: "n"}},
+		"cycle":             {{Workflow: "x", Key: "1", After: []string{"2"}}, {Workflow: "y", Key: "2", After: []string{"1"}}},
+		"waits for self":    {{Workflow: "x", Key: "1", After: []string{"1"}}},
+		"key like an id":    {{Workflow: "x", Key: "j7"}},
+		"not text":          {{Workflow: "x\xff"}},
+		"control":           {{Workflow: "x\x1b[2J"}},
+		"bad path":          {{Workflow: "x", Locks: writes("../up")}},
+		"unknown policy":    {{Workflow: "x", Policy: "mine"}},
+		"no worker gets it": {{Workflow: "x", Root: "elsewhere"}},
+		"map, no project":   {{Workflow: "x", Map: true}},
 	} {
 		_, err := y.queue.Enqueue(t.Context(), orders...)
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeInput || !strings.Contains(err.Error(), "next: ") && !strings.Contains(err.Error(), "policy") {

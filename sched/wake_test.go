@@ -11,7 +11,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// Whatever makes an item ready is told to who waits for work: nobody waits for a tick.
+// Every change that makes an item ready wakes the waiting workers: none waits for a tick.
 //
 // shows: GP-14 SW-59
 func TestWorkersAreTold(t *testing.T) {
@@ -30,7 +30,7 @@ func TestWorkersAreTold(t *testing.T) {
 			t.Helper()
 			synctest.Wait() // and no time passes
 			if now := y.item(it.ID); now.Status != want {
-				t.Errorf("%s: %s is %s, parked on %q", what, it.Workflow, now.Status, now.WaitsOn)
+				t.Errorf("%s: %s is %s, waiting on %q", what, it.Workflow, now.Status, now.WaitsOn)
 			}
 		}
 		synctest.Wait()
@@ -57,9 +57,9 @@ func TestWorkersAreTold(t *testing.T) {
 		job := y.claim()
 		w, err = y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1, Node: "here", TickEvery: 1000 * time.Hour, Run: takes(0)})
 		must(t, err)
-		ended("somebody has it", returned, lockkeeper.ItemDispatched)
+		ended("a worker has it", returned, lockkeeper.ItemDispatched)
 		must(t, job.Return(t.Context(), "interrupted"))
-		ended("put back", returned, lockkeeper.ItemCompleted)
+		ended("requeued", returned, lockkeeper.ItemCompleted)
 		must(t, w.Close())
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// Whoever asks why an item waits is told what is in its way, for how much longer, and
+// Why returns what blocks an item, for how much longer, and
 // when it may start.
 //
 // shows: SW-54 SW-55 CF-18
@@ -107,7 +107,7 @@ func TestNodes(t *testing.T) {
 		here := start("here", "blog")
 		synctest.Wait()
 		if _, err := y.queue.Enqueue(t.Context(), sched.ItemSpec{Workflow: "x", Root: "shop", By: ada}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
-			t.Errorf("a root that nobody reaches: %v", err)
+			t.Errorf("a root that no worker reaches: %v", err)
 		}
 		it := y.enqueue(sched.ItemSpec{Workflow: "blog", Root: "blog", Locks: writes("a")})
 		synctest.Wait()

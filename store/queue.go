@@ -10,7 +10,7 @@ type ItemQuery struct {
 	Latest bool // newest first
 }
 
-// Census counts items: queued ones that are ready or waiting (Parked), and those that
+// Census counts items: queued ones that are ready or waiting, and those that
 // are dispatched, completed or in the error state.
 type Census struct {
 	Ready, Waiting, Running, Completed, Failed int

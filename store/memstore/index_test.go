@@ -16,21 +16,21 @@ func TestIndexIsASortedList(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	bySeq := func(a, b *lockkeeper.Item) int { return cmp.Compare(a.Seq, b.Seq) }
 	x := index{position: func(it *lockkeeper.Item) (position, bool) { return bySeqIn("", it), it.Seq%7 != 0 }}
-	seats := map[uint64]*itemCell{}
+	cells := map[uint64]*itemCell{}
 	for round := range 12_000 {
 		seq := rnd.Uint64N(4 * runSize)
-		if s := seats[seq]; s != nil {
+		if s := cells[seq]; s != nil {
 			x.move(s, s.Item, nil)
-			delete(seats, seq)
+			delete(cells, seq)
 		} else {
-			seats[seq] = &itemCell{&lockkeeper.Item{Seq: seq}}
-			x.move(seats[seq], nil, seats[seq].Item)
+			cells[seq] = &itemCell{&lockkeeper.Item{Seq: seq}}
+			x.move(cells[seq], nil, cells[seq].Item)
 		}
 		if round%50 != 0 {
 			continue
 		}
 		var want []*lockkeeper.Item
-		for _, s := range seats {
+		for _, s := range cells {
 			if _, in := x.position(s.Item); in {
 				want = append(want, s.Item)
 			}
@@ -48,7 +48,7 @@ func TestIndexIsASortedList(t *testing.T) {
 			t.Fatalf("round %d: %d down from %d, want %d", round, len(got), from, i)
 		}
 	}
-	for _, s := range seats {
+	for _, s := range cells {
 		x.move(s, s.Item, nil)
 	}
 	if len(x.runs) != 0 {

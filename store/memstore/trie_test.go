@@ -74,7 +74,7 @@ func TestTrieCounts(t *testing.T) {
 	var held []*recordCell
 	for i := range 4_000 {
 		// Wide enough to pass fewKids and come back; the size swings so that nodes
-		// are recycled and named anew.
+		// are recycled and named again.
 		grow := 60
 		if i/500%2 == 1 {
 			grow = 35

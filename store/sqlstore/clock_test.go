@@ -44,8 +44,8 @@ func TestWallClockJumps(t *testing.T) {
 	}
 }
 
-// A laptop that slept for a night: the wall clock went on, the lease clock did
-// not, and nobody lost anything.
+// A laptop that slept for a night: the wall clock ran, the lease clock did
+// not, and no holder lost anything.
 func TestSuspend(t *testing.T) {
 	s := sqliteSite(t)
 	clock := storetest.NewClock()
@@ -62,7 +62,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// After a restart of the host its clock begins anew, at less or at more than
+// After a restart of the host its clock begins again, at less or at more than
 // the stored instants.
 func TestReboot(t *testing.T) {
 	for what, uptime := range map[string]time.Duration{"younger": time.Minute, "older": 1000 * time.Hour} {

@@ -111,7 +111,7 @@ func work(ctx context.Context, _ site, st store.Store, args []string) error {
 	}
 }
 
-// Workers are killed, five at a time, at random instants of whatever they do.
+// Workers are killed, five at a time, at random instants of their work.
 //
 // shows: SW-43 PL-42
 func TestKilledAtAnyInstant(t *testing.T) {
@@ -144,13 +144,13 @@ func TestKilledAtAnyInstant(t *testing.T) {
 				p.kill()
 				j.read(filepath.Join(dir, fmt.Sprint(round, "-", i)), killed)
 				if i == 0 {
-					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond) // the others go on with its remains
+					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond) // the others continue with its remains
 				}
 			}
 			// The limit is far from the leases of the dead, which last for half an hour.
 			g, err := m.Acquire(t.Context(), lockkeeper.Request{Holder: "next", Process: &self, Locks: write("a", "b", "c")}, hung)
 			if err != nil {
-				t.Fatalf("round %d: nobody lives, and the next acquirer gets %v", round, err)
+				t.Fatalf("round %d: no worker lives, and the next acquirer gets %v", round, err)
 			}
 			j.sections = append(j.sections, section{Grant: g.ID, Fence: g.Fence, Locks: g.Locks, At: mono(), End: mono()})
 			j.nothingRuns()
@@ -235,20 +235,20 @@ func (j *journal) judge() {
 		}
 		fences[a.Fence] = a.Grant
 		for _, b := range j.sections[i+1:] {
-			if b.At < a.End && clash(a.Locks, b.Locks) {
+			if b.At < a.End && conflict(a.Locks, b.Locks) {
 				j.t.Errorf("two holders at once, for %v:\n%+v\n%+v", time.Duration(a.End-b.At), a, b)
 			}
-			if b.Fence < a.Fence && clash(a.Locks, b.Locks) {
+			if b.Fence < a.Fence && conflict(a.Locks, b.Locks) {
 				j.t.Errorf("fence %d after %d", b.Fence, a.Fence)
 			}
 		}
 	}
 	if j.cut == 0 {
-		j.t.Error("nobody was killed while it held a lock: the test shows nothing")
+		j.t.Error("no worker was killed while it held a lock: the test shows nothing")
 	}
 }
 
-func clash(a, b []lockkeeper.Lock) bool {
+func conflict(a, b []lockkeeper.Lock) bool {
 	for _, l := range a {
 		if slices.ContainsFunc(b, l.Conflicts) {
 			return true

@@ -23,12 +23,12 @@ import (
 	"lockkeeper/store"
 )
 
-// filled is a database in which somebody holds a path, with nothing left in the
+// filled is a database in which a holder has a path, with nothing left in the
 // log of writes.
 func filled(t *testing.T) (site, *lock.Grant) {
 	t.Helper()
 	s := sqliteSite(t)
-	g := fill(t, s, "held/by/somebody")
+	g := fill(t, s, "held/by/another")
 	raw(t, s.where, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	return s, g
 }
@@ -143,7 +143,7 @@ func TestSQLiteCorrupt(t *testing.T) {
 		st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
 		if err == nil { // found when its pages are read
 			defer st.Close()
-			_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/somebody"))
+			_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/another"))
 		}
 		wantStore(t, err, "damaged")
 	})
@@ -197,7 +197,7 @@ func TestSQLiteNotOurs(t *testing.T) {
 	}
 	refused(t, s, "not a Lockkeeper database")
 	if after, err := os.ReadFile(s.where); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("somebody else's database was changed, %v", err)
+		t.Errorf("another user's database was changed, %v", err)
 	}
 	s.where = filepath.Join(dir, "letter.txt")
 	if err := os.WriteFile(s.where, []byte("Dear Ada, this is no database at all, and long enough to have been one of them if it were, I think."), 0o600); err != nil {
@@ -263,7 +263,7 @@ func TestSQLiteUnreadable(t *testing.T) {
 		refused(t, s, "you may not read and write it")
 		return
 	}
-	// Nothing is unreadable for root, so somebody else opens it.
+	// Nothing is unreadable for root, so another user opens it.
 	bin := filepath.Join(t.TempDir(), "opener")
 	self, err := os.ReadFile(os.Args[0])
 	if err == nil {
@@ -320,7 +320,7 @@ func TestSQLiteReplacedOrRemovedWhileOpen(t *testing.T) {
 			_, err = m.ActiveGrants(t.Context())
 			wantStore(t, err, "while it was in use")
 			if _, err := os.Stat(s.where); what == "removed" && !errors.Is(err, fs.ErrNotExist) {
-				t.Error("the database was made anew in passing")
+				t.Error("the database was silently made again")
 			}
 		})
 	}
@@ -346,7 +346,7 @@ func TestSQLiteSecondLife(t *testing.T) {
 	}
 }
 
-// All of the database's directory put back as it was is noticed by what was
+// All of the database's directory restored as it was is noticed by what was
 // remembered elsewhere.
 func TestSQLiteRemembersElsewhere(t *testing.T) {
 	s, _ := filled(t)

@@ -85,7 +85,7 @@ func (r *itemRow) item(known *locksCache) (*lockkeeper.Item, error) {
 // stored is what a transaction that may save an item has to know of its row.
 type stored struct {
 	seq    int64
-	onLock bool // parked on one
+	onLock bool // waits on one
 }
 
 // items reads items.
@@ -139,7 +139,7 @@ func (t *tx) InsertItem(it *lockkeeper.Item) error {
 }
 
 func (t *tx) SaveItem(it *lockkeeper.Item) error {
-	if _, seen := t.seen[it.ID]; !seen { // then nobody has asked for it
+	if _, seen := t.seen[it.ID]; !seen { // then this transaction has not read it
 		if _, err := t.Item(it.ID); err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// decodeLocks reads what appendLocks writes, and leaves whatever looks
+// decodeLocks reads what appendLocks writes, and leaves everything that looks
 // different, escapes in a path above all, to encoding/json.
 func decodeLocks(text string) ([]lockkeeper.Lock, error) {
 	if strings.IndexByte(text, '\\') < 0 {

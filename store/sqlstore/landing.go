@@ -119,7 +119,7 @@ func readVersion(text string, into encoding.TextUnmarshaler, path string, seq in
 
 // landingsSQL selects landingColumns of the landings of a query without a path.
 // Where few can be meant, it names the number in a way that no index serves,
-// lest the order that is asked for lead through all of a space.
+// because the requested order would otherwise scan a whole space.
 func landingsSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	space, number := `l.space`, `l.seq`
 	if q.Open || q.Commit != "" {
@@ -139,7 +139,7 @@ func landingsAtSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	return sql, args
 }
 
-// conditions are what a query says of a landing besides its number and its
+// conditions are what a query says of a landing except its number and its
 // changes.
 func conditions(q store.LandingQuery, args *[]any) (sql string) {
 	if q.Commit != "" {

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/store"
 )
 
-func rings(b store.Listener) bool {
+func woken(b store.Listener) bool {
 	select {
 	case <-b.Woken():
 		return true
@@ -31,21 +31,21 @@ func wake(t *testing.T, s store.Store, id string) {
 // Whoever is woken finds what it was woken for.
 //
 // shows: GP-14
-func TestBellAfterCommit(t *testing.T) {
+func TestWakeAfterCommit(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
 		st, other := s.store(t, Options{}), s.store(t, Options{})
-		bell, err := other.Listen(t.Context(), "id")
+		listener, err := other.Listen(t.Context(), "id")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer bell.Close()
+		defer listener.Close()
 		last := uint64(0)
 		for range 30 {
 			err := st.Update(t.Context(), func(tx store.Tx) error {
 				tx.Wake("id")
 				_, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventDenied, At: tx.Now().Wall})
 				select { // a ring from before the commit would be here by now
-				case <-bell.Woken():
+				case <-listener.Woken():
 					return errors.New("rung before the commit")
 				case <-time.After(2 * time.Millisecond):
 				}
@@ -54,7 +54,7 @@ func TestBellAfterCommit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !rings(bell) {
+			if !woken(listener) {
 				t.Fatal("no ring")
 			}
 			err = other.View(t.Context(), func(r store.Reader) error {
@@ -88,7 +88,7 @@ func TestBellOfTwoListeners(t *testing.T) {
 	})
 }
 
-// A listener that was killed leaves nothing once somebody rang for it.
+// A listener that was killed leaves nothing after the next wake-up.
 func TestBellOfDeadListener(t *testing.T) {
 	s := sqliteSite(t)
 	st := s.sqlite(t, Options{})
@@ -104,8 +104,8 @@ func TestBellOfDeadListener(t *testing.T) {
 	}
 }
 
-// Listeners that come and go while it is rung all the time: a ring after Bell
-// returned is never lost, whatever ringers and closers clean up meanwhile.
+// Listeners that come and go while they are woken all the time: a wake-up after Listen
+// returned is never lost, even if wakers and closers clean up meanwhile.
 func TestBellNeverLost(t *testing.T) {
 	s := sqliteSite(t)
 	st := s.sqlite(t, Options{})
@@ -128,7 +128,7 @@ func TestBellNeverLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !rings(b) {
+		if !woken(b) {
 			t.Fatal("a ring was lost")
 		}
 		if err := b.Close(); err != nil {
@@ -148,7 +148,7 @@ func TestBellOfHostileName(t *testing.T) {
 		if b, err := st.Listen(t.Context(), id); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("%q: %v, %v", id, b, err)
 		}
-		wake(t, st, id) // must not reach out of the directory of bells
+		wake(t, st, id) // must not reach out of the directory of listeners
 	}
 	if _, err := os.Stat(st.wakeDir()); err == nil {
 		t.Error("a hostile name made something")
@@ -158,31 +158,31 @@ func TestBellOfHostileName(t *testing.T) {
 // A listener whose connection broke may have missed rings, so all are rung.
 func TestBellAfterReconnect(t *testing.T) {
 	s, p, _, px := outage(t, hung)
-	var bells []store.Listener
+	var listeners []store.Listener
 	for _, id := range []string{"a", "a", "b"} {
 		b, err := p.Listen(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer b.Close()
-		bells = append(bells, b)
+		listeners = append(listeners, b)
 	}
 	direct := s.postgres(t, Options{})
 	wake(t, direct, "a")
-	if !rings(bells[0]) || !rings(bells[1]) {
+	if !woken(listeners[0]) || !woken(listeners[1]) {
 		t.Fatal("no ring from another process")
 	}
 	px.refuse(true)
 	px.cut()
-	wake(t, direct, "a") // nobody hears it
+	wake(t, direct, "a") // no listener hears it
 	px.refuse(false)
-	for i, b := range bells {
-		if !rings(b) {
-			t.Errorf("bell %d is silent after a reconnect", i)
+	for i, b := range listeners {
+		if !woken(b) {
+			t.Errorf("listener %d is silent after a reconnect", i)
 		}
 	}
 	wake(t, direct, "b")
-	if !rings(bells[2]) {
+	if !woken(listeners[2]) {
 		t.Error("no ring over the new connection")
 	}
 }
@@ -198,13 +198,13 @@ func TestBellWithoutServer(t *testing.T) {
 	eventually(t, func() error {
 		return p.Update(t.Context(), func(tx store.Tx) error { tx.Wake("id"); return nil })
 	})
-	if !rings(b) {
+	if !woken(b) {
 		t.Error("no ring")
 	}
 	if err := errors.Join(b.Close(), p.Close(), p.Close()); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.Listen(t.Context(), "id"); err == nil {
-		t.Error("a closed store gave a bell that nobody rings")
+		t.Error("a closed store gave a listener that nothing wakes")
 	}
 }

@@ -54,7 +54,7 @@ func TestLogOfShortCommandsStaysSmall(t *testing.T) {
 	if !removed {
 		t.Fatalf("%d commands wrote too little to see anything: the log has %d bytes", commands, log())
 	}
-	// Beside somebody who has the database open, it is theirs.
+	// If another process has the database open, the log is that process's.
 	other, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestLogOfShortCommandsStaysSmall(t *testing.T) {
 		before := log()
 		command(commands + n)
 		if log() < before {
-			t.Fatal("the log was removed under somebody else")
+			t.Fatal("the log was removed under another process")
 		}
 	}
 	if grants, err := lock.New(other, lock.Options{}).ActiveGrants(t.Context()); err != nil || len(grants) != 2*commands {

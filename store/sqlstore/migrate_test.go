@@ -13,7 +13,7 @@ import (
 	"lockkeeper/store"
 )
 
-// What the first version left in a database: somebody holds a path.
+// What the first version left in a database: a holder has a path.
 const (
 	oldGrant = `INSERT INTO requests (space, ticket, id, holder, policy, token, state, fence, ttl, expires, heartbeat, acquired_at, expires_at,
  heartbeat_at, parked_on, blockers, process, metadata, locks)
@@ -63,7 +63,7 @@ func olderPostgres(t *testing.T, steps []string, had int) site {
 	return s
 }
 
-// A database of every earlier format is brought forward by whoever opens it,
+// A database of every earlier format is brought forward when it is opened,
 // several at once, and keeps what is in it.
 func TestMigratesEarlierFormats(t *testing.T) {
 	for kind, old := range map[string]func(*testing.T, []string, int) site{"sqlite": olderSQLite, "postgres": olderPostgres} {
@@ -107,7 +107,7 @@ func usable(t *testing.T, st store.Store) {
 		}
 		found, _, err := tx.Overlapping(store.Query{Locks: write("a"), Before: store.AnyTicket})
 		if len(found) != 1 {
-			t.Errorf("in the way of the old path: %v", found)
+			t.Errorf("blockers of the old path: %v", found)
 		}
 		_, queued := enqueue(tx, lockkeeper.Item{Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPath(lockkeeper.Write, "a")})
 		return errors.Join(err, queued, land(tx, "old", "a"))
@@ -116,9 +116,9 @@ func usable(t *testing.T, st store.Store) {
 		t.Fatal(err)
 	}
 	err = st.Update(t.Context(), func(tx store.Tx) error {
-		roused, err := store.WakeFirst(tx, store.OnPath(lockkeeper.Write, "a"))
-		if !roused || tx.AnyWaitsOnLock() {
-			t.Errorf("roused %v, and others are parked: %v", roused, tx.AnyWaitsOnLock())
+		woken, err := store.WakeFirst(tx, store.OnPath(lockkeeper.Write, "a"))
+		if !woken || tx.AnyWaitsOnLock() {
+			t.Errorf("woken %v, and others wait: %v", woken, tx.AnyWaitsOnLock())
 		}
 		return err
 	})

@@ -171,7 +171,7 @@ func TestPostgresCommitAnswerLost(t *testing.T) {
 	select {
 	case <-woken.Woken():
 	case <-time.After(hung):
-		t.Error("the bell of a commit that was looked up was not rung")
+		t.Error("a commit that was looked up woke no listener")
 	}
 }
 
@@ -320,7 +320,7 @@ func TestPostgresAdmitLate(t *testing.T) {
 	close(late)
 	px.ended(1)
 	if n := kinds(t, s, lockkeeper.EventAcquired, "h"); n != 1 {
-		t.Errorf("%d acquired events, want 1: a grant came into being that nobody holds", n)
+		t.Errorf("%d acquired events, want 1: a grant came into being without a holder", n)
 	}
 	if _, err := m.TryAcquire(t.Context(), request("k", "a")); err != nil {
 		t.Error(err)
@@ -367,7 +367,7 @@ func TestPostgresDismissBroken(t *testing.T) {
 	}
 }
 
-// Another physical database behind the same name: numbers go on above all that
+// Another physical database behind the same name: numbers continue above all that
 // the first may have given.
 func TestPostgresTakenOver(t *testing.T) {
 	s, p, m, px := outage(t, hung)

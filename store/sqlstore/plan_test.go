@@ -20,7 +20,7 @@ type plan struct {
 // much, and when all of that was deleted. add adds the i-th row.
 func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[string]plan, add func(tx store.Tx, i int) error) {
 	sites(t, func(t *testing.T, s site) {
-		if s.kind == "postgres" { // in which nobody else changes what the planner knows
+		if s.kind == "postgres" { // in which no other test changes what the planner knows
 			s.where = freshDatabase(t)
 			if err := CreateSpace(t.Context(), s.where, s.space); err != nil {
 				t.Fatal(err)

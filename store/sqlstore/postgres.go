@@ -129,7 +129,7 @@ func (p *Postgres) checkServer(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (p *Postgres) spaceGone() error {
-	return &lockkeeper.StoreError{Store: p.name, Reason: "its space " + p.space + " is gone", Next: "restore it; if nobody works there any more, `lockkeeper init --new-world`"}
+	return &lockkeeper.StoreError{Store: p.name, Reason: "its space " + p.space + " is gone", Next: "restore it; if the space is no longer in use, `lockkeeper init --new-world`"}
 }
 
 // incarnationSQL identifies the physical database: it differs after a restore

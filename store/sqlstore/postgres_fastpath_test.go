@@ -33,7 +33,7 @@ func TestPostgresAdmitBrokenOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.postgres(t, Options{})
-	mark(t, p, "by somebody else")
+	mark(t, p, "by another holder")
 	var source string
 	if err := p.pool.QueryRow(t.Context(), `SELECT pg_get_functiondef('admit'::regproc)`).Scan(&source); err != nil {
 		t.Fatal(err)

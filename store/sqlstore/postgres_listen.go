@@ -24,7 +24,7 @@ func (p *Postgres) notify(ctx context.Context, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	p.listen.wake(ids) // whoever listens in this process need not wait for the server
+	p.listen.wake(ids) // listeners in this process need not wait for the server
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	p.pool.Exec(ctx, `SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, p.channel(), ids)
@@ -59,15 +59,15 @@ func (b *pgListener) wake() {
 	}
 }
 
-// subscription has a connection of its own from the first bell on. After it lost
-// and regained it, it rings every bell, because rings may have been missed.
+// subscription has a connection of its own from the first listener on. After it lost
+// and regained it, it wakes every listener, because wake-ups may have been missed.
 type subscription struct {
 	cfg     *pgx.ConnConfig
 	channel string
 
 	mu        sync.Mutex
 	listeners map[string][]*pgListener
-	ready     chan struct{} // closed once listening; nil while nobody listens
+	ready     chan struct{} // closed once listening; nil while there is no listener
 	failed    error         // why listening never began
 	closed    bool
 	stop      context.CancelFunc
@@ -80,7 +80,7 @@ func newSubscription(cfg *pgx.ConnConfig, channel string) *subscription {
 
 var errClosed = errors.New("the store is closed")
 
-// add returns once the bell can be heard.
+// add returns once the listener can be woken.
 func (l *subscription) add(ctx context.Context, b *pgListener) error {
 	l.mu.Lock()
 	if l.closed {

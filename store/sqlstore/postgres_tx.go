@@ -26,7 +26,7 @@ type commit struct {
 func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	var c commit
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.update(ctx, conn, fn, &c) })
-	if c.lost != "" { // asked here, where the broken connection is given back: others may need it
+	if c.lost != "" { // asked here, where the broken connection returns to the pool: others may need it
 		err = p.outcome(ctx, c.lost, err)
 	}
 	switch {
@@ -78,7 +78,7 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx)
 		c.refused = s.failed == nil
 		return false, err
 	}
-	if s.failed != nil { // and fn went on; the server would roll back and call it no error
+	if s.failed != nil { // and fn continued; the server would roll back and call it no error
 		return false, s.failed
 	}
 	if err := t.saveCounters(); err != nil {
@@ -110,10 +110,10 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 		return "", err
 	}
 	found := false
-	var seq, parked, now int64
+	var seq, waiting, now int64
 	err = s.query(`SELECT seq, parked, `+nowSQL+`, pg_current_xact_id()::text FROM spaces WHERE key = $1`, []any{p.key}, func(scan func(...any) error) error {
 		found = true
-		return scan(&seq, &parked, &now, &xid)
+		return scan(&seq, &waiting, &now, &xid)
 	})
 	if err != nil {
 		return "", err
@@ -121,7 +121,7 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	if !found {
 		return "", p.spaceGone()
 	}
-	t.setCounters(seq, parked)
+	t.setCounters(seq, waiting)
 	t.now = p.moment(now)
 	return xid, nil
 }

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/store"
 )
 
-// What a store keeps is for its owner alone, whatever the umask, also what an earlier
+// What a store keeps is for its owner alone under any umask, also what an earlier
 // version left open to others.
 func TestFilesArePrivate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))

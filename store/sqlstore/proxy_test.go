@@ -163,7 +163,7 @@ func (p *proxy) trigger() (fault, bool) {
 	return f, true
 }
 
-// arm breaks the connection of whoever sends next.
+// arm breaks the connection of the client that sends next.
 func (p *proxy) arm(f fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

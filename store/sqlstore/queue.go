@@ -34,7 +34,7 @@ const (
 	nextWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) >= ($2, $3, $4)
  ORDER BY parked_on, ` + queueOrder + ` LIMIT 1`
 
-	// From key to key, however many items are parked on each.
+	// From key to key, however many items wait on each.
 	waitKeysSQL = `WITH RECURSIVE k (parked_on) AS (
  SELECT (SELECT i.parked_on FROM items i WHERE i.stage = 2 AND i.space + 0 = $1 AND i.parked_on >= $2 ORDER BY i.parked_on LIMIT 1)
  UNION ALL
@@ -100,8 +100,8 @@ func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	parked, err := t.leaders(nextWaitingSQL, store.OnPool(""), func(it *lockkeeper.Item) string { return it.WaitsOn })
-	return append(ready, parked...), err
+	waiting, err := t.leaders(nextWaitingSQL, store.OnPool(""), func(it *lockkeeper.Item) string { return it.WaitsOn })
+	return append(ready, waiting...), err
 }
 
 // leaders lists the first item of each line, standing and rank, in lines with a prefix.
@@ -137,11 +137,11 @@ func (t *tx) ItemsToCheck(now lockkeeper.Instant, limit int) ([]*lockkeeper.Item
 }
 
 func (t *tx) Census() (c store.Census, err error) {
-	var ready, parked, running, completed, failed int64
+	var ready, waiting, running, completed, failed int64
 	err = t.query(censusSQL, []any{t.key}, func(scan func(...any) error) error {
-		return scan(&ready, &parked, &running, &completed, &failed)
+		return scan(&ready, &waiting, &running, &completed, &failed)
 	})
-	return store.Census{Ready: int(ready), Waiting: int(parked), Running: int(running), Completed: int(completed), Failed: int(failed)}, err
+	return store.Census{Ready: int(ready), Waiting: int(waiting), Running: int(running), Completed: int(completed), Failed: int(failed)}, err
 }
 
 func (t *tx) SlotsTaken(pool string) (int, error) {
@@ -164,7 +164,7 @@ func (t *tx) SetTurn(project string, rank int, turn uint64) error {
  ON CONFLICT (space, project, rank) DO UPDATE SET turn = excluded.turn`, t.key, project, int64(rank), int64(turn))
 }
 
-// number reads one number; 0 when there is none.
+// number reads one number; 0 if there is no row.
 func (t *tx) number(sql string, args ...any) (n int64, err error) {
 	err = t.query(sql, args, func(scan func(...any) error) error { return scan(&n) })
 	return n, err

@@ -30,16 +30,16 @@ func enqueue(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 func itemPlans(key int64) map[string]plan {
 	const pg = "Cond: (((space + 0) = '1'::bigint)"
 	plans := map[string]plan{
-		"id":          {itemSQL, []any{key, "i"}, "items USING INDEX items_id (id=? AND <expr>=?)", "Cond: ((id = 'i'::text) AND ((space + 0) = ", true},
-		"key":         {itemWithKeySQL, []any{key, "k"}, "items USING INDEX items_key (key=? AND <expr>=?)", "Cond: ((key = 'k'::text) AND ((space + 0) = ", true},
-		"ready":       {firstReadySQL, []any{key, "r"}, "items USING INDEX items_ready (<expr>=? AND root=?)", pg + " AND (root = 'r'::text))", true},
-		"parked":      {firstWaitingSQL, []any{key, "p"}, "items USING INDEX items_parked (<expr>=? AND parked_on=?)", pg + " AND (parked_on = 'p'::text))", true},
-		"next ready":  {nextReadySQL, []any{key, "r", int64(3), int64(2)}, "items USING INDEX items_ready (<expr>=? AND (root,standing,rank)>(?,?,?))", pg + " AND (ROW(root, standing, rank) >= ROW('r'::text, '3'::bigint, '2'::bigint)))", true},
-		"next parked": {nextWaitingSQL, []any{key, "p", int64(3), int64(2)}, "items USING INDEX items_parked (<expr>=? AND (parked_on,standing,rank)>(?,?,?))", pg + " AND (ROW(parked_on, standing, rank) >= ROW('p'::text, '3'::bigint, '2'::bigint)))", true},
-		"parked keys": {waitKeysSQL, []any{key, "p"}, "i USING INDEX items_parked (<expr>=? AND parked_on>?)", pg + " AND (parked_on >= 'p'::text))", false},
-		"next due":    {nextCheckSQL, []any{key}, "items USING COVERING INDEX items_due (<expr>=? AND due>?)", "using items_due", true},
-		"due":         {itemsToCheckSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
-		"old":         {oldItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_status (<expr>=? AND status=?)", pg + " AND (status = 'completed'::text))", true},
+		"id":           {itemSQL, []any{key, "i"}, "items USING INDEX items_id (id=? AND <expr>=?)", "Cond: ((id = 'i'::text) AND ((space + 0) = ", true},
+		"key":          {itemWithKeySQL, []any{key, "k"}, "items USING INDEX items_key (key=? AND <expr>=?)", "Cond: ((key = 'k'::text) AND ((space + 0) = ", true},
+		"ready":        {firstReadySQL, []any{key, "r"}, "items USING INDEX items_ready (<expr>=? AND root=?)", pg + " AND (root = 'r'::text))", true},
+		"waiting":      {firstWaitingSQL, []any{key, "p"}, "items USING INDEX items_parked (<expr>=? AND parked_on=?)", pg + " AND (parked_on = 'p'::text))", true},
+		"next ready":   {nextReadySQL, []any{key, "r", int64(3), int64(2)}, "items USING INDEX items_ready (<expr>=? AND (root,standing,rank)>(?,?,?))", pg + " AND (ROW(root, standing, rank) >= ROW('r'::text, '3'::bigint, '2'::bigint)))", true},
+		"next waiting": {nextWaitingSQL, []any{key, "p", int64(3), int64(2)}, "items USING INDEX items_parked (<expr>=? AND (parked_on,standing,rank)>(?,?,?))", pg + " AND (ROW(parked_on, standing, rank) >= ROW('p'::text, '3'::bigint, '2'::bigint)))", true},
+		"wait keys":    {waitKeysSQL, []any{key, "p"}, "i USING INDEX items_parked (<expr>=? AND parked_on>?)", pg + " AND (parked_on >= 'p'::text))", false},
+		"next due":     {nextCheckSQL, []any{key}, "items USING COVERING INDEX items_due (<expr>=? AND due>?)", "using items_due", true},
+		"due":          {itemsToCheckSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_due (<expr>=? AND due>? AND due<?)", pg + " AND (due <= '7'::bigint))", true},
+		"old":          {oldItemsSQL, []any{key, int64(7), int64(2)}, "items USING INDEX items_status (<expr>=? AND status=?)", pg + " AND (status = 'completed'::text))", true},
 	}
 	add := func(name string, q store.ItemQuery, sqlite, postgres string) {
 		sql, args := itemsSQL(key, q)
@@ -104,13 +104,13 @@ func TestPostgresItemIsKeptBack(t *testing.T) {
 	}
 }
 
-// The express release is the engine's as soon as an item is parked on any lock,
+// The express release is the engine's as soon as an item waits on any lock,
 // and its own again afterwards.
 func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 	s := postgresSite(t)
 	p := s.postgres(t, Options{})
 	m := lock.New(p, lock.Options{})
-	park := func(id, on string) {
+	wait := func(id, on string) {
 		t.Helper()
 		err := p.Update(t.Context(), func(tx store.Tx) error {
 			it, err := tx.Item(id)
@@ -133,7 +133,7 @@ func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 		on   string
 		done bool
 	}{{store.OnPool("p"), true}, {store.OnPath(lockkeeper.Write, "elsewhere"), false}, {store.OnGrant("g"), false}, {store.OnItem("i"), true}} {
-		park("it", c.on)
+		wait("it", c.on)
 		g, err := m.TryAcquire(t.Context(), request("h", "a"))
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 		}
 		done, err := p.TryRelease(t.Context(), g.ID, hash)
 		if err != nil || done != c.done {
-			t.Errorf("parked on %s: dismissed %v, %v, want %v", c.on, done, err, c.done)
+			t.Errorf("waiting on %s: released %v, %v, want %v", c.on, done, err, c.done)
 		}
 		if !done {
 			if err := g.Release(t.Context()); err != nil {
@@ -166,9 +166,9 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 	s := sqliteSite(t)
 	clock := storetest.NewClock()
 	before := s.store(t, Options{Clock: clock.Now, Boot: "before"})
-	parked := lockkeeper.Item{ID: "parked", Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPath(lockkeeper.Write, "a"), Since: 50, CheckAt: clock.Now().Lease.Add(time.Hour), Blocked: time.Minute}
+	waiting := lockkeeper.Item{ID: "waiting", Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPath(lockkeeper.Write, "a"), Since: 50, CheckAt: clock.Now().Lease.Add(time.Hour), Blocked: time.Minute}
 	err := before.Update(t.Context(), func(tx store.Tx) error {
-		_, err1 := enqueue(tx, parked)
+		_, err1 := enqueue(tx, waiting)
 		_, err2 := enqueue(tx, lockkeeper.Item{ID: "ready", Stage: lockkeeper.StageReady, FirstSince: 50, Blocked: time.Second})
 		return errors.Join(err1, err2, tx.PutWorker(lockkeeper.Worker{ID: "w", Node: "n", Expires: clock.Now().Lease.Add(time.Hour)}))
 	})
@@ -179,7 +179,7 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 	after := s.store(t, Options{Clock: func() store.Moment { return now }, Boot: "after"})
 	err = after.Update(t.Context(), func(tx store.Tx) error {
 		for _, want := range []lockkeeper.Item{
-			{ID: "parked", Since: 1000, CheckAt: 1000, Blocked: time.Minute, WaitsOn: parked.WaitsOn, Stage: lockkeeper.StageWaiting}, {ID: "ready", Stage: lockkeeper.StageReady, FirstSince: 1000, Blocked: time.Second},
+			{ID: "waiting", Since: 1000, CheckAt: 1000, Blocked: time.Minute, WaitsOn: waiting.WaitsOn, Stage: lockkeeper.StageWaiting}, {ID: "ready", Stage: lockkeeper.StageReady, FirstSince: 1000, Blocked: time.Second},
 		} {
 			it, err := tx.Item(want.ID)
 			if err != nil {
@@ -192,7 +192,7 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 		due, err := tx.NextCheck()
 		workers, err2 := tx.Workers()
 		if due != 1000 || len(workers) != 1 || workers[0].Expires != 1000 || workers[0].Node != "n" || !tx.AnyWaitsOnLock() {
-			t.Errorf("due %d, workers %+v, parked %v", due, workers, tx.AnyWaitsOnLock())
+			t.Errorf("due %d, workers %+v, waiting %v", due, workers, tx.AnyWaitsOnLock())
 		}
 		return errors.Join(err, err2)
 	})

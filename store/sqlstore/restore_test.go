@@ -57,7 +57,7 @@ func TestSQLiteRestored(t *testing.T) {
 			if again.Fence <= newer.Fence || epochOf(again.Fence) == epochOf(newer.Fence) || again.Fence-epochOf(again.Fence) != 2 {
 				t.Errorf("fence %d after %d was lost: want the second number of one new epoch", again.Fence, newer.Fence)
 			}
-			_, err = lock.New(s.store(t, Options{}), lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/somebody"))
+			_, err = lock.New(s.store(t, Options{}), lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/another"))
 			var blocked *lockkeeper.BlockedError
 			if !errors.As(err, &blocked) || blocked.Conflicts[0].GrantID != old.ID {
 				t.Errorf("a grant that the backup has is not held any more: %v", err)

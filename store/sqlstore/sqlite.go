@@ -28,9 +28,8 @@ type Options struct {
 	Clock func() store.Moment
 	// Boot replaces the stamp of the host's boot, in tests. Only SQLite uses it.
 	Boot string
-	// Mark is a file elsewhere, the caller's, in which an SQLite store remembers
-	// the last number given, besides beside the database: what puts back all of
-	// the database's directory does not reach it.
+	// Mark is a file outside of the database's directory, in which an SQLite store also
+	// remembers the last number given: restoring that directory does not change it.
 	Mark *os.File
 	// Busy bounds how long a transaction waits for its turn. Default 10 s.
 	Busy time.Duration
@@ -105,7 +104,7 @@ func openProblem(path string, err error) error {
 	p := &lockkeeper.StoreError{Store: path, Reason: "cannot be opened", Err: err, Next: "check the path and its permissions"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.Reason, p.Next = "the lock database is missing", "put it back; if nobody works here any more, `lockkeeper init --new-world`"
+		p.Reason, p.Next = "the lock database is missing", "restore it; if the space is no longer in use, `lockkeeper init --new-world`"
 	case errors.Is(err, fs.ErrPermission):
 		p.Reason = "you may not read and write it"
 	case isReadOnlyDisk(err):
@@ -283,8 +282,8 @@ func (s *SQLite) update(ctx context.Context, fn func(store.Tx) error) (woken []s
 }
 
 // begin reads the space's row, and restarts the leases after a restart of the
-// host: whoever waited is gone, and whoever holds (its state is confirmed) gets
-// the whole lease again, because nobody knows how long the host was away.
+// host: waiting requests are gone, and each confirmed grant gets
+// the whole lease again, because it is unknown how long the host was away.
 func (s *SQLite) begin() (*tx, error) {
 	t := &tx{session: s.writer, key: s.key, space: s.space, locksCache: &s.locksCache, listCache: &s.listCache, now: s.opt.Clock()}
 	seq, parked, stamp := int64(-1), int64(0), ""

@@ -29,8 +29,8 @@ func CreateSQLite(ctx context.Context, path, space string) error {
 			return createProblem(path, &fs.PathError{Op: "create", Path: there, Err: errors.Join(fs.ErrExist, err)})
 		}
 	}
-	// Made aside and put in place whole: whoever dies on the way leaves nothing
-	// that looks like a database, and nobody opens a half-made one.
+	// Made aside and put in place whole: a process that dies halfway leaves nothing
+	// that looks like a database, and no process opens a half-made one.
 	draft := path + "-new-" + rand.Text()
 	defer func() {
 		for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
@@ -105,7 +105,7 @@ func syncDirectory(dir string) error {
 }
 
 // RestoreSQLite accepts a database that was copied, restored from a backup or
-// lost its latest writes. Numbers go on in a new epoch, above every one that was
+// lost its latest writes. Numbers continue in a new epoch, above every one that was
 // ever given.
 func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
 	made := makeWriteTurn(path + "-turn")

@@ -14,8 +14,8 @@ import (
 	"lockkeeper"
 )
 
-// unreplaced refuses to go on when the path no longer leads to the file that
-// was opened: somebody removed or replaced the database under its users, and a
+// unreplaced returns an error if the path no longer leads to the file that
+// was opened: the database was removed or replaced under its users, and a
 // lock taken in one of the two files would not be seen in the other.
 func (s *SQLite) checkNotReplaced() error {
 	var now unix.Stat_t

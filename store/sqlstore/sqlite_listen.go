@@ -75,7 +75,7 @@ func (s *SQLite) wakeDir() string { return s.path + "-bells" }
 // Listen implements store.Store.
 func (s *SQLite) Listen(_ context.Context, id string) (store.Listener, error) {
 	if !isName(id) {
-		return nil, &lockkeeper.InputError{Field: "id", Value: id, Reason: "cannot name a bell"}
+		return nil, &lockkeeper.InputError{Field: "id", Value: id, Reason: "not a valid wake-up id"}
 	}
 	f, path, err := makeFIFO(s.wakeDir(), id)
 	if err != nil {
@@ -97,13 +97,13 @@ func isName(id string) bool { return id != "" && id[0] != '.' && !strings.Contai
 
 // makeFIFO makes a pipe of its own for one listener in the directory of its id,
 // open for reading and writing so that it never reports an end. It gets there
-// open: one that nobody has open is abandoned, and ringers remove it.
-func makeFIFO(bells, id string) (f *os.File, path string, err error) {
-	if err := os.MkdirAll(bells, 0o700); err != nil {
+// open: one that no process has open is abandoned, and wakers remove it.
+func makeFIFO(root, id string) (f *os.File, path string, err error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, "", err
 	}
 	name := rand.Text()
-	draft := filepath.Join(bells, "."+name)
+	draft := filepath.Join(root, "."+name)
 	if err := syscall.Mkfifo(draft, 0o600); err != nil {
 		return nil, "", err
 	}
@@ -111,7 +111,7 @@ func makeFIFO(bells, id string) (f *os.File, path string, err error) {
 	if f, err = os.OpenFile(draft, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil {
 		return nil, "", err
 	}
-	path = filepath.Join(bells, id, name)
+	path = filepath.Join(root, id, name)
 	for range 100 {
 		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
 			err = os.Rename(draft, path)
@@ -159,14 +159,14 @@ func discard(path string) {
 
 // wakeListeners wakes every listener of an id. It cannot fail in a way that
 // matters: listeners also look by themselves from time to time.
-func wakeListeners(bells, id string) {
+func wakeListeners(root, id string) {
 	if !isName(id) {
 		return
 	}
-	dir := filepath.Join(bells, id)
+	dir := filepath.Join(root, id)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // nobody listens
+		return // no listener
 	}
 	for _, e := range entries {
 		if e.Type() != fs.ModeNamedPipe {

@@ -48,7 +48,7 @@ func guardFile(path string, perm fs.FileMode) error {
 }
 
 // isOurs reports whether the database has our mark, without asking SQLite, which would
-// make files beside one of somebody else.
+// make files beside another user's database.
 func (s *SQLite) isOurs() (bool, error) {
 	const applicationIDAt = 68 // in the header of the file
 	var id [4]byte

@@ -25,10 +25,10 @@ var errNoTurn = errors.New("the turn to write did not come")
 // race and sleep, so one may be passed over again and again. It is about
 // fairness only: BEGIN IMMEDIATE excludes.
 //
-// It is two locks on one file. Whoever wants to write stands in the door until
+// It is two locks on one file. A writer waits at the door until
 // the turn is free, and leaves the door with the turn in hand. A single lock
-// would go to whoever asks at the right moment, and that is most often the one
-// who just gave it back.
+// would go to the process that asks at the right moment, most often the one
+// that just released it.
 //
 // Its file also remembers the last number given, for a database that
 // went back in time in its place: a backup copied over it, a lost log of writes.
@@ -38,7 +38,7 @@ type writeTurn struct {
 	// elsewhere remembers the last number, too; nil for none
 	copy    *os.File
 	pending chan error // a wait that was abandoned but has not ended; nil if none
-	wanted  bool       // somebody waits for pending
+	wanted  bool       // a writer waits for pending
 	closed  bool
 }
 
@@ -127,8 +127,8 @@ func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// wait blocks in the kernel, which cannot be called off; when nobody wants the
-// turn any more by the time it comes, it is given back at once.
+// wait blocks in the kernel, which cannot be called off; if no one wants the
+// turn any more by the time it comes, it is released at once.
 func (t *writeTurn) wait(pending chan error) {
 	err := t.lockBoth(unix.F_OFD_SETLKW, syscall.LOCK_EX)
 	t.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store"
 )
 
-// watch is a bell that the kernel rings when a number is noted in the turn's file.
+// watch wakes a listener when a number is noted in the turn's file.
 type watch struct {
 	events *os.File
 	woken  chan struct{}

@@ -51,12 +51,12 @@ type tx struct {
 // counters are what the space's row counts.
 type counters struct {
 	seq     uint64 // the last event number given
-	waiting int64  // items that are parked on locks
+	waiting int64  // items that wait on locks
 }
 
 // setCounters takes the counters from the space's row.
-func (t *tx) setCounters(seq, parked int64) {
-	t.began = counters{uint64(seq), parked}
+func (t *tx) setCounters(seq, waiting int64) {
+	t.began = counters{uint64(seq), waiting}
 	t.counters, t.seen = t.began, map[string]stored{}
 }
 
@@ -118,7 +118,7 @@ func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 	for _, m := range met {
 		rec := recs[m.ticket]
 		if rec == nil {
-			return nil, false, fmt.Errorf("target %s belongs to ticket %d, which is not there", m.lock.Path, m.ticket)
+			return nil, false, fmt.Errorf("target %s belongs to ticket %d, which does not exist", m.lock.Path, m.ticket)
 		}
 		c.row(m.lock, rec)
 	}

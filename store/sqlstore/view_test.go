@@ -99,7 +99,7 @@ func TestLockTableOfTheSpecification(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiter := "waiter " + s.space
-		place, err := m.NewPosition(request(waiter, "c")) // a place in the line is no lock
+		place, err := m.NewPosition(request(waiter, "c")) // a position in the wait list is no lock
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestHeartbeatTouchesOneRow(t *testing.T) {
 	})
 }
 
-// The two questions of every acquire go through an index whatever the tables
+// The two questions of every acquire use an index whatever the tables
 // hold: nothing yet, or much.
 func TestPlansUseIndexes(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
@@ -274,11 +274,11 @@ func TestPlansUseIndexes(t *testing.T) {
 			"requests":       {explain(requestsSQL, p.key, []int64{1, 2}), "AND (ticket = k.ticket))"},
 			"get":            {explain(getSQL, p.key, "x"), "Index Cond: ((id = 'x'::text) AND ((space + 0) ="},
 			"save":           {explain(`UPDATE requests SET state = 1 WHERE space = $1 AND ticket = $2`, p.key, 1), "AND (ticket = '1'::bigint))"},
-			"parked":         {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0`, p.key, 1), "AND (parked_on = '1'::bigint))"},
+			"waiters":        {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0`, p.key, 1), "AND (parked_on = '1'::bigint))"},
 		} {
 			// "1" is the key of some space: the plan shows the values it was made for.
 			want := strings.ReplaceAll(c.want, "space = '1'", fmt.Sprintf("space = '%d'", p.key))
-			if strings.Contains(c.plan, "Seq Scan") || strings.Contains(c.plan, "Filter:") && what != "parked" && what != "get" || !strings.Contains(c.plan, want) {
+			if strings.Contains(c.plan, "Seq Scan") || strings.Contains(c.plan, "Filter:") && what != "waiters" && what != "get" || !strings.Contains(c.plan, want) {
 				t.Errorf("%s: want %s in\n%s", what, want, c.plan)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/lock"
 )
 
-// What one large grant costs whoever meets it must not grow with the square of
+// What one large grant costs a request that conflicts with it must not grow with the square of
 // its size: its record is read once, not once for each of its targets.
 func TestMeetingLargeGrants(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
@@ -32,7 +32,7 @@ func TestMeetingLargeGrants(t *testing.T) {
 		if !errors.As(err, &blocked) || !blocked.Truncated || blocked.Conflicts[0].GrantID != g.ID {
 			t.Errorf("got %.200v", err)
 		}
-		// To acquire them all took longer than to find one of them in the way: the answer is
+		// To acquire them all took longer than to find that one of them blocks: the answer is
 		// cut off, and does not go through each.
 		if took := time.Since(began); took > acquired {
 			t.Errorf("took %v, and to acquire them %v", took, acquired)

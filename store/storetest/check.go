@@ -12,10 +12,10 @@ import (
 // engine, and reports everything that does not:
 //
 //  1. No two grants conflict, confirmed or not. One that has run out and was not
-//     met by anybody yet is no exception: whoever meets it frees it first.
-//  2. A waiting request is parked on a record that is there, that came before it
-//     or is granted, and that really stands in its way.
-//  3. Only waiting requests are parked, and only grants have a fence.
+//     found by a request yet is no exception: the request that finds it frees it first.
+//  2. A waiting request waits on a record that exists, that came before it
+//     or is granted, and that conflicts with it.
+//  3. Only waiting requests wait on a record, and only grants have a fence.
 //  4. No two grants have one fence, and no two records one ticket.
 func Check(r store.Reader) error {
 	recs, err := all(r)
@@ -63,7 +63,7 @@ func checkRecords(recs []*store.Record) error {
 		}
 		byFence[rec.Fence] = rec
 		if rec.WaitsOn != 0 {
-			report("%s is granted and parked on %d", name(rec), rec.WaitsOn)
+			report("%s is granted and waits on %d", name(rec), rec.WaitsOn)
 		}
 		for _, other := range recs {
 			if other == rec {
@@ -79,11 +79,11 @@ func checkRecords(recs []*store.Record) error {
 			continue
 		}
 		if on := byTicket[rec.WaitsOn]; on == nil {
-			report("%s waits for %d, which is not there", name(rec), rec.WaitsOn)
+			report("%s waits on %d, which does not exist", name(rec), rec.WaitsOn)
 		} else if on.State == store.StateWaiting && on.Ticket >= rec.Ticket {
 			report("%s waits for %s, which came later", name(rec), name(on))
 		} else if !conflict(rec.Locks, on.Locks) {
-			report("%s waits for %s, which is not in its way", name(rec), name(on))
+			report("%s waits on %s, which does not conflict with it", name(rec), name(on))
 		}
 	}
 	return errors.Join(wrong...)

@@ -138,7 +138,7 @@ func testManyChanges(t *testing.T, f Fixture) {
 }
 
 // A grant under which something lands, and one that is taken away meanwhile,
-// stand in the way like any other.
+// block requests like any other.
 func testLandingRecord(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	for i, state := range []store.State{store.StateLanding, store.StateRevoking} {
@@ -167,7 +167,7 @@ func testLandingRecord(t *testing.T, f Fixture) {
 					return err
 				}
 				if len(found) != 1 || found[0].Record.State != state {
-					t.Errorf("in state %d it stands in the way as %+v", state, found)
+					t.Errorf("in state %d it blocks as %+v", state, found)
 				}
 			}
 			return nil
@@ -177,7 +177,7 @@ func testLandingRecord(t *testing.T, f Fixture) {
 			continue
 		}
 		if done, err := x.TryRelease(t.Context(), id, want.TokenHash); done || err != nil {
-			t.Errorf("a release without a look at what lands: %v, %v", done, err)
+			t.Errorf("a release that ignores open landings: %v, %v", done, err)
 		}
 		rec := &store.Record{Grant: lockkeeper.Grant{ID: ident(100 + i), Holder: "h", Locks: write(path)}}
 		if granted, err := x.TryGrant(t.Context(), rec, lockkeeper.Event{Kind: lockkeeper.EventAcquired}); granted || err != nil {

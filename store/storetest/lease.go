@@ -14,7 +14,7 @@ import (
 )
 
 var leaseTests = []test{
-	{"agent: an expired grant blocks nobody", testAgentExpires},
+	{"agent: an expired grant blocks no request", testAgentExpires},
 	{"renewing", testRenew},
 	{"a jump of the wall clock frees nothing", testWallJump},
 	{"expiry hands over", testExpiryHandsOver},
@@ -23,28 +23,28 @@ var leaseTests = []test{
 	{"tidy: the next acquirer breaks", testBreak},
 	{"author and person: never by itself", testAsk},
 	{"a heartbeat does not refuse a person", testOverruled},
-	{"who is overruled at work gives nothing back", testOverruledAtWork},
+	{"a holder that loses its grant at work releases nothing", testOverruledAtWork},
 	{"a dead holder is recovered at once", testDeadHolder},
 	{"what a dead holder left must end first", testLeftovers},
 }
 
 // processes judges as it is told.
 type processes struct {
-	mu    sync.Mutex
-	life  map[int]lockkeeper.Liveness // by pid
-	ended []string                    // grants whose leftovers were ended
-	stuck error
-	asked func() // called by Life
-	busy  func() // called by EndWork
+	mu       sync.Mutex
+	liveness map[int]lockkeeper.Liveness // by pid
+	ended    []string                    // grants whose leftovers were ended
+	stuck    error
+	asked    func() // called by Liveness
+	busy     func() // called by EndWork
 }
 
 func (p *processes) set(pid int, l lockkeeper.Liveness) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life == nil {
-		p.life = map[int]lockkeeper.Liveness{}
+	if p.liveness == nil {
+		p.liveness = map[int]lockkeeper.Liveness{}
 	}
-	p.life[pid] = l
+	p.liveness[pid] = l
 }
 
 func (p *processes) Liveness(q lockkeeper.Process) lockkeeper.Liveness {
@@ -53,7 +53,7 @@ func (p *processes) Liveness(q lockkeeper.Process) lockkeeper.Liveness {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.life[q.PID]
+	return p.liveness[q.PID]
 }
 
 func (p *processes) Exited(context.Context, lockkeeper.Process) <-chan struct{} { return nil }
@@ -100,7 +100,7 @@ func testAgentExpires(t *testing.T, f Fixture) {
 	}
 	b.release(g) // harmless, and does not touch the next holder's
 	b.blocked(asks("l", "", write("a")))
-	// The reaper finds what nobody met.
+	// The reaper frees what no request has found.
 	b.clock.Advance(time.Hour)
 	b.recover(1)
 	b.recover(0)
@@ -126,7 +126,7 @@ func testRenew(t *testing.T, f Fixture) {
 	if _, err := b.m.Renew(b.ctx, g.ID, "guess"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 		t.Errorf("with a wrong token: %v", err)
 	}
-	b.clock.Advance(time.Minute) // expired, and nobody has freed it yet: it is not revived
+	b.clock.Advance(time.Minute) // expired and not freed yet: it is not revived
 	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 		t.Errorf("after expiry: %v", err)
 	}
@@ -150,7 +150,7 @@ func testWallJump(t *testing.T, f Fixture) {
 		}
 	}
 	if got := b.get(w.ID()).Ticket; got != ticket {
-		t.Error("a jump of the wall clock cost a place in the line")
+		t.Error("a jump of the wall clock cost a request its position in the wait list")
 	}
 }
 
@@ -161,7 +161,7 @@ func testExpiryHandsOver(t *testing.T, f Fixture) {
 	second := b.waits(asks("second", "", write("a")))
 	other := b.waits(asks("other", "", write("b")))
 	b.clock.Advance(30 * time.Minute)
-	b.stillWaits(second) // it meets the expired grant, and the first of the line profits
+	b.stillWaits(second) // it finds the expired grant, and the first waiter gets it
 	b.isServed(first)
 	b.isServed(other)
 	b.stillWaits(second)
@@ -226,7 +226,7 @@ func testFourConditions(t *testing.T, f Fixture) {
 				t.Errorf("refusals recorded: %+v", ev)
 			}
 			if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
-				t.Errorf("a stale grant that nobody recovered can be renewed: %v", err)
+				t.Errorf("a stale grant that was not recovered cannot be renewed: %v", err)
 			}
 		})
 	}
@@ -294,7 +294,7 @@ func testOverruled(t *testing.T, f Fixture) {
 	ps.set(1, lockkeeper.ProcessAlive)
 	g := b.takes(r)
 	beats := 3
-	ps.asked = func() { // between the look at the grant and its freeing
+	ps.asked = func() { // after the grant was read, before it is freed
 		if beats--; beats < 0 {
 			return
 		}
@@ -325,7 +325,7 @@ func testOverruledAtWork(t *testing.T, f Fixture) {
 			t.Errorf("its holder is not told: %v", err)
 		}
 		if given, err := b.m.Release(b.ctx, g.ID, g.Token); given {
-			t.Errorf("what was taken is given back: %v", err)
+			t.Errorf("a grant that was taken away can be released: %v", err)
 		}
 	}
 	if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"); err != nil {

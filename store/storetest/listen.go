@@ -8,15 +8,15 @@ import (
 	"lockkeeper/store"
 )
 
-var bellTests = []test{
-	{"rings after commit", testBellRings},
-	{"is silent after rollback", testBellSilent},
-	{"of a closed listener", testBellClosed},
+var listenTests = []test{
+	{"wakes after commit", testWakesListener},
+	{"is silent after rollback", testSilentAfterRollback},
+	{"of a closed listener", testClosedListener},
 }
 
-// ringWithin is how long a ring may take to arrive; long, because only a
+// wakeWithin is how long a wake-up may take to arrive; long, because only a
 // missing ring should fail.
-const ringWithin = 5 * time.Minute
+const wakeWithin = 5 * time.Minute
 
 func heard(b store.Listener, within time.Duration) bool {
 	select {
@@ -41,9 +41,9 @@ func pairs(t *testing.T, f Fixture) map[string][2]store.Store {
 }
 
 // shows: GP-14
-func testBellRings(t *testing.T, f Fixture) {
+func testWakesListener(t *testing.T, f Fixture) {
 	for name, p := range pairs(t, f) {
-		bell, err := p[1].Listen(t.Context(), ident(1))
+		listener, err := p[1].Listen(t.Context(), ident(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,14 +53,14 @@ func testBellRings(t *testing.T, f Fixture) {
 			tx.Wake(ident(2))
 			return nil
 		})
-		if !heard(bell, ringWithin) {
+		if !heard(listener, wakeWithin) {
 			t.Errorf("%s: no ring", name)
 		}
 		update(t, p[0], func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
-		if !heard(bell, ringWithin) {
+		if !heard(listener, wakeWithin) {
 			t.Errorf("%s: no second ring", name)
 		}
-		if err := bell.Close(); err != nil {
+		if err := listener.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -69,7 +69,7 @@ func testBellRings(t *testing.T, f Fixture) {
 // A spurious ring is allowed by the contract but not by this suite: a waiter
 // that is woken for nothing costs a transaction. A later ring marks the time by
 // which an earlier one would have been heard.
-func testBellSilent(t *testing.T, f Fixture) {
+func testSilentAfterRollback(t *testing.T, f Fixture) {
 	for name, p := range pairs(t, f) {
 		undone, err := p[1].Listen(t.Context(), ident(1))
 		if err != nil {
@@ -81,7 +81,7 @@ func testBellSilent(t *testing.T, f Fixture) {
 		}
 		p[0].Update(t.Context(), func(tx store.Tx) error { tx.Wake(ident(1)); return errUndo })
 		update(t, p[0], func(tx store.Tx) error { tx.Wake(ident(2)); return nil })
-		if !heard(kept, ringWithin) {
+		if !heard(kept, wakeWithin) {
 			t.Errorf("%s: no ring", name)
 		}
 		if heard(undone, 0) {
@@ -93,7 +93,7 @@ func testBellSilent(t *testing.T, f Fixture) {
 	}
 }
 
-func testBellClosed(t *testing.T, f Fixture) {
+func testClosedListener(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	one, err := s.Listen(t.Context(), ident(1))
 	if err != nil {
@@ -107,7 +107,7 @@ func testBellClosed(t *testing.T, f Fixture) {
 		t.Error(err)
 	}
 	update(t, s, func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
-	if !heard(two, ringWithin) {
+	if !heard(two, wakeWithin) {
 		t.Error("closing one listener silenced another of the same id")
 	}
 	if err := two.Close(); err != nil {

@@ -14,7 +14,7 @@ import (
 var logTests = []test{
 	{"round trip of an event", testEvent},
 	{"numbers rise and pages turn both ways", testEventPages},
-	{"pruning is bounded and numbers go on", testPrune},
+	{"pruning is bounded and numbers continue", testPrune},
 	{"pruning by age", testPruneByAge},
 }
 

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/store"
 )
 
-// model is a space as the plain rules see it: the records of the last look, a
+// model is a space as the plain rules see it: the records as last read, a
 // slice in ticket order. It predicts what each operation answers, and judges the state that it leaves.
 type model struct {
 	now      lockkeeper.Instant
@@ -27,7 +27,7 @@ func (m *model) find(id string) *store.Record {
 	return nil
 }
 
-// lapsed: by time alone a record blocks nobody any more.
+// lapsed: by time alone, a record blocks no request any more.
 func (m *model) lapsed(r *store.Record) bool {
 	p := m.policies[r.Policy]
 	switch {
@@ -46,7 +46,7 @@ func (m *model) stale(r *store.Record) bool {
 	return r.Expires != 0 && r.Expires <= m.now && m.now.Until(r.Heartbeat) > m.policies[r.Policy].Grace
 }
 
-// abandoned: whoever is blocked by it recovers it.
+// abandoned: the request that it blocks recovers it.
 func (m *model) abandoned(r *store.Record) bool {
 	return r.State == store.StateHeld && m.policies[r.Policy].Stale == lockkeeper.RecoverUnclaimed && m.stale(r)
 }
@@ -54,7 +54,7 @@ func (m *model) abandoned(r *store.Record) bool {
 func (m *model) gone(r *store.Record) bool { return m.lapsed(r) || m.abandoned(r) }
 
 // free reports whether a request would be granted: nothing that is not gone
-// conflicts, neither a grant nor an earlier place in the line. ticket is its
+// conflicts, neither a grant nor an earlier request in the wait list. ticket is its
 // own place, MaxUint64 for the latest.
 func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 	for _, r := range m.recs {
@@ -67,7 +67,7 @@ func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 }
 
 // mayGrow reports whether a grant may add locks: other live grants decide, and
-// whoever waits with a ticket before the given one.
+// the requests that wait with an earlier ticket.
 func (m *model) mayGrow(ls []lockkeeper.Lock, id string, before uint64) bool {
 	for _, r := range m.recs {
 		counts := r.State != store.StateWaiting || r.Ticket < before
@@ -138,7 +138,7 @@ func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touch
 			report("%s waits without an event that has its ticket", name(fresh))
 		}
 	}
-	for _, r := range after { // nobody was promoted past an earlier one
+	for _, r := range after { // no request was promoted past an earlier one
 		if r.State == store.StateWaiting || r.Fence <= m.seq {
 			continue
 		}
@@ -175,7 +175,7 @@ func (m *model) follows(before, now *store.Record, op touched, log *ledger) erro
 			return fmt.Errorf("granted without an event that has its new fence %d", now.Fence)
 		}
 		if m.lapsed(before) {
-			return errors.New("promoted although its place had lapsed")
+			return errors.New("promoted although its request had lapsed")
 		}
 	}
 	if own && op.entered && now.State == store.StateHeld {

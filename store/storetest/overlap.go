@@ -39,7 +39,7 @@ func randomPath(r *rand.Rand) string {
 		}
 		n := len(names)
 		if i > 0 || r.IntN(3) > 0 {
-			n = 4 // deep paths meet each other
+			n = 4 // deep paths overlap
 		}
 		path += names[r.IntN(n)]
 	}
@@ -105,7 +105,7 @@ func compare(r store.Reader, recs []*store.Record, q store.Query) error {
 		}
 		j, ok := slices.BinarySearchFunc(recs, o.Record.Ticket, func(r *store.Record, n uint64) int { return cmp.Compare(r.Ticket, n) })
 		if !ok {
-			return fmt.Errorf("%+v: found ticket %d, which is not there", q, o.Record.Ticket)
+			return fmt.Errorf("%+v: found ticket %d, which does not exist", q, o.Record.Ticket)
 		}
 		if d := differ(o.Record, recs[j]); d != "" {
 			return fmt.Errorf("%+v: found a record that is not the stored one: %s", q, d)

@@ -17,7 +17,7 @@ var queueTests = []test{
 	{"round trip of an item", testItem},
 	{"names of every kind in an item", testItemNames},
 	{"an item that is not new", testItemTwice},
-	{"what is not there", testItemUnknown},
+	{"unknown items", testItemUnknown},
 	{"what was handed in is the caller's", testItemShared},
 	{"pages and a census of items", testItems},
 	{"slots of pools", testSlots},
@@ -25,10 +25,10 @@ var queueTests = []test{
 	{"workers", testWorkers},
 	{"pruning drops what was completed long ago", testPruneItems},
 	{"the order of the ready", testReadyLine},
-	{"the lines of the parked", testParkedLines},
-	{"keys of the parked", testParkedKeys},
-	{"rouse", testRouse},
-	{"whether anything is parked on a lock", testHasParked},
+	{"queues of waiting items", testWaitingOrder},
+	{"keys that items wait on", testWaitKeys},
+	{"wake", testWake},
+	{"whether any item waits on a lock", testAnyWaitsOnLock},
 	{"what is due", testDue},
 	{"random changes", testRandomQueue},
 }
@@ -217,18 +217,18 @@ func testItemNames(t *testing.T, f Fixture) {
 		in := lockkeeper.Item{ID: n, Key: n, Workflow: n, Unit: n, Project: n, Class: n, Locks: write(n), Policy: n, Caps: []string{n, n}, After: []string{n},
 			Root: n, Command: []string{n, n}, Dir: n, By: lockkeeper.Actor{Name: n}, Phase: n, Pools: []string{n, ""}, Stage: lockkeeper.StageWaiting, WaitsOn: n,
 			WokenBy: n, GrantID: n, Worker: n, AvoidNode: n, Note: n, Failure: &lockkeeper.Failure{Reason: n}, Rank: i}
-		parked := queue(t, s, in)[0]
+		waiting := queue(t, s, in)[0]
 		update(t, s, func(tx store.Tx) error {
 			got, err := tx.Item(n)
-			finds(t, "by id", got, err, parked)
+			finds(t, "by id", got, err, waiting)
 			got, err = tx.ItemWithKey(n)
-			finds(t, "by key", got, err, parked)
+			finds(t, "by key", got, err, waiting)
 			got, err = tx.FirstWaiting(n)
-			finds(t, "parked", got, err, parked)
+			finds(t, "waiting", got, err, waiting)
 			if keys, err := tx.WaitKeys(n); err != nil || !slices.Contains(keys, n) {
 				t.Errorf("keys with %q are %q, %v", n, keys, err)
 			}
-			ready := parked.Clone()
+			ready := waiting.Clone()
 			if err := store.WakeItem(tx, ready); err != nil {
 				return err
 			}
@@ -283,12 +283,12 @@ func testItemUnknown(t *testing.T, f Fixture) {
 				it, err = tx.ItemWithKey(name)
 				finds(t, "key", it, err, nil)
 				it, err = tx.FirstWaiting(name)
-				finds(t, "parked", it, err, nil)
+				finds(t, "waiting", it, err, nil)
 			}
 			it, err := tx.FirstReady("unknown")
 			finds(t, "ready", it, err, nil)
-			if roused, err := store.WakeFirst(tx, store.OnPool("unknown")); roused || err != nil {
-				t.Errorf("roused %v, %v", roused, err)
+			if woken, err := store.WakeFirst(tx, store.OnPool("unknown")); woken || err != nil {
+				t.Errorf("woken %v, %v", woken, err)
 			}
 			keys, err1 := tx.WaitKeys("")
 			due, err2 := tx.NextCheck()
@@ -297,13 +297,13 @@ func testItemUnknown(t *testing.T, f Fixture) {
 			turn, err5 := tx.Turn("unknown", 1)
 			workers, err6 := tx.Workers()
 			if len(keys)+int(due)+len(items)+taken+int(turn)+len(workers) > 0 || tx.AnyWaitsOnLock() {
-				t.Errorf("keys %v, due %d, %v, taken %d, turn %d, workers %v, parked %v", keys, due, items, taken, turn, workers, tx.AnyWaitsOnLock())
+				t.Errorf("keys %v, due %d, %v, taken %d, turn %d, workers %v, waiting %v", keys, due, items, taken, turn, workers, tx.AnyWaitsOnLock())
 			}
 			return errors.Join(err1, err2, err3, err4, err5, err6, tx.DeleteWorker("unknown"))
 		})
 		err := s.Update(t.Context(), func(tx store.Tx) error { return tx.SaveItem(&lockkeeper.Item{ID: "unknown"}) })
 		if err == nil || !strings.Contains(err.Error(), "unknown") {
-			t.Errorf("an item that is not there was saved: %v", err)
+			t.Errorf("an unknown item was saved: %v", err)
 		}
 		queue(t, s, lockkeeper.Item{})
 	}

@@ -92,21 +92,21 @@ func (m queueModel) change(rnd *rand.Rand, tx store.Tx) (what string, err error)
 		return "save " + next.ID, tx.SaveItem(next)
 	case n < 16:
 		key := modelKeys[rnd.IntN(len(modelKeys))]
-		if it := firstOf(m.parkedOn(key)); it != nil {
+		if it := firstOf(m.waitingOn(key)); it != nil {
 			next := it.Clone()
 			if store.IsOnLock(key) {
 				next.StopFirst(tx.Now().Lease)
 			}
 			next.Stage, next.WokenBy, next.WaitsOn, next.Since, next.CheckAt = lockkeeper.StageReady, key, "", 0, 0
 			m.items[next.ID] = next
-			if first := firstOf(m.parkedOn(key)); store.IsOnLock(key) && it.FirstSince != 0 && first != nil && first.FirstSince == 0 {
+			if first := firstOf(m.waitingOn(key)); store.IsOnLock(key) && it.FirstSince != 0 && first != nil && first.FirstSince == 0 {
 				leader := first.Clone()
 				leader.FirstSince, leader.CheckAt = tx.Now().Lease, tx.Now().Lease
 				m.items[leader.ID] = leader
 			}
 		}
 		_, err := store.WakeFirst(tx, key)
-		return "rouse " + key, err
+		return "wake " + key, err
 	case n < 17:
 		pool, n := fmt.Sprint("pool ", rnd.IntN(3)), rnd.IntN(5)-2
 		m.slots[pool] += n
@@ -126,7 +126,7 @@ func (m queueModel) change(rnd *rand.Rand, tx store.Tx) (what string, err error)
 	}
 }
 
-func (m queueModel) parkedOn(key string) []*lockkeeper.Item {
+func (m queueModel) waitingOn(key string) []*lockkeeper.Item {
 	return m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageWaiting && it.WaitsOn == key }, lockkeeper.CompareItems)
 }
 
@@ -151,7 +151,7 @@ func (m queueModel) leaders() (list []*lockkeeper.Item) {
 	}
 	for _, key := range modelKeys {
 		if key == store.OnPool("p") {
-			add(key, m.parkedOn(key))
+			add(key, m.waitingOn(key))
 		}
 	}
 	return list
@@ -187,7 +187,7 @@ func (m queueModel) agrees(t *testing.T, r store.Reader) {
 	}
 	var keys []string
 	for _, key := range modelKeys {
-		line := m.parkedOn(key)
+		line := m.waitingOn(key)
 		it, err := r.FirstWaiting(key)
 		finds(t, "first on "+key, it, err, firstOf(line))
 		if len(line) > 0 && strings.HasPrefix(key, "path:") {
@@ -238,7 +238,7 @@ func (m queueModel) agreesBeside(t *testing.T, r store.Reader) {
 	}
 }
 
-// testRandomQueue compares random transactions, of which some fail, with the
+// testRandomQueue compares random transactions, some of which fail, with the
 // model: within each, and after it.
 //
 // shows: SW-31 PL-51 CF-24 DL-3
@@ -286,9 +286,9 @@ func randomQueue(t *testing.T, f Fixture, rnd *rand.Rand) {
 			view(t, h, func(r store.Reader) error { model.agrees(t, r); return nil })
 		}
 		update(t, h, func(tx store.Tx) error {
-			parked := firstOf(model.of(func(it *lockkeeper.Item) bool { return store.IsOnLock(it.WaitsOn) }, lockkeeper.CompareItems)) != nil
-			if tx.AnyWaitsOnLock() != parked {
-				t.Fatalf("round %d, %v: something is parked on a lock: %v, want %v", round, did, tx.AnyWaitsOnLock(), parked)
+			waiting := firstOf(model.of(func(it *lockkeeper.Item) bool { return store.IsOnLock(it.WaitsOn) }, lockkeeper.CompareItems)) != nil
+			if tx.AnyWaitsOnLock() != waiting {
+				t.Fatalf("round %d, %v: an item waits on a lock: %v, want %v", round, did, tx.AnyWaitsOnLock(), waiting)
 			}
 			return nil
 		})

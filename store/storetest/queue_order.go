@@ -52,7 +52,7 @@ func testReadyLine(t *testing.T, f Fixture) {
 }
 
 // shows: SW-31 CF-24
-func testParkedLines(t *testing.T, f Fixture) {
+func testWaitingOrder(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	rnd := rand.New(rand.NewPCG(seedOf(t), 2))
 	keys := []string{store.OnPath(lockkeeper.Write, "a"), store.OnPath(lockkeeper.Write, "a/b"), store.OnPool("p"), store.OnItem("i"), store.OnGrant("g")}
@@ -86,7 +86,7 @@ func testParkedLines(t *testing.T, f Fixture) {
 	})
 }
 
-func testParkedKeys(t *testing.T, f Fixture) {
+func testWaitKeys(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	keys := []string{"path:", "path:a", "path:a%", "path:a/b", "path:a/b/c", "path:a/ü", "path:a0", "path:a_b", "path:b", "pool:a", "item:a"}
 	for _, n := range hostile {
@@ -114,7 +114,7 @@ func testParkedKeys(t *testing.T, f Fixture) {
 }
 
 // shows: GP-14
-func testRouse(t *testing.T, f Fixture) {
+func testWake(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
 	key := store.OnPath(lockkeeper.Write, "a")
@@ -122,17 +122,17 @@ func testRouse(t *testing.T, f Fixture) {
 	urgent := waits
 	urgent.Escalated = true
 	items := queue(t, s, waits, urgent, waits)
-	bell, err := s.Listen(t.Context(), store.QueueWakeID)
+	listener, err := s.Listen(t.Context(), store.QueueWakeID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bell.Close()
+	defer listener.Close()
 	clock.Advance(time.Minute)
 	for _, want := range []*lockkeeper.Item{items[1], items[0]} {
 		update(t, s, func(tx store.Tx) error {
-			roused, err := store.WakeFirst(tx, key)
-			if !roused {
-				t.Error("nobody was roused")
+			woken, err := store.WakeFirst(tx, key)
+			if !woken {
+				t.Error("no item was woken")
 			}
 			return err
 		})
@@ -140,18 +140,18 @@ func testRouse(t *testing.T, f Fixture) {
 		ready.Stage, ready.WaitsOn, ready.WokenBy, ready.Since, ready.FirstSince, ready.CheckAt, ready.Blocked = lockkeeper.StageReady, "", key, 0, 0, 0, time.Minute+time.Second
 		view(t, s, func(r store.Reader) error {
 			got, err := r.Item(want.ID)
-			finds(t, "roused", got, err, ready)
+			finds(t, "woken", got, err, ready)
 			return nil
 		})
 		select {
-		case <-bell.Woken():
-		case <-time.After(ringWithin):
-			t.Fatal("the bell of the queue did not ring")
+		case <-listener.Woken():
+		case <-time.After(wakeWithin):
+			t.Fatal("the listener of the queue was not woken")
 		}
 	}
 }
 
-func testHasParked(t *testing.T, f Fixture) {
+func testAnyWaitsOnLock(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
 	handles := []store.Store{s}
@@ -183,7 +183,7 @@ func testHasParked(t *testing.T, f Fixture) {
 			})
 		}
 	}
-	park := func(id, on string) func(store.Tx) error {
+	wait := func(id, on string) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			stage := lockkeeper.StageWaiting
 			if on == "" {
@@ -207,18 +207,18 @@ func testHasParked(t *testing.T, f Fixture) {
 	}
 	undone := func(tx store.Tx) error { return errUndo }
 	path, grant := store.OnPath(lockkeeper.Write, "p"), store.OnGrant("g")
-	step(false, park("a", store.OnPool("p")))
-	step(false, park("b", ""))
-	step(true, park("a", path))
-	step(true, park("a", grant))
-	step(true, park("a", grant))
-	step(true, park("c", path))
-	step(true, park("a", store.OnItem("x")))
-	step(true, both(park("c", ""), undone))
-	step(false, park("c", ""))
-	step(false, both(park("d", path), undone))
-	step(false, both(park("a", path), park("a", "")))
-	step(true, both(park("a", path), park("b", path)))
+	step(false, wait("a", store.OnPool("p")))
+	step(false, wait("b", ""))
+	step(true, wait("a", path))
+	step(true, wait("a", grant))
+	step(true, wait("a", grant))
+	step(true, wait("c", path))
+	step(true, wait("a", store.OnItem("x")))
+	step(true, both(wait("c", ""), undone))
+	step(false, wait("c", ""))
+	step(false, both(wait("d", path), undone))
+	step(false, both(wait("a", path), wait("a", "")))
+	step(true, both(wait("a", path), wait("b", path)))
 	step(true, func(tx store.Tx) error { _, err := store.WakeFirst(tx, path); return err })
 	step(false, func(tx store.Tx) error { _, err := store.WakeFirst(tx, path); return err })
 }

@@ -55,7 +55,7 @@ func testOneWins(t *testing.T, f Fixture) {
 		wg.Wait()
 		g := won.Load()
 		if g == nil {
-			t.Fatal("nobody won")
+			t.Fatal("no request won")
 		}
 		b.release(g)
 	}
@@ -68,7 +68,7 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 	ms := b.managers(f)
 	for round := range f.Rounds {
 		g := b.takes(asks("h", "dal", write("a")))
-		b.clock.Advance(2 * time.Minute) // stale: whoever comes first decides
+		b.clock.Advance(2 * time.Minute) // stale: the first request decides
 		var renewed, lost, freed atomic.Int32
 		var wg sync.WaitGroup
 		start := make(chan struct{})
@@ -171,7 +171,7 @@ func testWithdrawPromote(t *testing.T, f Fixture) {
 		ctx, cancel := context.WithCancel(b.ctx)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			got, err := ms[i%len(ms)].Acquire(ctx, asks("w", "", write("a")), ringWithin)
+			got, err := ms[i%len(ms)].Acquire(ctx, asks("w", "", write("a")), wakeWithin)
 			switch {
 			case err == nil:
 				if err := got.Release(b.ctx); err != nil {
@@ -218,8 +218,8 @@ func testContextEnds(t *testing.T, f Fixture) {
 	}
 	select {
 	case <-g.Context().Done():
-	case <-time.After(ringWithin):
-		t.Fatal("the context of a grant that was taken away goes on")
+	case <-time.After(wakeWithin):
+		t.Fatal("the context of a grant that was taken away does not end")
 	}
 	if err := context.Cause(g.Context()); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 		t.Errorf("cause %v", err)

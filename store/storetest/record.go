@@ -73,7 +73,7 @@ func differ(got, want *store.Record) string {
 		{"metadata", maps.Equal(g.Metadata, w.Metadata)}, {"token hash", g.TokenHash == w.TokenHash},
 		{"ticket", g.Ticket == w.Ticket}, {"state", g.State == w.State}, {"ttl", g.TTL == w.TTL},
 		{"expires", g.Expires == w.Expires}, {"heartbeat", g.Heartbeat == w.Heartbeat},
-		{"parked on", g.WaitsOn == w.WaitsOn}, {"blockers", g.Blockers == w.Blockers},
+		{"waits on", g.WaitsOn == w.WaitsOn}, {"blockers", g.Blockers == w.Blockers},
 		{"no token", g.Token == ""},
 	} {
 		if !c.same {
@@ -298,7 +298,7 @@ func testList(t *testing.T, f Fixture) {
 	})
 }
 
-func testParked(t *testing.T, f Fixture) {
+func testWaiters(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	update(t, s, func(tx store.Tx) error {
 		on, err := draft(tx, ident(0), store.StateHeld, write("a"))
@@ -334,13 +334,13 @@ func testParked(t *testing.T, f Fixture) {
 		if err := tx.Delete(w); err != nil {
 			return err
 		}
-		parked, err := tx.Waiters(on.Ticket)
+		waiters, err := tx.Waiters(on.Ticket)
 		var got []string
-		for _, w := range parked {
+		for _, w := range waiters {
 			got = append(got, w.ID)
 		}
 		if want := []string{ident(1), ident(3)}; !slices.Equal(got, want) {
-			t.Errorf("parked %v, want %v", got, want)
+			t.Errorf("waiters %v, want %v", got, want)
 		}
 		return err
 	})

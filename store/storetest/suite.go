@@ -43,7 +43,7 @@ func Run(t *testing.T, f Fixture) {
 		name  string
 		tests []test
 	}{
-		{"Tx", txTests}, {"Fields", fieldTests}, {"Log", logTests}, {"Landing", landingTests}, {"Queue", queueTests}, {"Overlap", overlapTests}, {"Bell", bellTests},
+		{"Tx", txTests}, {"Fields", fieldTests}, {"Log", logTests}, {"Landing", landingTests}, {"Queue", queueTests}, {"Overlap", overlapTests}, {"Listen", listenTests},
 		{"Rules", ruleTests}, {"Line", lineTests}, {"Grow", growTests}, {"Leases", leaseTests}, {"Revoking", revokeTests}, {"Audit", auditTests},
 		{"Races", raceTests}, {"Input", inputTests},
 	}

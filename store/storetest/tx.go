@@ -16,7 +16,7 @@ var txTests = []test{
 	{"records listed again", testListedAgain},
 	{"delete", testDelete},
 	{"list pages by ticket", testList},
-	{"parked in ticket order", testParked},
+	{"waiters in ticket order", testWaiters},
 	{"denials", testDenials},
 	{"an error undoes everything", testRollbackOnError},
 	{"a panic undoes everything", testRollbackOnPanic},

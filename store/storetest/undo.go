@@ -22,7 +22,7 @@ func turmoil(tx store.Tx) error {
 		return err
 	}
 	changed := *kept
-	changed.Holder, changed.Expires, changed.WaitsOn = "somebody else", 99, 98
+	changed.Holder, changed.Expires, changed.WaitsOn = "another holder", 99, 98
 	fresh, err := draft(tx, ident(3), store.StateHeld, write("new/file"))
 	if err != nil {
 		return err
@@ -65,21 +65,21 @@ func testUndone(t *testing.T, f Fixture, fail func(s store.Store, fn func(store.
 		return errors.Join(err1, err2, err3, err4, tx.TakeSlots("p", 1), tx.SetTurn("q", 1, 1), tx.PutWorker(lockkeeper.Worker{ID: "w"}), tx.SetDenial("k", 1))
 	})
 	before := dump(t, s)
-	bell, err := s.Listen(t.Context(), ident(1))
+	listener, err := s.Listen(t.Context(), ident(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bell.Close()
+	defer listener.Close()
 	fail(s, turmoil)
 	if after := dump(t, s); after != before {
 		t.Errorf("left behind:\n%s\nwant:\n%s", after, before)
 	}
 	select {
-	case <-bell.Woken():
-		t.Error("the bell rang for a transaction that was undone")
+	case <-listener.Woken():
+		t.Error("a transaction that was rolled back woke a listener")
 	default:
 	}
-	update(t, s, turmoil) // the same once more, kept this time: the space still works
+	update(t, s, turmoil) // the same again, committed this time: the space still works
 	view(t, s, func(r store.Reader) error {
 		evs, err := r.Events(store.EventQuery{Limit: 100})
 		for i := 1; i < len(evs); i++ {
@@ -117,7 +117,7 @@ func dump(t *testing.T, s store.Store) (out string) {
 				return err
 			}
 			for _, o := range found {
-				out += fmt.Sprintf("%s in the way of %s: %s %d\n", o.Lock, path, o.Record.ID, o.Record.Ticket)
+				out += fmt.Sprintf("%s blocks %s: %s %d\n", o.Lock, path, o.Record.ID, o.Record.Ticket)
 			}
 		}
 		landings, err3 := tx.Landings(store.LandingQuery{})
@@ -133,11 +133,11 @@ func dump(t *testing.T, s store.Store) (out string) {
 			out += fmt.Sprintf("denial %s %d\n", key, d)
 		}
 		for _, on := range []uint64{98} {
-			parked, err := tx.Waiters(on)
+			waiters, err := tx.Waiters(on)
 			if err != nil {
 				return err
 			}
-			out += fmt.Sprintf("parked on %d: %d\n", on, len(parked))
+			out += fmt.Sprintf("waiting on %d: %d\n", on, len(waiters))
 		}
 		items, err4 := dumpQueue(tx)
 		out += items

@@ -19,11 +19,11 @@ var lineTests = []test{
 	{"only disjoint requests overtake", testDisjointOvertakes},
 	{"readers cannot starve a writer", testNoStarvation},
 	{"a wide request comes after its predecessors", testWide},
-	{"leaving lets others go on", testLeaving},
+	{"leaving unblocks others", testLeaving},
 	{"an unconfirmed promotion falls", testUnconfirmed},
 	{"a lapsed place is lost", testLapsedPlace},
-	{"attending keeps the place", testAttending},
-	{"a place rings when it is served", testPlaceRings},
+	{"attending keeps the position", testAttending},
+	{"a waiter is woken when it is granted", testWakesWaiter},
 	{"acquire waits and wakes", testAcquireWakes},
 	{"acquire times out", testAcquireTimesOut},
 	{"acquire is cancelled", testAcquireCancelled},
@@ -125,9 +125,9 @@ func testLeaving(t *testing.T, f Fixture) {
 	}
 	b.isServed(reader)
 	if b.get(writer.ID()) != nil {
-		t.Error("who left is still in the line")
+		t.Error("a request that left is still in the wait list")
 	}
-	// Leaving after the grant came gives it back.
+	// Leaving after the grant came releases it.
 	g := b.takes(asks("h", "", write("b")))
 	one, two := b.waits(asks("one", "", write("b"))), b.waits(asks("two", "", write("b")))
 	b.release(g)
@@ -171,7 +171,7 @@ func testLapsedPlace(t *testing.T, f Fixture) {
 	awake := b.waits(asks("awake", "", write("a")))
 	b.clock.Advance(1 * time.Second)
 	ticket := b.get(slept.ID()).Ticket
-	b.stillWaits(slept) // wakes, finds its place lost, and enters again
+	b.stillWaits(slept) // wakes, finds its position lost, and enters again
 	if rec := b.get(slept.ID()); rec.Ticket <= ticket || rec.Ticket <= b.get(awake.ID()).Ticket {
 		t.Errorf("ticket %d, was %d: not at the end of the line", rec.Ticket, ticket)
 	}
@@ -201,7 +201,7 @@ func testAttending(t *testing.T, f Fixture) {
 }
 
 // shows: GP-14
-func testPlaceRings(t *testing.T, f Fixture) {
+func testWakesWaiter(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "", write("a")))
 	w := b.waits(asks("w", "", write("a")))
@@ -216,7 +216,7 @@ func testPlaceRings(t *testing.T, f Fixture) {
 	b.release(g)
 	select {
 	case <-w.Woken():
-	case <-time.After(ringWithin):
+	case <-time.After(wakeWithin):
 		t.Error("no ring")
 	}
 	b.isServed(w)
@@ -225,7 +225,7 @@ func testPlaceRings(t *testing.T, f Fixture) {
 // shows: GP-14 SW-45
 func testAcquireWakes(t *testing.T, f Fixture) {
 	// A waiter that is not woken polls after a third of this, which is too late here.
-	opt := lock.Options{WaitLease: 10 * ringWithin}
+	opt := lock.Options{WaitLease: 10 * wakeWithin}
 	b := newBench(t, f, opt)
 	waiter := b.m
 	if f.Second != nil {
@@ -234,14 +234,14 @@ func testAcquireWakes(t *testing.T, f Fixture) {
 	g := b.takes(asks("h", "", write("a")))
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		got, err := waiter.Acquire(b.ctx, asks("w", "", write("a")), ringWithin)
+		got, err := waiter.Acquire(b.ctx, asks("w", "", write("a")), wakeWithin)
 		if err != nil {
 			t.Error(err)
 		} else if got.Fence <= g.Fence {
 			t.Errorf("fence %d after %d", got.Fence, g.Fence)
 		}
 	})
-	b.until("the waiter is in the line", func() bool { return len(b.events(lockkeeper.EventWaiting)) > 0 })
+	b.until("the waiter is in the wait list", func() bool { return len(b.events(lockkeeper.EventWaiting)) > 0 })
 	b.release(g)
 	wg.Wait()
 	b.sound()
@@ -251,7 +251,7 @@ func testAcquireWakes(t *testing.T, f Fixture) {
 func (b *bench) until(what string, ok func() bool) {
 	b.Helper()
 	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > ringWithin {
+		if time.Since(began) > wakeWithin {
 			b.Fatalf("waited too long until %s", what)
 		}
 	}
@@ -281,11 +281,11 @@ func testAcquireCancelled(t *testing.T, f Fixture) {
 	ctx, cancel := context.WithCancelCause(b.ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := b.m.Acquire(ctx, asks("w", "", write("a", "b")), ringWithin); !errors.Is(err, why) {
+		if _, err := b.m.Acquire(ctx, asks("w", "", write("a", "b")), wakeWithin); !errors.Is(err, why) {
 			t.Errorf("got %v, want the cause", err)
 		}
 	})
-	b.until("the waiter is in the line", func() bool { return len(b.events(lockkeeper.EventWaiting)) > 0 })
+	b.until("the waiter is in the wait list", func() bool { return len(b.events(lockkeeper.EventWaiting)) > 0 })
 	cancel(why)
 	wg.Wait()
 	b.takes(asks("k", "", write("b")))
