@@ -186,7 +186,7 @@ const topDir = 0x20000
 // spreadOut asks the disk to place the directories in dir apart from each other. ext4
 // looks around inodes that were freed in the last minutes; the peer frees one with
 // every write, and ours should not have to pay for that. Where it places a directory
-// follows from its name: hence one that no earlier run had. Other disks need no such
+// follows from its name, so each run uses a new name. Other disks need no such
 // hint.
 func spreadOut(dir string) error {
 	f, err := os.Open(dir)

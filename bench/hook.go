@@ -171,7 +171,7 @@ func percentile(list []float64, p int) float64 {
 	return sorted[min(len(sorted)-1, len(sorted)*p/100)]
 }
 
-// hookCompare measures what is done after a command, when nobody else's file has changed.
+// hookCompare measures the check after a command when no file of another session has changed.
 func hookCompare(ctx context.Context, b *bench) (_ []row, err error) {
 	c, err := newCrowded(ctx, filepath.Join(b.dir, "compared"))
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 
 // What is asked of the server.
 const (
-	streamClients  = 100 // of which the latency is measured
-	costClients    = 200 // of which the processor time is
+	streamClients  = 100 // whose latency is measured
+	costClients    = 200 // whose processor time is measured
 	streamEvents   = 300
 	stateGrants    = 10_000
 	latencyLimit   = 50.0 // milliseconds
@@ -294,7 +294,7 @@ func httpState(ctx context.Context, b *bench) (_ []row, err error) {
 				_, blocked, err := a.Try(lockkeeper.Request{Holder: fmt.Sprintf("otter-%d", i), Policy: "person",
 					Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}})
 				if err != nil || len(blocked) > 0 {
-					return errors.Join(err, fmt.Errorf("%s: %d in the way", path, len(blocked)))
+					return errors.Join(err, fmt.Errorf("%s: %d blockers", path, len(blocked)))
 				}
 			}
 			return nil

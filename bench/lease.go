@@ -10,7 +10,7 @@ import (
 	"lockkeeper/internal/compat/lease"
 )
 
-// minimalLease is what somebody would write by hand: a file that appears whole under
+// minimalLease is what a developer would write by hand: a file that appears whole under
 // its name, or not, and is removed. It knows no owner, renews nothing and breaks
 // nothing.
 type minimalLease struct{ dir string }

@@ -27,7 +27,7 @@ func (b *bench) race(slice time.Duration, sides ...side) ([][]float64, error) {
 	out := make([][]float64, len(sides))
 	for turn := range b.rounds * slicesPerRound {
 		for k := range sides {
-			i := (k + turn) % len(sides) // nobody always goes first
+			i := (k + turn) % len(sides) // no side always goes first
 			began := monotonic()
 			if err := sides[i](pieces[i]); err != nil {
 				return nil, err
@@ -78,7 +78,7 @@ func mean(list []float64) (sum float64) {
 	return sum
 }
 
-// ratios divides turn by turn: neighbours in time met the same machine.
+// ratios divides turn by turn: neighbors in time ran on the same machine.
 func ratios(over, under []float64) []float64 {
 	out := make([]float64, len(over))
 	for i := range over {

@@ -128,7 +128,7 @@ func memoryScan(ctx context.Context, b *bench) ([]row, error) {
 	scan := func(n int) error {
 		for range n {
 			if !s.acquire(asked) {
-				return errors.New("a conflict that is none")
+				return errors.New("a conflict between requests that do not overlap")
 			}
 			s.releaseLast()
 		}

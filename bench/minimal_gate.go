@@ -12,7 +12,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// minimalGate is what somebody would write by hand who wanted files replaced
+// minimalGate is what a developer would write by hand to have files replaced
 // durably and rows about it in these tables: a temporary file beside each, synced
 // and renamed over it, the directories synced, and one transaction. It checks
 // nothing, fences nothing and keeps no original.

@@ -58,7 +58,7 @@ func openPostgres(ctx context.Context, url, space string) (*lock.Manager, func()
 }
 
 // minimalSchema has copies of the product's tables with their indexes, and the
-// transactions that somebody would write by hand for these rows: each one
+// transactions that a developer would write by hand for these rows: each one
 // function, so one round trip. The counter's row is the space's lock. Nothing
 // is checked and nothing is encoded.
 const minimalSchema = `
@@ -130,7 +130,7 @@ type minimalPostgres struct {
 	row   sample
 	space int64
 	name  int
-	given int // ids so far: one used twice would find its dead rows in the way
+	given int // ids so far: an id used twice would have to skip its dead rows
 	paths []string
 }
 

@@ -41,7 +41,7 @@ type sample struct {
 	acquired, released                       string // bodies of the events
 }
 
-// minimalSQLite is what somebody would write by hand who wanted these rows in
+// minimalSQLite is what a developer would write by hand to have these rows in
 // these tables and nothing else: no conflicts are looked for, no token is
 // checked, nothing is encoded.
 type minimalSQLite struct {

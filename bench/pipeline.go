@@ -62,7 +62,7 @@ func (w *works) prepare(script []byte, config string) error {
 	return os.WriteFile(filepath.Join(w.root, "lockkeeper.yaml"), []byte(config), 0o600)
 }
 
-// undo makes the tasks due again: what was made of them goes, so that it lands anew.
+// undo makes the tasks due again: their results are removed, so that they land again.
 func (w *works) undo() error {
 	made, err := filepath.Glob(filepath.Join(w.root, "file*.rb"))
 	for _, path := range append(made, filepath.Join(w.root, ".pipeline"), filepath.Join(w.root, ".lockkeeper", "calls")) {

@@ -13,7 +13,7 @@ import (
 	"lockkeeper/store/sqlstore"
 )
 
-// backlog is a queue of which nine tenths are blocked, and a worker with one item in
+// backlog is a queue with nine tenths of its items blocked, and a worker with one item in
 // its hands.
 type backlog struct {
 	locks  *lock.Manager
@@ -47,7 +47,7 @@ func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error
 	for i := range items {
 		if i%10 == 0 {
 			orders = append(orders, b.free())
-		} else { // of a rank before the others: each is looked at, and parked
+		} else { // ranked before the others: each is checked, and waits
 			orders = append(orders, sched.ItemSpec{Workflow: fmt.Sprint("blocked ", i), Phase: "verify", Pools: []string{sched.PoolAgent},
 				Locks: writes([]string{hot(i), fmt.Sprintf("app/models/blocked_%06d.rb", i)})})
 		}
@@ -66,7 +66,7 @@ func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error
 
 func hot(i int) string { return fmt.Sprintf("app/controllers/concerns/hot_%03d.rb", i%hotPaths) }
 
-// free is an order that nothing is in the way of.
+// free is an order that nothing blocks.
 func (b *backlog) free() sched.ItemSpec {
 	b.queued++
 	return sched.ItemSpec{Workflow: fmt.Sprint("free ", b.queued), Phase: "apply", Project: fmt.Sprint("p", b.queued%17), Pools: []string{sched.PoolAgent},

@@ -56,7 +56,7 @@ type report struct {
 	Rows    []row         `json:"rows"`
 }
 
-// machine is what figures depend on besides the code.
+// machine is what figures depend on, apart from the code.
 type machine struct {
 	Cores      int    `json:"cores"`
 	Kernel     string `json:"kernel"`

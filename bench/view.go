@@ -25,7 +25,7 @@ const (
 	viewBoardLimit  = 100.0
 )
 
-// viewed opens a codebase of its own, and somebody who looks at it.
+// viewed opens a codebase of its own, with a viewer.
 func viewed(ctx context.Context, b *bench, name string, write func(root string) error) (*project.Project, *view.Reader, error) {
 	root := filepath.Join(b.dir, name, "app")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(root), 0o700), write(root)); err != nil {
@@ -44,7 +44,7 @@ func viewed(ctx context.Context, b *bench, name string, write func(root string) 
 	return a, view.New(a), nil
 }
 
-// looks is how long a look takes that was taken before, in milliseconds: the median.
+// looks is the median time, in milliseconds, of a view that was read before.
 func (b *bench) looks(look func() error) (float64, error) {
 	var took []float64
 	for range 1 + b.rounds*slicesPerRound {

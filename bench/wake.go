@@ -34,7 +34,7 @@ func contested() lockkeeper.Request {
 	return lockkeeper.Request{Holder: "bench", Locks: writes(paths("contested", 1)[:1])}
 }
 
-// waitOnce gets the contested paths in one of two ways, gives them back, and
+// waitOnce acquires the contested paths in one of two ways, releases them, and
 // returns when it got them.
 func waitOnce(ctx context.Context, m *lock.Manager, way string) (at int64, err error) {
 	var g *lock.Grant
@@ -52,14 +52,14 @@ func waitOnce(ctx context.Context, m *lock.Manager, way string) (at int64, err e
 	return at, g.Release(ctx)
 }
 
-// waiter waits in the way it is told, in this process or another.
+// waiter waits as it is told, in this process or another.
 type waiter struct {
 	begin func(way string) error
 	end   func() (at int64, err error)
 }
 
 // wakes measures how long it takes from the return of Release, when the lock is
-// free for certain, to the return of the waiter, which is in line, or polling,
+// free for certain, to the return of the waiter, which is in the wait list, or polling,
 // by then.
 func (b *bench) wakes(ctx context.Context, m *lock.Manager, w waiter) (t wakeTimes, err error) {
 	for range b.rounds {
@@ -207,7 +207,7 @@ func wakeAcross(ctx context.Context, b *bench, m *lock.Manager, store string, ta
 	return []row{wakeRow(store, target, "%.2f ms", 1e6, t)}, nil
 }
 
-// asWaiter is the other process: it waits in the way each line says, until the
+// asWaiter is the other process: it waits as each line says, until the
 // input ends.
 func asWaiter(ctx context.Context, p *parent, args []string) error {
 	where, err := p.line()

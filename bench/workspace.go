@@ -39,7 +39,7 @@ func (b *bench) copies(name string, rounds, atOnce int, copiers ...copier) ([][]
 	out := make([][]float64, len(copiers))
 	for turn := range rounds + 1 {
 		for k := range copiers {
-			i := (k + turn) % len(copiers) // nobody always goes first
+			i := (k + turn) % len(copiers) // no side always goes first
 			each := make([]side, atOnce)
 			for n := range each {
 				to := filepath.Join(b.dir, fmt.Sprintf("%s-%d-%d-%d", name, turn, i, n))
@@ -58,7 +58,7 @@ func (b *bench) copies(name string, rounds, atOnce int, copiers ...copier) ([][]
 	return out, nil
 }
 
-// copiedTree makes a tree, all of which is committed, with its repository beside it: so
+// copiedTree makes a tree, completely committed, with its repository beside it: so
 // that copying the tree does not copy that.
 func copiedTree(ctx context.Context, b *bench, name string) (root string, err error) {
 	root = filepath.Join(b.dir, "copied-"+name)
