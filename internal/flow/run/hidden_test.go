@@ -43,7 +43,7 @@ func TestHiddenFileIsNamed(t *testing.T) {
 - {match: '(?s)^# fix_tests .*agent\.read', result: {structured: {told: true}}}
 - {match: '^# fix_tests ', result: {structured: {summary: tried}}}
 `)
-			if one := s.batch(s.goOn(false), tasks, "one"); one.Status != flow.Failed || !strings.Contains(one.Error, "after 1 fixes") {
+			if one := s.batch(s.resume(false), tasks, "one"); one.Status != flow.Failed || !strings.Contains(one.Error, "after 1 fixes") {
 				t.Fatalf("%+v", one)
 			}
 			warned := ""

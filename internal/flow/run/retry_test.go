@@ -18,7 +18,7 @@ import (
 )
 
 // What a person does between the parts of a run.
-func (s *scene) goOn(retry bool) *run.Outcome {
+func (s *scene) resume(retry bool) *run.Outcome {
 	s.t.Helper()
 	auto, err := progress.ParsePolicy("all")
 	must(s.t, err)
@@ -38,18 +38,18 @@ func TestReviewedAndOvertaken(t *testing.T) {
 	write(t, s.root, "app/models/word.rb", "one\n")
 	s.tasks(checkedOne)
 	s.play(oneScript)
-	if out := s.goOn(false); len(out.Waiting) != 1 {
+	if out := s.resume(false); len(out.Waiting) != 1 {
 		t.Fatalf("%+v", out)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
 	write(t, s.root, "app/models/word.rb", "fixed\n")
-	out := s.goOn(false)
+	out := s.resume(false)
 	s.holds("app/models/one.rb", "")
 	if len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
 		t.Fatalf("the fix landed without a review: %+v", out)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
-	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Complete {
+	if b := s.batch(s.resume(false), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("%+v", b)
 	}
 	s.holds("app/models/one.rb", "fixed\n")
@@ -82,7 +82,7 @@ tasks:
 - match: '^# verify '
   result: {structured: {verdict: pass, report: fine, issues: []}}
 `)
-	if out := s.goOn(false); len(out.Waiting) != 2 {
+	if out := s.resume(false); len(out.Waiting) != 2 {
 		t.Fatalf("%+v", out)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"), s.opt.Progress.ApproveReview(t.Context(), tasks, "two", "ada"))
@@ -125,13 +125,13 @@ func TestRetryOfFailedTestsDoesNotLand(t *testing.T) {
 	s.tasks(checkedOne)
 	s.play(oneScript)
 	for range 2 {
-		if b := s.batch(s.goOn(true), tasks, "one"); b.Status != flow.Failed {
+		if b := s.batch(s.resume(true), tasks, "one"); b.Status != flow.Failed {
 			t.Fatalf("%+v", b)
 		}
 		s.holds("app/models/one.rb", "")
 	}
 	write(t, s.root, "app/models/word.rb", "one\n")
-	if b := s.batch(s.goOn(true), tasks, "one"); b.Status != flow.Complete {
+	if b := s.batch(s.resume(true), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("%+v", b)
 	}
 	s.holds("app/models/one.rb", "one\n")
@@ -150,7 +150,7 @@ func TestFailedWorkIsKept(t *testing.T) {
 - match: '^# task .*one'
   steps: [{write: {path: app/models/one.rb, content: "half\n"}}, {exit: 3}]
 `)
-	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Failed {
+	if b := s.batch(s.resume(false), tasks, "one"); b.Status != flow.Failed {
 		t.Fatalf("%+v", b)
 	}
 	s.holds("app/models/one.rb", "")
@@ -172,11 +172,11 @@ func TestPlanChangedAfterFailure(t *testing.T) {
   steps: [{write: {path: app/models/one.rb, content: "one\n"}}, {write: {path: app/models/two.rb, content: "two\n"}}]
   result: {structured: {summary: both}}
 ` + oneScript)
-	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Failed {
+	if b := s.batch(s.resume(false), tasks, "one"); b.Status != flow.Failed {
 		t.Fatalf("%+v", b)
 	}
 	s.tasks(strings.Replace(one, "[app/models/one.rb]", "[app/models/one.rb, app/models/two.rb]", 1))
-	out := s.goOn(true)
+	out := s.resume(true)
 	if b := s.batch(out, tasks, "one"); b.Status != flow.Complete || out.Failed != 0 {
 		t.Fatalf("%+v", out)
 	}
@@ -195,7 +195,7 @@ func TestRetryHoldsNoTestSlot(t *testing.T) {
 	write(t, s.root, "app/models/word.rb", "never\n")
 	s.tasks(checkedOne)
 	s.play(oneScript)
-	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Failed {
+	if b := s.batch(s.resume(false), tasks, "one"); b.Status != flow.Failed {
 		t.Fatalf("%+v", b)
 	}
 	write(t, s.root, "app/models/one.rb", "by another\n")
@@ -215,7 +215,7 @@ func TestRetryHoldsNoTestSlot(t *testing.T) {
 			}))
 		}
 	}
-	if b := s.batch(s.goOn(true), tasks, "one"); b.Status != flow.Complete {
+	if b := s.batch(s.resume(true), tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("%+v", b)
 	}
 	s.holds("app/models/one.rb", "one\n")
@@ -237,7 +237,7 @@ tasks:
 - match: '(?s)^# verify .*The phase test ran no command: .*The phase ci ran no command: '
   result: {structured: {verdict: pass, report: fine, issues: []}}
 `)
-	out := s.goOn(false)
+	out := s.resume(false)
 	if one := s.batch(out, tasks, "one"); one.Status != flow.Complete {
 		t.Errorf("%+v", one)
 	}
@@ -264,14 +264,14 @@ tasks:
 - match: '^# verify '
   result: {structured: {verdict: pass, report: fine, issues: []}}
 `)
-	out := s.goOn(false)
+	out := s.resume(false)
 	if one, two := s.batch(out, tasks, "one"), s.batch(out, tasks, "two"); one.Status != flow.NoChange || two.Status != flow.Complete || out.Complete != 1 || out.Failed != 0 {
 		t.Errorf("%+v", out.State.Units)
 	}
 	if landed, none := s.news(run.NewsLanded), s.news(run.NewsNoChange); len(landed) != 1 || landed[0].Batch != "two" || len(none) != 1 || none[0].Batch != "one" {
 		t.Errorf("landed %+v, no change %+v", landed, none)
 	}
-	if again := s.goOn(true); s.batch(again, tasks, "one").Status != flow.NoChange || s.callsFor("apply") != 2 {
+	if again := s.resume(true); s.batch(again, tasks, "one").Status != flow.NoChange || s.callsFor("apply") != 2 {
 		t.Errorf("%+v after %d calls", again.State.Units, s.callsFor("apply"))
 	}
 }

@@ -79,7 +79,7 @@ func sentBack(t *testing.T, script, test string) *scene {
 	write(t, s.root, "app/models/one.rb", "before\n")
 	s.tasks(strings.Replace(one, "]}]", "], tests: [\""+test+"\"]}]", 1))
 	s.play(script)
-	s.goOn(false)
+	s.resume(false)
 	must(t, s.opt.Progress.ReturnReview(t.Context(), tasks, "one", []string{"too short"}, "ada"))
 	return s
 }
@@ -98,18 +98,18 @@ func TestReturnedOnce(t *testing.T) {
 		r.Read = append(r.Read, dir) // tests see the flag
 		return r
 	}
-	if b := s.batch(s.goOn(false), tasks, "one"); b.Status != flow.Failed {
+	if b := s.batch(s.resume(false), tasks, "one"); b.Status != flow.Failed {
 		t.Fatalf("%+v", b)
 	}
 	must(t, os.WriteFile(flag, nil, 0o600))
-	if out := s.goOn(true); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
+	if out := s.resume(true); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
 		t.Fatalf("%+v", out)
 	}
 	if n := s.callsFor("fix_review"); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
-	s.goOn(false)
+	s.resume(false)
 	s.holds("app/models/one.rb", "longer\n")
 }
 
@@ -118,11 +118,11 @@ func TestReturnedOnce(t *testing.T) {
 func TestReturnedAndOvertaken(t *testing.T) {
 	s := sentBack(t, returnedScript, "true")
 	write(t, s.root, "app/models/one.rb", "edited\n")
-	if out := s.goOn(false); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
+	if out := s.resume(false); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
 		t.Fatalf("%+v", out)
 	}
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
-	s.goOn(false)
+	s.resume(false)
 	s.holds("app/models/one.rb", "made again\n")
 }
 
@@ -130,7 +130,7 @@ func TestReturnedAndOvertaken(t *testing.T) {
 func TestReturnWithoutAChange(t *testing.T) {
 	s := sentBack(t, "- match: '^# fix_review '\n  result: {structured: {summary: it is fine as it is}}\n"+oneScript, "true")
 	for range 2 {
-		if out := s.goOn(false); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
+		if out := s.resume(false); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
 			t.Fatalf("%+v", out)
 		}
 		must(t, s.opt.Progress.ReturnReview(t.Context(), tasks, "one", []string{"look again"}, "ada"))
@@ -145,11 +145,11 @@ func TestReturnWithoutAChange(t *testing.T) {
 func TestReturnedAfterApply(t *testing.T) {
 	s := sentBack(t, returnedScript, "true")
 	s.opt.Land = "after_apply"
-	if out := s.goOn(false); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
+	if out := s.resume(false); len(out.Waiting) != 1 || out.Waiting[0].Ref.Kind != progress.ReviewKind {
 		t.Fatalf("%+v", out)
 	}
 	s.holds("app/models/one.rb", "before\n")
 	must(t, s.opt.Progress.ApproveReview(t.Context(), tasks, "one", "ada"))
-	s.goOn(false)
+	s.resume(false)
 	s.holds("app/models/one.rb", "longer\n")
 }
