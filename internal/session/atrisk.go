@@ -44,16 +44,14 @@ const mostNested = 4
 // add notes a file, absolute.
 func (r *risk) add(file string, ignored bool) {
 	rel, err := filepath.Rel(r.root, file)
-	if err != nil || !filepath.IsLocal(rel) || project.IsOwn(rel) || ignored && slices.Contains(derived(), path.Ext(rel)) {
+	if err != nil || !filepath.IsLocal(rel) || project.IsOwn(rel) || ignored && slices.Contains(derived, path.Ext(rel)) {
 		return
 	}
 	r.list = append(r.list, snapshot.Candidate{Path: filepath.ToSlash(rel), Ignored: ignored})
 }
 
 // derived are the endings of files that compilers leave beside their sources.
-func derived() []string {
-	return []string{".o", ".a", ".so", ".obj", ".pyc", ".pyo", ".class", ".beam", ".hi", ".cmi", ".cmo", ".cmx", ".tsbuildinfo"}
-}
+var derived = []string{".o", ".a", ".so", ".obj", ".pyc", ".pyo", ".class", ".beam", ".hi", ".cmi", ".cmo", ".cmx", ".tsbuildinfo"}
 
 // ask has git list what is at risk in a directory, and in the repositories within.
 func (r *risk) ask(ctx context.Context, dir string, depth int) error {
@@ -87,12 +85,10 @@ func isDirectory(file string) bool {
 }
 
 // filled are directories that programs fill, where no git says so.
-func filled() []string {
-	return []string{"node_modules", "__pycache__", ".venv", "venv", ".tox", ".cache", ".mypy_cache", ".pytest_cache", ".gradle", ".next", lockkeeper.GitTarget, ".hg", ".svn", project.DirName}
-}
+var filled = []string{"node_modules", "__pycache__", ".venv", "venv", ".tox", ".cache", ".mypy_cache", ".pytest_cache", ".gradle", ".next", lockkeeper.GitTarget, ".hg", ".svn", project.DirName}
 
 // walk lists all files below a directory, those in repositories by what git says of them.
-// What cannot be looked at cannot be removed, or is not there any more.
+// It skips what cannot be read: that cannot be removed, or is gone.
 func (r *risk) walk(ctx context.Context, dir string) error {
 	return filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
 		switch {
@@ -102,7 +98,7 @@ func (r *risk) walk(ctx context.Context, dir string) error {
 			return nil
 		case err != nil:
 			return err
-		case e.IsDir() && slices.Contains(filled(), e.Name()):
+		case e.IsDir() && slices.Contains(filled, e.Name()):
 			return fs.SkipDir
 		case e.IsDir() && isDirectory(filepath.Join(file, lockkeeper.GitTarget)):
 			if err := r.ask(ctx, file, 1); err == nil || !isInput(err) {

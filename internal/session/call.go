@@ -13,8 +13,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Begin notes that a call of a tool begins. Of a host without ids two that are equal, and
-// under way at once, have one: whichever ends first, both count from when the first began.
+// Begin notes that a tool call begins. Two equal calls of a host without ids, in progress at
+// once, share one id, and both count from the beginning of the first.
 func (s *Session) Begin(id string, c Call) error {
 	now, err := fileClock()
 	if err != nil {
@@ -55,9 +55,9 @@ func (s *Session) madeAgain() error {
 // maxCalls bounds calls whose end was never told.
 const maxCalls = 100
 
-// End takes a call that has ended from those under way; continues says that its command works
-// on in the background. Of one that never began it is the zero Call; of one that was taken for
-// ended it is what came since.
+// End removes a call from those in progress and returns it. If continues is set, its command
+// runs on in the background. End returns the zero Call for a call that never began. For a call
+// that already counted as ended it returns the part since then.
 func (s *Session) End(id string, continues bool) Call {
 	calls := s.rec.Calls
 	if _, open := calls[id]; !open {
@@ -81,8 +81,8 @@ func (s *Session) toBackground(c Call) {
 }
 
 // EndAll ends the calls whose end was never told: a person interrupted or refused them. What
-// they name of what the session holds passes for their work. It returns what is to be
-// compared.
+// they name of what the session holds passes for their work. It returns the call
+// to compare.
 func (s *Session) EndAll(ctx context.Context) (Call, error) {
 	now, err := fileClock()
 	if err != nil {
@@ -122,9 +122,9 @@ func (s *Session) late(now int64) {
 	s.rec.Calls = nil
 }
 
-// with is a call together with the commands that go on in the background. A command whose
-// end was not told may go on as well, such as a shell that Codex keeps open and types into:
-// what changes meanwhile counts, but what it spelled proves nothing.
+// with returns a call combined with the commands that run in the background. A command whose
+// end was not reported may also still run, such as a shell that Codex keeps open and types
+// into. Its changes count, but the text of its command proves nothing.
 func (s *Session) with(c Call, now int64) Call {
 	for _, open := range s.rec.Calls {
 		if open.Command != "" && now-open.At <= int64(longestCall) && (c.At == 0 || open.At < c.At) {

@@ -15,7 +15,7 @@ import (
 // Write is a file that a call is about to write.
 type Write struct {
 	Path  string // from the root, as Registry.Path makes it
-	Whole bool   // what is there is replaced, whatever it is
+	Whole bool   // the whole content is replaced
 }
 
 // Claim acquires files for this session, all of them or none, without waiting. It returns

@@ -23,19 +23,18 @@ import (
 type Uncovered struct {
 	Path    string
 	Holder  refusal.Holder
-	Gone    bool   // it is not there any more
+	Gone    bool   // it was removed
 	Doubt   string // why another program may have changed it; empty: none can have
 	Rescue  string // where the change is kept; empty: it is not
 	Back    bool   // the file is again as its holder left it
 	NotBack string // why it is not, where it was to be
 }
 
-// Compare looks, after a command, at all that others hold: what changed since the call
-// began and is not the holder's own work is attributed to this session, kept, and put back
-// when that is asked for and no other program can have made it. A file that is
-// held for reading may not be changed either. Commands in the background are compared along with the call, and
-// each change is told once.
-func (s *Session) Compare(ctx context.Context, c Call, putBack bool) (list []Uncovered, err error) {
+// Compare checks, after a command, the files that others hold, for writing or reading. A
+// change since the call began that is not the holder's own work is attributed to this session
+// and kept. It is reverted if restore is set and no other program can have made it. Commands in
+// the background are compared along with the call, and each change is reported once.
+func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Uncovered, err error) {
 	now, err := fileClock()
 	if err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func (s *Session) Compare(ctx context.Context, c Call, putBack bool) (list []Unc
 		s.tell(changes)
 	}
 	for _, x := range changes {
-		if putBack && x.Doubt == "" {
+		if restore && x.Doubt == "" {
 			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, Copy(s.registry.app, x.was.Sum), x.content) {
 				x.Back, x.NotBack = s.putBack(ctx, x)
 			}
@@ -168,7 +167,7 @@ func (s *Session) tell(changes []change) {
 }
 
 // attribute decides whose a change is, and keeps it if that is asked for. holder is what the
-// holder's session remembers; nil when it is none, or another user's.
+// holder's session remembers; nil if the holder is no session, or another user's.
 func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.ConflictInfo, holder *record, keep bool) (x change, ok bool, err error) {
 	x.Path, x.held = held.Path, held
 	if x.is, x.content, err = s.registry.read(x.Path); err != nil {
@@ -229,7 +228,7 @@ func (s *Session) record(ctx context.Context, changes []change) error {
 	})
 }
 
-// putBack lands what the holder had left, under the holder's own grant and only onto what
+// putBack lands the holder's content, under the holder's own grant and only onto what
 // was found: an edit that came since stays.
 func (s *Session) putBack(ctx context.Context, x change) (done bool, why string) {
 	content := Copy(s.registry.app, x.was.Sum)

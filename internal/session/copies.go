@@ -18,7 +18,7 @@ func SessionsDir(a *project.Project) string { return filepath.Join(a.StateDir, "
 // CopiesDir is where sessions keep content of files as they knew it, by its SHA-256 in hex.
 func CopiesDir(a *project.Project) string { return filepath.Join(SessionsDir(a), "copies") }
 
-// Copy is content that a session has kept; nil when it is not there, or not as it was.
+// Copy returns content that a session kept, or nil if it is missing or damaged.
 func Copy(a *project.Project, sum string) []byte {
 	content, err := os.ReadFile(filepath.Join(CopiesDir(a), sum))
 	if err != nil || fmt.Sprintf("%x", sha256.Sum256(content)) != sum {

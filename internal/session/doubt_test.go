@@ -37,7 +37,7 @@ func (s scene) must(err error) {
 	}
 }
 
-// as does something in the seat of a session.
+// as calls do in a session.
 func (s scene) as(id string, do func(context.Context, *Session)) {
 	s.t.Helper()
 	s.in(s.t, Caller{ID: id, Agent: "x"}, do)
@@ -46,31 +46,31 @@ func (s scene) as(id string, do func(context.Context, *Session)) {
 // wrote has a session claim and write a file.
 func (s scene) wrote(id, path, text string) {
 	s.t.Helper()
-	s.as(id, func(ctx context.Context, seat *Session) {
-		if claims(s.t, seat, path) != 0 {
+	s.as(id, func(ctx context.Context, sess *Session) {
+		if claims(s.t, sess, path) != 0 {
 			s.t.Fatalf("%s is refused %s", id, path)
 		}
 		s.put(path, text)
-		s.must(seat.Left(ctx, Call{}, []string{path}))
+		s.must(sess.Left(ctx, Call{}, []string{path}))
 	})
 	tick(s.t)
 }
 
 func (s scene) begins(id, command string) {
 	s.t.Helper()
-	s.as(id, func(_ context.Context, seat *Session) { s.must(seat.Begin("1", Call{Command: command})) })
+	s.as(id, func(_ context.Context, sess *Session) { s.must(sess.Begin("1", Call{Command: command})) })
 }
 
 // ends is what a session is told after its command: of what it holds, and of what others do.
 func (s scene) ends(id string) (own []Disturbance, others []Uncovered) {
 	s.t.Helper()
-	s.as(id, func(ctx context.Context, seat *Session) {
-		c := seat.End("1", false)
-		s.must(seat.Left(ctx, c, nil))
+	s.as(id, func(ctx context.Context, sess *Session) {
+		c := sess.End("1", false)
+		s.must(sess.Left(ctx, c, nil))
 		var err error
-		own, err = seat.Disturbed(ctx, c)
+		own, err = sess.Disturbed(ctx, c)
 		s.must(err)
-		others, err = seat.Compare(ctx, c, true)
+		others, err = sess.Compare(ctx, c, true)
 		s.must(err)
 	})
 	return own, others
@@ -79,8 +79,8 @@ func (s scene) ends(id string) (own []Disturbance, others []Uncovered) {
 // replaces reports whether a session may write over a whole file.
 func (s scene) replaces(id, path string) (may bool) {
 	s.t.Helper()
-	s.as(id, func(ctx context.Context, seat *Session) {
-		refused, err := seat.Claim(ctx, Write{Path: path, Whole: true})
+	s.as(id, func(ctx context.Context, sess *Session) {
+		refused, err := sess.Claim(ctx, Write{Path: path, Whole: true})
 		s.must(err)
 		may = len(refused) == 0
 	})
@@ -89,7 +89,7 @@ func (s scene) replaces(id, path string) (may bool) {
 
 // What changed of a session's own files while a command of its ran that does not name them
 // may be anybody's: it is told, what it had left is kept, and it reads the file before it
-// replaces it. Another one whose command ran meanwhile is told, too, whoever ends first.
+// replaces it. Another one whose command ran meanwhile is told, too, in either order.
 //
 // shows: GP-5
 func TestChangedBesideACommand(t *testing.T) {
@@ -119,7 +119,7 @@ func TestChangedBesideACommand(t *testing.T) {
 	if own, _ := s.ends("a"); len(own) != 0 {
 		t.Errorf("told twice: %+v", own)
 	}
-	s.as("a", func(ctx context.Context, seat *Session) { s.must(seat.Saw(ctx, "one", shows("whose\n"))) })
+	s.as("a", func(ctx context.Context, sess *Session) { s.must(sess.Saw(ctx, "one", shows("whose\n"))) })
 	if !s.replaces("a", "one") {
 		t.Error("it has read it")
 	}
@@ -136,10 +136,10 @@ func TestNamedByACommand(t *testing.T) {
 	}
 	s.begins("a", "./format one")
 	s.put("one", "half of it\n")
-	s.as("a", func(ctx context.Context, seat *Session) {
-		c, err := seat.EndAll(ctx)
+	s.as("a", func(ctx context.Context, sess *Session) {
+		c, err := sess.EndAll(ctx)
 		s.must(err)
-		if own, err := seat.Disturbed(ctx, c); err != nil || len(own) != 0 {
+		if own, err := sess.Disturbed(ctx, c); err != nil || len(own) != 0 {
 			t.Errorf("told %+v, %v", own, err)
 		}
 	})
@@ -153,10 +153,10 @@ func TestChangedBesideAnInterruptedCommand(t *testing.T) {
 	s.wrote("a", "one", "mine\n")
 	s.begins("a", "npm test")
 	s.put("one", "whose\n")
-	s.as("a", func(ctx context.Context, seat *Session) {
-		c, err := seat.EndAll(ctx)
+	s.as("a", func(ctx context.Context, sess *Session) {
+		c, err := sess.EndAll(ctx)
 		s.must(err)
-		if own, err := seat.Disturbed(ctx, c); err != nil || len(own) != 1 || !own[0].DuringCommand || own[0].Rescue == "" {
+		if own, err := sess.Disturbed(ctx, c); err != nil || len(own) != 1 || !own[0].DuringCommand || own[0].Rescue == "" {
 			t.Errorf("told %+v, %v", own, err)
 		}
 	})
@@ -171,13 +171,13 @@ func TestDisturbedIsNotOwn(t *testing.T) {
 	s.wrote("a", "one", "mine\n")
 	s.begins("b", "./fix one")
 	s.put("one", "theirs\n")
-	s.as("a", func(ctx context.Context, seat *Session) {
-		own, err := seat.Disturbed(ctx, Call{})
+	s.as("a", func(ctx context.Context, sess *Session) {
+		own, err := sess.Disturbed(ctx, Call{})
 		s.must(err)
 		if len(own) != 1 || own[0].DuringCommand {
 			t.Errorf("the holder is told %+v", own)
 		}
-		s.must(seat.Saw(ctx, "one", shows("theirs\n")))
+		s.must(sess.Saw(ctx, "one", shows("theirs\n")))
 	})
 	if _, others := s.ends("b"); len(others) != 1 {
 		t.Errorf("the other one is told %+v", others)
@@ -196,7 +196,7 @@ func TestSeenBesideAChange(t *testing.T) {
 	s := newScene(t)
 	s.put("one", "a person's\n")
 	saw := func(text string) {
-		s.as("b", func(ctx context.Context, seat *Session) { s.must(seat.Saw(ctx, "one", shows(text))) })
+		s.as("b", func(ctx context.Context, sess *Session) { s.must(sess.Saw(ctx, "one", shows(text))) })
 	}
 	saw("before\n")
 	if s.replaces("b", "one") {
@@ -245,11 +245,11 @@ func TestSecondRemoval(t *testing.T) {
 	s.begins("b", "./clean")
 	s.put("beside", "x\n")
 	if _, found := s.ends("b"); len(found) != 0 {
-		t.Errorf("told once more: %+v", found)
+		t.Errorf("told again: %+v", found)
 	}
 }
 
-// What somebody reads nobody may change: it is shown and kept, and never put back.
+// A change of a file that another session reads is shown and kept, and never reverted.
 //
 // shows: GP-5 CF-15
 func TestChangedUnderAReader(t *testing.T) {
@@ -282,15 +282,15 @@ func TestChangedUnderAReader(t *testing.T) {
 func TestReadsMuch(t *testing.T) {
 	s := newScene(t)
 	s.wrote("a", "one", "mine\n")
-	s.as("a", func(ctx context.Context, seat *Session) {
+	s.as("a", func(ctx context.Context, sess *Session) {
 		for i := range maxFiles + 2 {
-			s.must(seat.note(ctx, filepath.Join("many", string(rune('A'+i))), File{Seen: true}))
+			s.must(sess.note(ctx, filepath.Join("many", string(rune('A'+i))), File{Seen: true}))
 		}
-		if len(seat.rec.Files) > maxFiles {
-			t.Errorf("%d files are remembered", len(seat.rec.Files))
+		if len(sess.rec.Files) > maxFiles {
+			t.Errorf("%d files are remembered", len(sess.rec.Files))
 		}
 		s.put("one", "an editor's\n")
-		if own, err := seat.Disturbed(ctx, Call{}); err != nil || len(own) != 1 || own[0].Rescue == "" {
+		if own, err := sess.Disturbed(ctx, Call{}); err != nil || len(own) != 1 || own[0].Rescue == "" {
 			t.Errorf("told %+v, %v", own, err)
 		}
 	})

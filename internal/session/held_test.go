@@ -54,7 +54,7 @@ func TestAnothersSession(t *testing.T) {
 	})
 }
 
-// The checks are off only while somebody has switched them off: whoever locks the whole
+// The checks are off only after a person switched them off: a holder that locks the whole
 // root, to have quiet, gets quiet.
 //
 // shows: GP-5
@@ -70,7 +70,7 @@ func TestRootLockIsNotOff(t *testing.T) {
 	}
 	b.in(t, Caller{ID: "a", Agent: "x"}, func(_ context.Context, s *Session) {
 		if claims(t, s, "one") != 1 {
-			t.Error("it may write what somebody reads")
+			t.Error("it may write what another session reads")
 		}
 	})
 	if p, err := b.SwitchOff(t.Context(), lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}, "", time.Minute); p != nil || lockkeeper.CodeOf(err) != lockkeeper.CodeBlocked {
@@ -79,7 +79,7 @@ func TestRootLockIsNotOff(t *testing.T) {
 }
 
 // A call that was killed after it had taken a file, and before it could remember that, does
-// not lock its own session out; whatever of it is not needed is free.
+// not lock its own session out; unneeded paths are free.
 //
 // shows: GP-5
 func TestKilledCall(t *testing.T) {
@@ -109,7 +109,7 @@ func TestKilledCall(t *testing.T) {
 			})
 			b.in(t, Caller{ID: "b", Agent: "x"}, func(_ context.Context, s *Session) {
 				if claims(t, s, "one") != 0 {
-					t.Error("it is held by nobody who is there")
+					t.Error("its holder is gone")
 				}
 			})
 		})

@@ -58,23 +58,29 @@ func (l *heldList) follow(r store.Reader) (stale, grown bool, err error) {
 	if len(events) == listEvents || events[0].Seq != l.seq+1 {
 		return true, false, nil
 	}
+	var taken []lockkeeper.Lock
+	for _, ev := range events {
+		l.seq = ev.Seq
+		if ev.Kind == lockkeeper.EventAcquired || ev.Kind == lockkeeper.EventExtended || ev.Kind == lockkeeper.EventUpgraded {
+			taken = append(taken, ev.Locks...)
+		}
+	}
+	l.add(taken)
+	return false, true, nil
+}
+
+// add adds the paths of locks, each once: many may read one path.
+func (l *heldList) add(locks []lockkeeper.Lock) {
 	known := make(map[string]bool, len(l.paths))
 	for _, p := range l.paths {
 		known[p] = true
 	}
-	for _, ev := range events {
-		l.seq = ev.Seq
-		if ev.Kind != lockkeeper.EventAcquired && ev.Kind != lockkeeper.EventExtended && ev.Kind != lockkeeper.EventUpgraded {
-			continue
-		}
-		for _, k := range ev.Locks {
-			if isLookedAt(k) && !known[k.Path] {
-				known[k.Path] = true
-				l.paths = append(l.paths, k.Path)
-			}
+	for _, k := range locks {
+		if isCompared(k) && !known[k.Path] {
+			known[k.Path] = true
+			l.paths = append(l.paths, k.Path)
 		}
 	}
-	return false, true, nil
 }
 
 // makeList lists what is held now.
@@ -88,21 +94,17 @@ func (b *Registry) makeList(r store.Reader, l *heldList) error {
 		l.seq = ev.Seq
 	}
 	grants, err := b.app.Locks.GrantsIn(r)
-	known := map[string]bool{} // many may read one path
+	var held []lockkeeper.Lock
 	for _, g := range grants {
-		for _, k := range g.Locks {
-			if isLookedAt(k) && !known[k.Path] {
-				known[k.Path] = true
-				l.paths = append(l.paths, k.Path)
-			}
-		}
+		held = append(held, g.Locks...)
 	}
+	l.add(held)
 	return err
 }
 
-// isLookedAt reports whether what a lock is on is compared after a command. Who reads
-// resources, or the places above them, does not mean files.
-func isLookedAt(l lockkeeper.Lock) bool {
+// isCompared reports whether the target of a lock is compared after a command. Locks to read
+// resources, or nodes above them, are not about files.
+func isCompared(l lockkeeper.Lock) bool {
 	return !isReserved(l.Path) && (l.Mode == lockkeeper.Write || l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir)
 }
 

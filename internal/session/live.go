@@ -14,8 +14,8 @@ import (
 )
 
 // Live lists the sessions that may still be there: those of this user, whether they hold
-// something or not, and of others those that hold something. One whose process is gone is
-// not there, whatever it still holds. The longest there come first.
+// something or not, and of others those that hold something. A session whose process is
+// gone is left out, even if it still holds something. The oldest come first.
 func (b *Registry) Live(ctx context.Context) (list []Info, err error) {
 	err = b.app.View(ctx, func(r store.Reader) error {
 		grants, err := b.app.Locks.GrantsIn(r)

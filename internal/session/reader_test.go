@@ -10,7 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// Whoever reads files under a lock is disturbed by what replaces whole directories, and by
+// A holder that reads files is disturbed by what replaces whole directories, and by
 // acts of git, as much as who writes them.
 //
 // shows: GP-5

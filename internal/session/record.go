@@ -21,7 +21,7 @@ import (
 // record is what a session remembers.
 type record struct {
 	Info
-	Root       string              `json:"root,omitempty"`   // where it was last heard of
+	Root       string              `json:"root,omitempty"`   // of the codebase of its last call
 	Ended      bool                `json:"ended,omitempty"`  // its host restarts it; the next session of the process takes the claims over
 	Taking     bool                `json:"taking,omitempty"` // a call is about to acquire a grant that is not recorded yet
 	Tickets    []Ticket            `json:"tickets,omitempty"`

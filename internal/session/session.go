@@ -31,7 +31,7 @@ type Info struct {
 	About    string              `json:"about,omitempty"` // the first words of the prompt
 	Process  *lockkeeper.Process `json:"process,omitempty"`
 	Began    time.Time           `json:"began"`
-	Seen     time.Time           `json:"seen"`            // when it was last heard of
+	Seen     time.Time           `json:"seen"`            // the time of its last call
 	GrantID  string              `json:"grant,omitempty"` // empty: it holds nothing
 }
 

@@ -35,7 +35,7 @@ func newBook(t *testing.T) *Registry {
 	return Open(a)
 }
 
-// in does something in a session's seat.
+// in calls do in a session.
 func (b *Registry) in(t *testing.T, v Caller, do func(context.Context, *Session)) {
 	t.Helper()
 	s, err := b.Enter(t.Context(), v)
@@ -198,7 +198,7 @@ func TestHeldList(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(b.dir, "held"), []byte("damaged"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			want = nil // it is made anew, without what is free
+			want = nil // it is rebuilt, without what is free
 		}
 		got, err := b.heldPaths(t.Context())
 		if err != nil {

@@ -79,7 +79,7 @@ func KeepUncommitted(ctx context.Context, a *project.Project, snap *snapshot.Sna
 }
 
 // Rescued lists what is on the rescue shelf, oldest first. What was lost during commands
-// whose end was not compared is put there first. DuringCommand an error it lists what could be read.
+// whose end was not compared is put there first. If that fails, it returns an error and what could be read.
 func Rescued(ctx context.Context, a *project.Project) ([]rescue.Entry, error) {
 	recovering := RecoverSnapshots(ctx, a)
 	list, err := a.Shelf().List(ctx)

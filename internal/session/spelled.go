@@ -24,8 +24,8 @@ func naming(command, p string) []string {
 const leastSpelled = 8
 
 // spelled reports whether one of the programs that a command spells out and runs proves
-// that it made a change: it writes the very file, and all that is new stands in it line by
-// line; or, where nothing is left, it removes the file. What a person types meanwhile is in
+// that it made a change: it writes the very file, and contains every new line
+// of it; or, where nothing is left, it removes the file. What a person types meanwhile is in
 // none; nor are the results of most programs, whose changes are shown and kept only. Words
 // of a shell prove nothing: who waits for a person's edit spells it as well.
 func spelled(programs []string, p string, was, is []byte) bool {
@@ -47,7 +47,7 @@ func does(program, p string, removes bool) bool {
 	})
 }
 
-// spells reports whether all lines that a file has more than before stand in a program,
+// spells reports whether all lines that a file has more than before are in a program,
 // each as a line of its own.
 func spells(program string, was, is []byte) bool {
 	known := map[string]int{}

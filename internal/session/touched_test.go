@@ -11,7 +11,7 @@ import (
 	"lockkeeper"
 )
 
-// What a command did below a directory that somebody holds as a whole is found: what it
+// What a command did below a directory that another session holds as a whole is found: what it
 // changed and made by its name, what it removed by the directory that it was in.
 //
 // shows: GP-5 CF-15

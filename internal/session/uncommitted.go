@@ -203,7 +203,7 @@ func (s *Session) workOfOther(known map[string]record, path string, now Print, c
 	return false
 }
 
-// notMade records that this session did not make a file, whatever its times say.
+// notMade records that this session did not make a file, even if its times say so.
 func (s *Session) notMade(path string) {
 	if s.rec.Theirs == nil || len(s.rec.Theirs) > maxFiles {
 		s.rec.Theirs = map[string]bool{}

@@ -92,8 +92,8 @@ func codexFile() acceptance {
 	return acceptance{shape: object(members{"description": aText(), "hooks": mapOf(listOf(group))})}
 }
 
-// geminiFile is one of whose hooks Gemini CLI runs ours. What its other settings are does not
-// matter to them. Among the hooks there were settings of their own once.
+// geminiFile is a file whose hooks Gemini CLI runs. Its other settings do not matter. Older
+// versions had settings among the hooks.
 func geminiFile() acceptance {
 	entry := object(members{"type": oneOf("command"), "command": aText(), "timeout": aNumber(), "name": aText(), "description": aText()}, "type", "command")
 	group := object(members{"matcher": aText(), "sequential": aFlag(), "hooks": listOf(entry)}, "hooks")

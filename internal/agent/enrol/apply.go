@@ -126,8 +126,8 @@ func (s Site) keep(ctx context.Context, h Host, r *record) error {
 	return durable.WriteFile(ctx, s.recordFile(h), text, 0o600)
 }
 
-// record is what is to be remembered of a plan: of a file that we had changed before, what
-// it held before that.
+// record returns the record of a plan. For a file that an earlier enrolment changed it keeps
+// the content from before that.
 func (p *Enrolment) record() (*record, error) {
 	next := &record{Host: p.Host.Name, At: time.Now().UTC()}
 	if p.kept != nil {
@@ -166,7 +166,7 @@ func (p *Enrolment) follow(was *keptFile, k keptFile, e Edit) error {
 	return nil
 }
 
-// write changes the files. When one cannot be, those before it are put back.
+// write changes the files. If one fails, it restores the files before it.
 func (p *Enrolment) write(ctx context.Context) error {
 	for i, e := range p.Edits {
 		if err := e.write(ctx); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // What a person may have registered otherwise than enrolling does, and which still does all
-// that ours does. Whatever else is found differs: who knows what a host makes of it.
+// that ours does. Everything else differs, because its effect in the host is unknown.
 //
 //	matcher   none, "", "*", ".*", or a list of names with all of ours
 //	timeout   none, when the host's own is longer; or up to twenty times ours

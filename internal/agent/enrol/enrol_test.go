@@ -117,7 +117,7 @@ func diffs(p *enrol.Enrolment) string {
 	return text.String()
 }
 
-// What is put into the files of a host is exactly what the golden diffs show, whatever was
+// What is put into the files of a host is exactly what the golden diffs show, for any text that was
 // there before; a second time nothing is; and undone, every byte is as it was.
 //
 // shows: DL-72 DL-77 DL-82
@@ -174,7 +174,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A file that somebody edited since loses what is ours and keeps the edit.
+// A file that a person edited since loses what is ours and keeps the edit.
 func TestUndoAfterAnEdit(t *testing.T) {
 	for _, h := range enrol.Hosts() {
 		t.Run(h.Name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestRefused(t *testing.T) {
 	t.Run("changed meanwhile", func(t *testing.T) {
 		s := site(t)
 		p := plan(t, s, host(t, "claude"))
-		write(t, filepath.Join(s.Root, "CLAUDE.md"), "somebody was faster\n")
+		write(t, filepath.Join(s.Root, "CLAUDE.md"), "another program was faster\n")
 		before := all(t, s)
 		if err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 			t.Errorf("%v", err)
@@ -326,7 +326,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// A host that is told to run no hooks at all has none, whatever its files say.
+// A host that is told to run no hooks at all has none, even if its files have some.
 func TestSwitchedOff(t *testing.T) {
 	for name, test := range map[string]struct{ host, file, text string }{
 		"claude": {"claude", ".claude/settings.local.json", `{"disableAllHooks": true}`},

@@ -17,7 +17,7 @@ type Host struct {
 	files    []file   // of the codebase, that enrolling changes
 	reads    []string // further files in which it finds hooks; ~ is the user's home, * any name
 	off      []switchOff
-	env      string   // the setting that adds to the environment of hooks; empty: there is none
+	env      string   // the setting that adds to the environment of hooks; empty if it has none
 	changing []string // the events at which a hook may answer with another input of the call
 	plugins  bool     // it can have our hooks from a plugin
 	turns    []event
@@ -116,7 +116,7 @@ func (h Host) command(program string, ev event) string {
 	return c
 }
 
-// isOurs reports whether a command of a hook is ours, of whatever version.
+// isOurs reports whether a command of a hook is ours, in any version.
 func (h Host) isOurs(command string) bool {
 	return strings.Contains(command, "lockkeeper hook "+h.Hook)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whatever is in a text, comments and all, adding a value and cutting it out again changes
+// In any text, also with comments, adding a value and cutting it out again changes
 // nothing else, and cutting any child leaves all others.
 func TestPutAndCut(t *testing.T) {
 	seed := rand.Uint64()

@@ -13,7 +13,7 @@ import (
 type part interface {
 	// into returns the text with the part added.
 	into(text string, o order) (string, error)
-	// outOf is the text without it, whatever version of ours it has.
+	// outOf returns the text without the part, in any of its versions.
 	outOf(text string, o order) (string, error)
 }
 

@@ -33,7 +33,7 @@ func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
 	file := filepath.Join(dir, "hooks", "hooks.json")
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Sprintf("the plugin %s is switched on, and %s is not there", name, file), nil
+		return nil, fmt.Sprintf("the plugin %s is switched on, and %s is missing", name, file), nil
 	}
 	if err == nil {
 		list, err = hooksIn(string(text), h)

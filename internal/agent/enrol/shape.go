@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// misfit is a value that a host does not accept, or of which that is not known.
+// misfit is a value that a host does not accept, or may not accept.
 type misfit struct {
 	at    *node
 	place string // the names that lead to it
-	known bool   // to be refused
+	known bool   // the host refuses it
 }
 
 // shape says what a value has to be; nil: it is that.
@@ -26,7 +26,7 @@ func kind(is func(n *node) bool) shape {
 	}
 }
 
-// unsure is a shape of which it is not known that anything else is refused.
+// unsure is a shape whose host may accept other values.
 func unsure(one shape) shape {
 	return func(n *node, place string) *misfit {
 		wrong := one(n, place)
@@ -104,7 +104,7 @@ func each(n *node, place string, of func(key string) shape) *misfit {
 
 type members map[string]shape
 
-// object is one with these members alone, of which it needs some.
+// object accepts these members only. Some are required.
 func object(all members, needs ...string) shape {
 	return func(n *node, place string) *misfit {
 		for _, key := range needs {

@@ -54,7 +54,7 @@ func (s Site) InPath(name string) (list []string) {
 	return list
 }
 
-// Status is how a host stands in a codebase.
+// Status is what a host finds in a codebase.
 type Status struct {
 	Host     Host
 	Program  string // where the host's own program is; empty: not in PATH
@@ -67,16 +67,17 @@ type Status struct {
 	Fault    error  // its settings are not understood
 }
 
-// Status finds out how a host stands. A file that is not there says nothing.
+// Status reads the settings of a host. A missing file sets nothing.
 func (s Site) Status(h Host) Status {
 	st := Status{Host: h, Program: s.lookPath(h.Program)}
+	fault := func(err error) { st.Fault = errors.Join(st.Fault, err) }
 	kept, err := s.recordOf(h)
 	st.Enrolled = kept != nil
-	st.Fault = errors.Join(st.Fault, err)
+	fault(err)
 	var files []string
 	for _, name := range h.settings() {
 		found, err := s.named(name)
-		st.Fault = errors.Join(st.Fault, err)
+		fault(err)
 		files = append(files, found...)
 	}
 	for _, name := range files {
@@ -86,7 +87,7 @@ func (s Site) Status(h Host) Status {
 			found, err = hooksIn(text, h)
 		}
 		if err != nil {
-			st.Fault = errors.Join(st.Fault, refused(Edit{Path: name, Before: []byte(text)}, err))
+			fault(refused(Edit{Path: name, Before: []byte(text)}, err))
 		}
 		st.Hooks = append(st.Hooks, h.placed(found, name, name, text)...)
 		if root, err := parseObject(text, ""); err == nil { // else it is a fault already
@@ -94,15 +95,15 @@ func (s Site) Status(h Host) Status {
 		}
 	}
 	found, unknown, err := s.pluginHooks(h)
-	st.Hooks, st.Unknown, st.Fault = append(st.Hooks, found...), unknown, errors.Join(st.Fault, err)
+	fault(err)
+	st.Hooks, st.Unknown = append(st.Hooks, found...), unknown
 	others, err := s.pluginsOfOthers(h)
-	st.Others, st.Fault = append(st.Others, others...), errors.Join(st.Fault, err)
-	if st.Off, err = s.offBy(h); err != nil {
-		st.Fault = errors.Join(st.Fault, err)
-	}
-	if st.Stray, err = s.strayBy(h, files); err != nil {
-		st.Fault = errors.Join(st.Fault, err)
-	}
+	fault(err)
+	st.Others = append(st.Others, others...)
+	st.Off, err = s.offBy(h)
+	fault(err)
+	st.Stray, err = s.strayBy(h, files)
+	fault(err)
 	return st
 }
 

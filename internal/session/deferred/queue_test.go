@@ -96,7 +96,7 @@ func TestAmbiguousDiff(t *testing.T) {
 	q, file := newQueue(t, before)
 	mine, diff := Patch{Path: file, By: "heron", Session: "B"}, []byte("@@ -3 +3 @@\n-x\n+Y\n")
 	if _, err := q.Put(t.Context(), mine, diff, false); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
-		t.Errorf("which x nobody knows: %v", err)
+		t.Errorf("an ambiguous x: %v", err)
 	}
 	mine.Base = holding(before)
 	if _, err := q.Put(t.Context(), mine, diff, false); err != nil {
@@ -141,8 +141,8 @@ func TestDeferredRemoval(t *testing.T) {
 	}
 }
 
-// What the gate would let nobody write is refused at once: outside of the allowlist, and the
-// files that decide whether agents are checked, whatever the allowlist says.
+// What the gate never writes is refused at once: outside of the allowlist, and the
+// files that decide whether agents are checked, even if the allowlist has them.
 func TestRefusedAtOnce(t *testing.T) {
 	q, file := newQueue(t, "two\n")
 	for _, name := range []string{"elsewhere.txt", "lockkeeper.yaml", ".claude/settings.json", ".claude/settings.local.json"} {

@@ -40,7 +40,7 @@ func TestLogOfABackgroundCommand(t *testing.T) {
 	s.refuses(s.replace("A", "dev.log"), "CHANGED dev.log")
 }
 
-// What a session stashed and took back is as it left it.
+// What a session stashed and popped is as it left it.
 //
 // shows: GP-5
 func TestStashedAndBack(t *testing.T) {

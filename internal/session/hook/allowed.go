@@ -1,19 +1,14 @@
 package hook
 
 import (
+	_ "embed" // for harmless.txt
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// The tables in this file are allowlists. They name what is known to write no file and to run
-// no other program. A program, subcommand, option or variable that is missing makes a command
-// opaque, which costs a snapshot and nothing else.
-
-// allowed lists options, as in "-l -n= --color? -#". An option with "=" is followed by a value,
-// in the same word or in the next. One with "?" has a value only in the same word. "-#" stands
-// for a number, as in head -5.
+// allowed lists options, as in "-l -n= --color? -#". harmless.txt explains the notation.
 type allowed string
 
 // operands returns the words that are no options. ok is false if a word is unknown, or is an
@@ -75,73 +70,33 @@ func (o allowed) kind(name string) (kind string, is bool) {
 	return "", false
 }
 
-// harmless lists programs that neither remove nor overwrite content and run no other program,
-// whatever their options and operands are.
-func harmless() []string {
-	return []string{"ls", "cat", "nl", "head", "tail", "grep", "egrep", "fgrep", "wc", "cut", "tr", "diff", "cmp", "comm", "stat", "du", "df", "echo", "true", "false", ":",
-		"pwd", "which", "type", "whereis", "basename", "dirname", "realpath", "readlink", "printenv", "id", "whoami", "uname", "ps", "free", "sleep", "seq", "expr", "bc", "jq",
-		"od", "hexdump", "strings", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "column", "fold", "paste", "join", "tac", "rev", "expand", "unexpand", "nproc",
-		"uptime", "umask", "pgrep", "cal", "date", "kill", "mkdir", "touch", "chmod", "chown", "chgrp", "rmdir", "mktemp", "ping", "apply_patch", "applypatch"}
-}
+//go:embed harmless.txt
+var harmlessText string
 
-// harmlessWith returns the options with which a program is as harmless as those above, and
-// whose operands are files to read or words to print.
-func harmlessWith(program string) (allowed, bool) {
-	switch program {
-	case "bat", "batcat":
-		return "-n -p -A -l= -r= --style= --color= --plain --number --line-range= --language= --paging= --decorations= --wrap= --show-all", true
-	case "less":
-		return "-N -R -S -F -X -i -I -n -M -m -e -E -r -s -f", true
-	case "more":
-		return "-#", true
-	case "file":
-		return "-b -i -L -h -k -n -N -r -0 -s --brief --mime --mime-type --mime-encoding --dereference --no-dereference --extension", true
-	case "jobs":
-		return "-l -p -r -s -n", true
-	case "wait":
-		return "-n -f", true
-	case "man":
-		return "-k -f", true
-	case "trash", "clear":
-		return "", true
-	case "lsof":
-		return "-i? -p= -n -P -t -u= -c= -a -d= -F? -l -w", true
-	case "tree":
-		return "-a -d -l -f -x -L= -P= -I= -s -h -u -g -p -D -F -q -N -Q -r -t -c -U -v -n -C -A -S -i -J -X --noreport --dirsfirst --filesfirst --prune --gitignore --du --si " +
-			"--inodes --device --filelimit= --charset= --matchdirs --ignore-case --sort= --timefmt=", true
-	case "rg":
-		return "-n -i -l -c -w -v -o -s -S -x -q -u -L -H -I -N -0 -F -P -U -a -p -b -. -e= -g= -t= -T= -A= -B= -C= -m= -M= -r= -j= -d= -f= --hidden --no-ignore --no-ignore-vcs --files " +
-			"--type= --type-not= --glob= --iglob= --regexp= --max-count= --max-depth= --max-columns= --json --count --count-matches --stats --sort= --sortr= --color= --heading " +
-			"--no-heading --line-number --no-line-number --with-filename --no-filename --files-with-matches --files-without-match --only-matching --ignore-case --smart-case " +
-			"--case-sensitive --word-regexp --line-regexp --fixed-strings --pcre2 --multiline --multiline-dotall --invert-match --replace= --context= --after-context= " +
-			"--before-context= --follow --text --trim --vimgrep --column --quiet --type-list --null --passthru --no-messages --no-config --threads=", true
-	case "ag":
-		return "-i -s -S -l -L -c -w -v -Q -o -u -a -t -U -f -0 -g= -G= -A= -B= -C= -m= --hidden --ignore= --ignore-dir= --nocolor --nogroup --color --group --depth= --literal " +
-			"--files-with-matches --count --word-regexp --column --numbers --nonumbers --smart-case --ignore-case", true
-	}
-	return "", false
-}
+// anyOptions and byRule replace the options in harmless.txt.
+const anyOptions, byRule allowed = "*", "rule"
 
-// harmlessActs returns the subcommands of a program that remove and overwrite no content, with
-// their options.
-func harmlessActs(program string) map[string]allowed {
-	const npm, ps = "-g -a -l --global --all --json --long --parseable --depth=", "-a -q --all --quiet --no-trunc --filter= -f= --format= "
-	switch program {
-	case "go":
-		return map[string]allowed{"version": "-m -v", "help": "", "doc": "-all -src -u -short -c -cmd", "vet": "-json -tags= -v -c=", "env": "-json -changed",
-			"list": "-f= -json? -deps -test -e -m -tags= -find -versions -u -retracted"}
-	case "npm":
-		return map[string]allowed{"ls": npm, "list": npm, "view": npm, "outdated": npm, "why": npm}
-	case "pip", "pip3":
-		return map[string]allowed{"list": "-o --outdated --format= --not-required --user", "show": "-f --files", "freeze": "-l --all --user --local"}
-	case "docker", "podman":
-		return map[string]allowed{"ps": ps + "-l -s -n= --last= --size --latest", "images": ps + "--digests", "inspect": "-f= -s --format= --size --type=",
-			"logs": "-f -t -n= --follow --tail= --since= --until= --timestamps --details"}
-	case ownProgram:
-		return map[string]allowed{"status": "--json --short", "why": "--json", "help": ""}
+// harmless returns the lines of harmless.txt: options by program, as in "ls", or by program and
+// subcommand, as in "git/log". No program has a slash in its name.
+var harmless = sync.OnceValue(func() map[string]allowed {
+	table, shared := map[string]allowed{}, strings.NewReplacer()
+	var known []string
+	for line := range strings.SplitSeq(strings.ReplaceAll(harmlessText, "\n\t", " "), "\n") {
+		names, options, ok := strings.Cut(line+" ", " -> ")
+		if !ok || line[0] == '#' {
+			continue
+		}
+		if names[0] == '$' {
+			known = append(known, names, options)
+			shared = strings.NewReplacer(known...)
+			continue
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			table[strings.ReplaceAll(name, " ", "/")] = allowed(strings.TrimSpace(shared.Replace(options)))
+		}
 	}
-	return nil
-}
+	return table
+})
 
 // isVersioned reports whether a program only prints if its only argument is --version or
 // --help.

@@ -114,7 +114,9 @@ func (v *visit) before(ctx context.Context) error {
 	if len(v.out.refused) > 0 {
 		return nil
 	}
-	if err := v.looked(ctx); err != nil || len(v.out.refused) > 0 {
+	// The command may only name files that others hold, or a directory above them.
+	refused, err := v.session.Taken(ctx, v.place.trees, v.place.names)
+	if v.refuse(refused...); err != nil || len(refused) > 0 {
 		return err
 	}
 	for _, g := range v.place.git {
@@ -167,7 +169,7 @@ func (v *visit) name(file string) string {
 	return file
 }
 
-// target is the one name of a file that is to be written, or why it may not be.
+// target returns the path of a file that a call writes, or a refusal.
 func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err error) {
 	name := v.name(t.File)
 	no := func(why string) (session.Write, *refusal.Refusal, error) {
@@ -186,14 +188,6 @@ func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err 
 }
 
 func isBelow(rel, dir string) bool { return strings.HasPrefix(rel, dir+string(filepath.Separator)) }
-
-// looked refuses what a command would do to files that others hold, where the command only
-// names them, or a directory above them.
-func (v *visit) looked(ctx context.Context) error {
-	refused, err := v.session.Taken(ctx, v.place.trees, v.place.names)
-	v.refuse(refused...)
-	return err
-}
 
 // after notes what a call left, and compares what others hold.
 func (v *visit) after(ctx context.Context) error {

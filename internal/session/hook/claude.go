@@ -172,7 +172,7 @@ func (h claude) tool(c *Call, in claudeCall) error {
 	return nil
 }
 
-// hasCommand refuses a shell of which it is not known what it is to run.
+// hasCommand refuses a shell call without a command.
 func (c *Call) hasCommand() error {
 	if strings.TrimSpace(c.Command) == "" {
 		return unknownForm(c, "it has no command")

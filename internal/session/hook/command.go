@@ -141,7 +141,10 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "truncate":
 		r.truncate(rest)
 	case "touch", "chmod", "chown":
-		r.writes(false, operandsOf(name, operands)...)
+		if name != "touch" && len(operands) > 0 {
+			operands = operands[1:] // the first is the mode or the owner
+		}
+		r.writes(false, operands...)
 	case "patch":
 		r.patch(rest, s)
 	case "awk", "gawk":
@@ -211,22 +214,12 @@ func has(options []string, names ...string) bool {
 	return false
 }
 
-// operandsOf leaves out what is no file: modes and owners come first.
-func operandsOf(name string, operands []string) []string {
-	if (name == "chmod" || name == "chown") && len(operands) > 0 {
-		return operands[1:]
-	}
-	return operands
-}
-
+// cd changes the directory as shells do: by the letters of its path, not by its links.
 func (r *reader) cd(operands []string) {
-	if len(operands) == 1 && operands[0] != "" && operands[0] != "-" {
-		r.goTo(operands[0])
+	if len(operands) != 1 || operands[0] == "" || operands[0] == "-" {
+		return
 	}
-}
-
-// goTo changes the directory as shells do: by the letters of its path, not by its links.
-func (r *reader) goTo(dir string) {
+	dir := operands[0]
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(r.dir, dir)
 	}
@@ -320,16 +313,16 @@ func (r *reader) copies(name string, args []string) {
 	}
 }
 
-// lands is what a copy of something replaces.
+// lands notes what a copy replaces.
 func (r *reader) lands(from, to string, whole bool) {
 	if isDir(from) {
 		r.plan.Trees = append(r.plan.Trees, Tree{Dir: to})
 		return
 	}
-	r.writes(whole && !r.isMadeOf(from, to), to)
+	r.writes(whole && !slices.Contains(r.sources[from], to), to)
 }
 
-// goes is what is not there any more.
+// goes notes a file or directory that the command removes.
 func (r *reader) goes(file string) {
 	if isDir(file) {
 		r.plan.Trees = append(r.plan.Trees, Tree{Dir: file, Goes: true})

@@ -9,7 +9,7 @@ import (
 // What was made out of a file and then takes its place, as in jq . f > t && mv t f, edits the
 // file like sed -i: the session need not have seen it for that.
 
-// derive notes out of which files a statement makes those that it prints to.
+// derive notes the files that a statement reads to make those that it prints to.
 func (r *reader) derive(s *syntax.Stmt) {
 	for _, d := range s.Redirs {
 		if d.Op != syntax.RdrOut && d.Op != syntax.RdrClob {
@@ -21,11 +21,6 @@ func (r *reader) derive(s *syntax.Stmt) {
 			}
 		}
 	}
-}
-
-// isMadeOf reports whether a file was made out of another one.
-func (r *reader) isMadeOf(file, source string) bool {
-	return slices.Contains(r.sources[file], source)
 }
 
 // named lists the files, absolute, that commands are given to read. What echo and printf are

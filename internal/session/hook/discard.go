@@ -60,7 +60,7 @@ func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 		is = forced || has(options, "--discard-changes")
 	case "reset":
 		is = has(options, "--hard", "--merge")
-	case "stash": // which takes it away from who is at work on it
+	case "stash": // which removes it for all who work on it
 		is = len(args) == 0 || !slices.Contains([]string{"list", "show", "pop", "apply", "branch", "drop", "clear", "create", "store"}, args[0])
 		q.Paths = afterDashes(args)
 		q.Ignored = has(options, "-a", "--all")
@@ -178,7 +178,7 @@ func gathered(list []Discard) (questions []Discard) {
 	return questions
 }
 
-// topOf is the directory at or above one that has a repository in it; empty: there is none.
+// topOf returns the top of the repository around a directory, or "".
 func topOf(dir string) string {
 	for ; !isThere(filepath.Join(dir, lockkeeper.GitTarget)); dir = filepath.Dir(dir) {
 		if dir == filepath.Dir(dir) {
@@ -255,7 +255,7 @@ func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error
 		err := filepath.WalkDir(filepath.Join(d.Dir, p), func(file string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
-				return nil // what cannot be looked at cannot be removed, or is not there
+				return nil // what cannot be read cannot be removed, or is gone
 			case e.Type().IsRegular():
 				files = append(files, file)
 			}

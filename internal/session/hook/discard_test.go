@@ -16,7 +16,7 @@ func (s *stage) git(args ...string) {
 	gittest.Run(s.t, s.dir, args...)
 }
 
-// newRepository is a stage of which git has all, but for what a person left: an edit, notes,
+// newRepository is a stage that git has committed, except for what a person left: an edit, notes,
 // and settings that git ignores beside the products of a build.
 func newRepository(t *testing.T) *stage {
 	t.Helper()
@@ -118,7 +118,7 @@ func TestDiscards(t *testing.T) {
 	s.refuses(s.bash("A", "PreToolUse", "git checkout ."), "lockkeeper.yaml", "only a person")
 }
 
-// An agent takes back its own work, and what it has read.
+// An agent discards its own work, and what it has read.
 //
 // shows: GP-5
 func TestDiscardsOwn(t *testing.T) {
@@ -158,7 +158,7 @@ func TestDiscardsWithoutGit(t *testing.T) {
 	s.passes(s.bash("A", "PreToolUse", "rm app/models/link.rb nothing"))
 }
 
-// Of what others hold nothing is taken away, whoever has seen it.
+// Files that others hold are not discarded, even if the session has seen them.
 //
 // shows: GP-5 CF-15
 func TestDiscardsHeld(t *testing.T) {

@@ -48,14 +48,7 @@ func (r *reader) effect(given string, args []string, s *syntax.Stmt) {
 		r.opaque()
 		return
 	}
-	if slices.Contains(harmless(), name) || len(args) == 1 && (args[0] == "--version" || args[0] == "--help") && isVersioned(name) {
-		return
-	}
-	if options, known := harmlessWith(name); known {
-		operands, ok := options.operands(args)
-		if !ok || slices.ContainsFunc(operands, func(o string) bool { return strings.HasPrefix(o, "+") }) { // less runs +!command
-			r.opaque()
-		}
+	if len(args) == 1 && (args[0] == "--version" || args[0] == "--help") && isVersioned(name) {
 		return
 	}
 	if isOwnName(given) && len(args) > 2 && args[0] == "lock" && args[1] == "exec" {
@@ -64,9 +57,35 @@ func (r *reader) effect(given string, args []string, s *syntax.Stmt) {
 			return
 		}
 	}
-	if !r.isHarmlessBuiltin(name, args) && !r.isHarmlessCopy(name, args) && !isHarmlessFilter(name, args) && !isHarmlessAct(name, args) {
+	if slices.Contains(args, "") && slices.Contains(removers, name) {
+		r.sweeps(name)
+		return
+	}
+	options, known := harmless()[name]
+	if !known && len(args) > 0 {
+		name += "/" + args[0]
+		options, known = harmless()[name]
+		args = args[1:]
+	}
+	if !known || !r.isHarmless(name, options, args) {
 		r.opaque()
 	}
+}
+
+// removers are the programs that remove or replace the files that they name.
+var removers = []string{"rm", "unlink", "shred", "tee", "truncate", "dd", "cp", "install"}
+
+// isHarmless judges a program of harmless.txt by its options and its rule.
+func (r *reader) isHarmless(name string, options allowed, args []string) bool {
+	operands, ok := args, true
+	if options != anyOptions && options != byRule {
+		operands, ok = options.operands(args)
+	}
+	if rule := ruleOf(name); rule != nil {
+		return ok && rule(r, args, operands)
+	}
+	less := func(o string) bool { return strings.HasPrefix(o, "+") } // less runs +!command
+	return ok && (options == anyOptions || options != byRule && !slices.ContainsFunc(operands, less))
 }
 
 // isLocal reports whether a program may be one that lies where agents write: in the directory
@@ -78,31 +97,6 @@ func (r *reader) isLocal(given string) bool {
 	}
 	file, dir := r.starts(given), protect.Real(r.dir)
 	return isBelow(file, dir) || isBelow(file, cmp.Or(topOf(dir), dir))
-}
-
-// isHarmlessBuiltin judges commands that a shell does itself.
-func (r *reader) isHarmlessBuiltin(name string, args []string) bool {
-	switch name {
-	case "cd", "pushd":
-		return r.arrives(args)
-	case "test", "[":
-		return isTest(args)
-	case "printf":
-		return isPrintf(args)
-	case "set":
-		return isSet(args)
-	case "exit", "return", "break", "continue", "shift", "ulimit", "history":
-		return !slices.ContainsFunc(args, func(a string) bool { return !isNumber(a) })
-	case "read":
-		return r.reassigns(allowed("-r -s -p= -t= -n= -N= -d= -u="), args)
-	case "unset":
-		return r.reassigns(allowed("-v"), args)
-	case "sh", "bash", "dash", "zsh", "ksh", "ash":
-		return len(args) == 2 && (args[0] == "-c" || args[0] == "-lc") && args[1] != ""
-	case "eval":
-		return !slices.Contains(args, "")
-	}
-	return false
 }
 
 // reassigns notes the variables that a command gives another value, and reports whether it
@@ -131,94 +125,10 @@ func (r *reader) arrives(args []string) bool {
 	return err == nil && info.IsDir() && (!searches || filepath.IsAbs(args[0]))
 }
 
-// isHarmlessCopy judges programs that write or remove the files that they name, which are
-// checked before they run.
-func (r *reader) isHarmlessCopy(name string, args []string) bool {
-	unknown := slices.Contains(args, "")
-	switch name {
-	case "rm", "unlink", "shred", "tee", "truncate", "dd", "cp", "install":
-		if unknown {
-			r.sweeps(name)
-			return false
-		}
-	}
-	switch name {
-	case "rm", "unlink", "shred", "tee", "truncate":
-		return true
-	case "dd":
-		return !strings.Contains(strings.Join(args, " "), "notrunc")
-	case "cp", "install":
-		options := allowed("-f -p -v -n -u -i -L -P -T -t= --force --verbose --no-clobber --update --preserve? --no-target-directory --target-directory=")
-		if name == "install" {
-			options = "-m= -o= -g= -v -p -T -t= --mode= --owner= --group= --verbose --no-target-directory --target-directory="
-		}
-		operands, ok := options.operands(args)
-		return ok && !slices.ContainsFunc(operands, func(f string) bool {
-			file := absolute(r.dir, f)
-			return isDir(file) && f != operands[len(operands)-1] || isLinkToDir(file)
-		})
-	case "sort":
-		operands, ok := allowed("-b -d -f -g -i -M -h -n -R -r -V -c -C -m -s -u -z -k= -t= -S= -o= --key= --field-separator= --output= --reverse --unique --numeric-sort " +
-			"--human-numeric-sort --version-sort --ignore-case --stable --check? --sort= --parallel= --zero-terminated").operands(args)
-		return ok && !slices.ContainsFunc(valuesOf(args, "-o", "--output", "ktS"), func(f string) bool { return slices.Contains(operands, f) })
-	case "curl":
-		_, ok := allowed("-s -S -L -f -k -i -I -v -G -g -4 -6 -O -N -j -# -X= -H= -d= -F= -u= -A= -m= -b= -e= -r= -o= --silent --show-error --location --fail --insecure --include --head " +
-			"--verbose --get --globoff --remote-name --remote-name-all --output= --output-dir= --request= --header= --data= --data-raw= --data-binary= --data-urlencode= --json= --form= " +
-			"--user= --user-agent= --max-time= --connect-timeout= --retry= --retry-delay= --compressed --no-progress-meter --progress-bar --fail-with-body --url=").operands(args)
-		return ok
-	case "wget":
-		_, ok := allowed("-q -S -t= -T= -O= -U= --quiet --server-response --spider --tries= --timeout= --output-document= --header= --user-agent= --no-verbose --no-check-certificate " +
-			"--method= --body-data= --post-data=").operands(args)
-		return ok && (slices.Contains(args, "--spider") || len(valuesOf(args, "-O", "--output-document", "tTU")) > 0)
-	}
-	return name == "find" || name == "git" // findEffect and gitEffect judge these
-}
-
 // isLinkToDir reports whether a file is a link to a directory, into which a copy goes.
 func isLinkToDir(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.IsDir() && !isDir(file)
-}
-
-// isHarmlessFilter judges programs that print what they make of their input, unless their
-// script or an option has them write.
-func isHarmlessFilter(name string, args []string) bool {
-	switch name {
-	case "uniq":
-		operands, ok := allowed("-c -d -D -i -u -z -f= -s= -w= --count --repeated --all-repeated? --ignore-case --unique --skip-fields= --skip-chars= --check-chars= --group? --zero-terminated").operands(args)
-		return ok && len(operands) < 2
-	case "sed", "gsed":
-		return isPrinting(args)
-	case "awk", "gawk", "mawk":
-		_, ok := allowed("-F= -v=").operands(args)
-		text := strings.Join(args, " ")
-		return ok && !strings.ContainsAny(text, ">|@") && !strings.Contains(text, "system")
-	case "tar":
-		return isTarList(args)
-	case "hostname":
-		operands, ok := allowed("-f -i -I -s -d -A --fqdn --short --ip-address").operands(args)
-		return ok && len(operands) == 0
-	case "tput":
-		return len(args) > 0 && slices.Contains([]string{"cols", "lines", "colors", "bold", "sgr0", "setaf", "setab"}, args[0])
-	}
-	return false
-}
-
-// isHarmlessAct judges programs by their subcommand, which is their first word.
-func isHarmlessAct(name string, args []string) bool {
-	if len(args) == 0 {
-		return false
-	}
-	if name == ownProgram && len(args) > 1 && args[0] == "rescue" {
-		_, ok := allowed("--json").operands(args[1:])
-		return ok && (args[1] == "list" || args[1] == "show")
-	}
-	options, known := harmlessActs(name)[args[0]]
-	if !known {
-		return false
-	}
-	operands, ok := options.operands(args[1:])
-	return ok && !(name == "go" && args[0] == "env" && strings.Contains(strings.Join(operands, " "), "="))
 }
 
 // findEffect notes what find does with the files that it finds below dirs.

@@ -56,7 +56,7 @@ func TestReserved(t *testing.T) {
 	s.passes(edit(filepath.Join(s.home, ".claude/settings.json")))
 }
 
-// What a command writes is compared wherever it goes, and whatever it spells.
+// What a command writes is compared in every directory that it goes to or names.
 //
 // shows: GP-5
 func TestComparedElsewhere(t *testing.T) {

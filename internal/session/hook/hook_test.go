@@ -14,7 +14,7 @@ import (
 
 const user, post = "app/models/user.rb", "app/models/post.rb"
 
-// One has a file until the end of its turn; the other is refused meanwhile, in whatever
+// One has a file until the end of its turn; the other is refused meanwhile, in any
 // way it tries, and is told when it is free.
 //
 // shows: GP-5 CF-15
@@ -32,7 +32,7 @@ func TestTurn(t *testing.T) {
 	}
 	s.passes(s.bash("B", "PreToolUse", "ls; grep -r User app"))
 	s.passes(s.edit("B", post))
-	s.refuses(s.edit("A", post)) // each holds what the other wants: both are told, nobody waits
+	s.refuses(s.edit("A", post)) // each holds what the other wants: both are told, neither waits
 	s.passes(s.claude("A", "Stop", "", nil))
 	s.says(s.passes(s.edited("B", post)), "FREE "+user+" (ticket 1)")
 	s.passes(s.edit("B", user))
@@ -88,15 +88,15 @@ func TestUnseen(t *testing.T) {
 		t.Error("content is told")
 	}
 	if s.read(user) != "by an editor\n" {
-		t.Error("somebody's edit was changed")
+		t.Error("the person's edit was changed")
 	}
 	s.runs("A", "cat "+user)
 	s.passes(s.replace("A", user))
 	s.passes(s.replace("A", "app/new.rb"))
 }
 
-// What a command did to others' files is shown, attributed and kept; it is put back only
-// where that is asked for, and never where somebody else may have done it.
+// What a command did to others' files is shown, attributed and kept; it is reverted only
+// if that is configured, and never if another program may have done it.
 //
 // shows: GP-5 CF-15
 func TestUncovered(t *testing.T) {
@@ -135,7 +135,7 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// The holder's own work is nobody's fault, and what is removed is seen.
+// The holder's own work is not reported, and removals are.
 func TestComparison(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))
@@ -150,7 +150,7 @@ func TestComparison(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.says(s.passes(s.bash("B", "PostToolUseFailure", "make clean")), "UNCOVERED "+user+" was removed")
-	// A command that goes on in the background is compared with what comes later.
+	// A command that runs on in the background is compared with what comes later.
 	s.write(user, "by A\n")
 	s.passes(s.edited("A", user))
 	s.passes(s.bash("B", "PreToolUse", "./later.sh &"))
@@ -159,7 +159,7 @@ func TestComparison(t *testing.T) {
 	s.says(s.passes(s.claude("B", "Stop", "", nil)), "UNCOVERED "+user)
 }
 
-// Acts of git take the .git target, and nobody writes meanwhile.
+// Git commands acquire the .git target, and no session writes meanwhile.
 func TestGit(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))
@@ -173,7 +173,7 @@ func TestGit(t *testing.T) {
 	s.passes(s.bash("A", "PreToolUse", "git commit -m x "+user))
 }
 
-// A turn that ends gives everything back, in each codebase, also where what others hold
+// The end of a turn releases everything, in each codebase, also where what others hold
 // could not be compared; and what was found elsewhere is told.
 func TestStopAfterFailure(t *testing.T) {
 	for name, breaks := range map[string][]bool{"both": {true, true}, "one": {true, false}} {
@@ -283,7 +283,7 @@ func TestWorktrees(t *testing.T) {
 	s.says(s.passes(s.edit("B", "trees/one/"+user)), "WARNING trees/one/"+user, "in another work tree")
 }
 
-// A holder that reads its file again after somebody else wrote over it is told, and its own
+// A holder that reads its file again after another program wrote over it is told, and its own
 // version is kept: what it reads is not what it made.
 //
 // shows: GP-5
@@ -319,7 +319,7 @@ func TestInnerAgents(t *testing.T) {
 	s.passes(inner("a1", "SubagentStop", "", nil))
 	s.passes(edit("a2", user))
 	s.refuses(s.edit("s1", user), "another subagent of this session")
-	s.passes(s.claude("s1", "UserPromptSubmit", "go on", nil)) // whoever interrupts ends them
+	s.passes(s.claude("s1", "UserPromptSubmit", "go on", nil)) // an interruption ends them
 	s.passes(s.edit("s1", user))
 	s.refuses(s.edit("s2", user), "held by")
 }

@@ -35,7 +35,7 @@ func TestCodex(t *testing.T) {
 	s.passes(call("B", "PreToolUse", "apply_patch", patch))
 }
 
-// Codex keeps shells open, and shows nobody what it types into them. What others hold is
+// Codex keeps shells open, and does not report what it types into them. What others hold is
 // compared with its next command all the same.
 func TestCodexShellKeptOpen(t *testing.T) {
 	s := newStage(t)
@@ -74,7 +74,7 @@ func TestGemini(t *testing.T) {
 	s.passes(call("B", "SessionEnd", "", nil))
 }
 
-// A call that two may understand in two ways, or of which nobody knows what it runs, is
+// A call that is ambiguous, or whose command is unknown, is
 // refused.
 func TestUnclearCalls(t *testing.T) {
 	s := newStage(t)

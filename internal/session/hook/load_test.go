@@ -65,7 +65,7 @@ func TestOneSessionAtOnce(t *testing.T) {
 }
 
 // A store that is busy, damaged, gone or of another version refuses, and so does a call
-// that nobody understands: nothing passes in silence.
+// that cannot be parsed: nothing passes in silence.
 func TestNeverASilentPass(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, s *stage){
 		"the store is busy": func(t *testing.T, s *stage) {
@@ -79,7 +79,7 @@ func TestNeverASilentPass(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"somebody stands in the door": func(t *testing.T, s *stage) {
+		"another process holds the lock": func(t *testing.T, s *stage) {
 			s.wait = "500ms"
 			dirs, err := filepath.Glob(filepath.Join(s.state, "lockkeeper/sessions/*/*.lock"))
 			if err != nil || len(dirs) == 0 {
@@ -169,7 +169,7 @@ func TestCallWithoutEnd(t *testing.T) {
 	s.refuses(said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, "did not come to its end in time", "lockkeeper off 30m")
 }
 
-// Input that nobody understands is refused.
+// Invalid input is refused.
 func TestBadInput(t *testing.T) {
 	s := newStage(t)
 	for name, call := range map[string]map[string]any{

@@ -165,15 +165,12 @@ func (s *sorter) in(dir string) (*place, error) {
 // sort puts what is planned where it belongs.
 func (s *sorter) sort(plan Effects) error {
 	for _, t := range plan.Writes {
-		p, err := s.at(t.File)
-		if err == nil {
-			err = s.guard(p, t.File, func(_ string, checker *protect.Checker) (protect.Class, bool) {
-				if isDir(t.File) {
-					return checker.File(t.File)
-				}
-				return checker.Tree(t.File) // a file in the place of a directory hides what is in it
-			})
-		}
+		p, err := s.guard(t.File, s.at, func(_ string, checker *protect.Checker) (protect.Class, bool) {
+			if isDir(t.File) {
+				return checker.File(t.File)
+			}
+			return checker.Tree(t.File) // a file in the place of a directory hides what is in it
+		})
 		if err != nil {
 			return err
 		}
@@ -182,13 +179,10 @@ func (s *sorter) sort(plan Effects) error {
 		}
 	}
 	for _, t := range plan.Trees {
-		p, err := s.in(t.Dir)
-		if err == nil {
-			err = s.guard(p, t.Dir, func(root string, checker *protect.Checker) (protect.Class, bool) {
-				class, is := checker.Tree(t.Dir)
-				return class, is && (t.Goes || !s.isRootOrHome(root, t.Dir))
-			})
-		}
+		p, err := s.guard(t.Dir, s.in, func(root string, checker *protect.Checker) (protect.Class, bool) {
+			class, is := checker.Tree(t.Dir)
+			return class, is && (t.Goes || !s.isRootOrHome(root, t.Dir))
+		})
 		if err != nil {
 			return err
 		}
@@ -197,13 +191,10 @@ func (s *sorter) sort(plan Effects) error {
 		}
 	}
 	for _, f := range plan.Names {
-		p, err := s.at(f)
-		if err == nil {
-			err = s.guard(p, f, func(_ string, checker *protect.Checker) (protect.Class, bool) {
-				class, is := checker.File(f)
-				return class, is && !(class == protect.Git && isDir(f)) // programs often name .git to skip it
-			})
-		}
+		p, err := s.guard(f, s.at, func(_ string, checker *protect.Checker) (protect.Class, bool) {
+			class, is := checker.File(f)
+			return class, is && !(class == protect.Git && isDir(f)) // programs often name .git to skip it
+		})
 		if err != nil {
 			return err
 		}
@@ -232,35 +223,40 @@ func (s *sorter) sort(plan Effects) error {
 	return failed
 }
 
-// guard notes a protected file. A file that belongs to no codebase, such as one in the
-// user's home, is noted in the codebase where the agent works: switching the checks off
-// there covers it, too.
-func (s *sorter) guard(p *place, file string, find func(root string, checker *protect.Checker) (protect.Class, bool)) (err error) {
+// guard returns the codebase of a file, and notes the file if it is protected. A file that
+// belongs to no codebase, such as one in the user's home, is noted in the codebase where the
+// agent works: switching the checks off there covers it, too.
+func (s *sorter) guard(file string, placeOf func(string) (*place, error), find func(root string, checker *protect.Checker) (protect.Class, bool)) (*place, error) {
+	p, err := placeOf(file)
+	if err != nil {
+		return nil, err
+	}
 	root := ""
 	if p != nil {
 		root = p.root
 	} else if root, err = project.RootOf(filepath.Join(s.dir, lockkeeper.GitTarget), s.env); err != nil {
-		return err
+		return nil, err
 	}
 	checker, err := s.checker(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	class, is := find(root, checker)
 	if !is {
-		return nil
+		return p, nil
 	}
-	if p == nil && root != "" {
-		if p, err = s.in(s.dir); err != nil {
-			return err
+	at := p
+	if at == nil && root != "" {
+		if at, err = s.in(s.dir); err != nil {
+			return nil, err
 		}
 	}
-	if p == nil {
+	if at == nil {
 		s.guarded = append(s.guarded, guarded{file, class})
 	} else {
-		p.guarded = append(p.guarded, guarded{file, class})
+		at.guarded = append(at.guarded, guarded{file, class})
 	}
-	return nil
+	return p, nil
 }
 
 // isRootOrHome reports whether a directory is one of those in which settings are a small

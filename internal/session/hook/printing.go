@@ -80,7 +80,7 @@ func afterAddress(s string) (rest string, ok bool) {
 }
 
 // afterDelimited returns the text after the next delimiter that is not escaped. ok is false if
-// there is none, or if it may stand in the brackets of a pattern, where sed continues.
+// there is none, or if it may be in the brackets of a pattern, where sed continues.
 func afterDelimited(s string, end byte, pattern bool) (rest string, ok bool) {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

@@ -211,7 +211,7 @@ func TestComparedWhereItBegan(t *testing.T) {
 			s.passes(call("PostToolUse", read, elsewhere))
 			s.passes(s.replace("B", post))
 			s.passes(call("Stop", "", elsewhere))
-			s.passes(s.edit("A", post)) // which B has given back
+			s.passes(s.edit("A", post)) // which B has released
 			s.passes(s.claude("A", "Stop", "", nil))
 		})
 	}
@@ -276,7 +276,7 @@ func TestNothingChanged(t *testing.T) {
 }
 
 // Who changed something in a file that it has not read does not know the rest of it, and does
-// not replace that. Its own change it may take back.
+// not replace that. It may undo its own change.
 func TestChangedInPart(t *testing.T) {
 	s := newStage(t)
 	const user = "app/models/user.rb"

@@ -31,7 +31,7 @@ type Effects struct {
 // Tree is a directory, absolute, with all that is in it.
 type Tree struct {
 	Dir  string
-	Goes bool // it is not there any more
+	Goes bool // it is removed or moved
 }
 
 // GitAct is an act of git, and where it is done.
@@ -49,7 +49,7 @@ type reader struct {
 	depth int
 
 	fedBy   []string            // files that the commands are given whose output it reads
-	sources map[string][]string // of files that it prints to: out of which they are made
+	sources map[string][]string // by file that it prints to: the files that this was made of
 
 	maybe bool // what is read runs only if something else turns out so
 	left  bool // from here on it is unknown what runs, or what a name means

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A file counts as seen where all that is in it stands in what the host says it showed.
-// Nothing else is a proof: tools cut what is long, and what a shell prints is unknown.
+// A file counts as seen if the host reported a text that contains the whole file. Nothing else
+// is a proof: tools cut long texts, and the output of a shell is unknown.
 
 // maxShown is how much of what a command prints Claude Code shows; of more it shows only the
 // beginning, as others may.

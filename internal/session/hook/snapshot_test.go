@@ -87,7 +87,7 @@ func TestOwnWorkIsNotLost(t *testing.T) {
 }
 
 // A person who saves a file while a command runs does not give it to the session: neither a
-// command of which nobody knows what it does, nor rm, takes it away.
+// command with an unknown effect, nor rm, removes it.
 func TestSavedWhileACommandRan(t *testing.T) {
 	s := newRepository(t)
 	s.passes(s.bash("A", "PreToolUse", "./test"))
@@ -219,8 +219,8 @@ func TestSnapshotOfOtherHosts(t *testing.T) {
 	}
 }
 
-// What cannot be kept is said once, and a command that certainly removes files that nobody
-// can tell is refused where it may be one of those.
+// Files that cannot be copied are reported once. A command that certainly removes unknown files
+// is refused if these may be among them.
 func TestNotKept(t *testing.T) {
 	s := newRepository(t)
 	if err := os.Truncate(s.touch("data/large.bin"), 40<<20); err != nil {
@@ -243,7 +243,7 @@ func TestNotKept(t *testing.T) {
 // If nothing can be copied, no advice is given that touches all files at once.
 func TestNothingKept(t *testing.T) {
 	s := newRepository(t)
-	s.write(".lockkeeper/snapshots", "in the way of the directory\n")
+	s.write(".lockkeeper/snapshots", "not a directory\n")
 	s.says(s.passes(s.bash("A", "PreToolUse", "make")), "NOT KEPT any uncommitted file: ")
 	s.passes(s.bash("A", "PostToolUse", "make"))
 	r := s.bash("A", "PreToolUse", "find . -name '*.txt' -delete")

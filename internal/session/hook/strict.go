@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// decodeStrict reads one JSON object of which each name is there once. Two that are the
-// same, or differ only by case, may mean one thing to the host and another here.
+// decodeStrict reads one JSON object and refuses names that are equal, or differ only by case:
+// the host may use one of them, and this program the other.
 func decodeStrict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {

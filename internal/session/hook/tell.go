@@ -96,7 +96,7 @@ func (v *visit) unguarded(began session.Call) {
 	}
 }
 
-// begin greets: what is free by now, and who is there.
+// begin starts a session or a turn: it reports what became free.
 func (v *visit) begin(ctx context.Context) error {
 	v.session.EndSubagent() // a person who interrupts ends them; one that continues says so with its next write
 	if err := v.settle(ctx); err != nil {
@@ -109,8 +109,8 @@ func (v *visit) begin(ctx context.Context) error {
 	return v.news(ctx)
 }
 
-// settle compares what calls left whose end was not told, and looks at what the session
-// holds.
+// settle compares the files after calls whose end was not reported, and the files that the
+// session holds.
 func (v *visit) settle(ctx context.Context) error {
 	began, err := v.session.EndAll(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (v *visit) settle(ctx context.Context) error {
 	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began), v.lost(ctx))
 }
 
-// settleInTime settles in half of the time that there is: the other half is for giving back.
+// settleInTime settles in half of the remaining time, and leaves the other half for the release.
 func (v *visit) settleInTime(ctx context.Context) error {
 	until, _ := ctx.Deadline() // which every call has
 	half, cancel := context.WithTimeout(ctx, time.Until(until)/2)
@@ -127,7 +127,7 @@ func (v *visit) settleInTime(ctx context.Context) error {
 	return v.settle(half)
 }
 
-// leave ends the session. What calls left whose end was not told is compared first. If the host
+// leave ends the session. Files after calls whose end was not reported are compared first. If the host
 // restarts the session, the next one of the process compares them.
 func (v *visit) leave(ctx context.Context) (err error) {
 	if !v.call.Restarts {

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// persons is what a person left in newRepository and nobody committed, by path.
+// persons is what a person left in newRepository and did not commit, by path.
 func persons(t *testing.T, s *stage) map[string]string {
 	t.Helper()
 	s.write("notes.txt", "my notes\n")
@@ -91,7 +91,7 @@ func (s *stage) contents() map[string]bool {
 	return all
 }
 
-// Whatever a session runs, what a person left uncommitted is refused to it, survives, or is
+// For every command of a session, what a person left uncommitted is refused to it, survives, or is
 // on the rescue shelf byte for byte.
 //
 // shows: GP-5

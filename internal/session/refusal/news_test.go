@@ -2,7 +2,7 @@ package refusal
 
 import "testing"
 
-// News stays on its line, whatever paths and reasons hold.
+// News is one line, with any characters in paths and reasons.
 func TestNews(t *testing.T) {
 	for got, want := range map[string]string{
 		Free("app/user.rb", 18): "FREE app/user.rb (ticket 18): you may write it now. Read it first; it may have changed.",

@@ -60,7 +60,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// What a refusal says to do next names the very file, whatever its name has in it.
+// What a refusal says to do next names the very file, with any characters in its name.
 func TestNextNamesTheFile(t *testing.T) {
 	for _, path := range []string{"app/user.rb", "two  spaces", "it's", "-x", "a\nb\t\"c\" 'd' \\e", "\x1b[2J\u202e", "ü", "\xff9"} {
 		text := refusal.Held(path, otter, 1, nil).String()

@@ -229,7 +229,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A snapshot whose command nobody compared stays listed, with its content.
+// A snapshot whose command was not compared stays listed, with its content.
 func TestRecover(t *testing.T) {
 	x := newTree(t)
 	x.write("a", "content")

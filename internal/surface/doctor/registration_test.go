@@ -305,7 +305,7 @@ func TestPluginRegisters(t *testing.T) {
 		"for another project": {user, "", `{"scope": "project", "projectPath": "/elsewhere", "installPath": "DIR"}`, view.Advisory, "for other projects alone"},
 		"in two places":       {user, "", `{"scope": "user", "installPath": "DIR"}, {"scope": "project", "projectPath": "/elsewhere", "installPath": "/other"}`, view.Advisory, "not known"},
 		"nowhere":             {user, "", ``, view.Advisory, "not known"},
-		"gone":                {user, "", `{"scope": "user", "installPath": "/gone"}`, view.Advisory, "/gone/hooks/hooks.json is not there"},
+		"gone":                {user, "", `{"scope": "user", "installPath": "/gone"}`, view.Advisory, "/gone/hooks/hooks.json is missing"},
 		"off here":            {user, `{"enabledPlugins": {"lockkeeper@lockkeeper": false}}`, `{"scope": "user", "installPath": "DIR"}`, view.Advisory, "it is installed, and has no hooks here"},
 		"with hooks off":      {user, `{"disableAllHooks": true}`, `{"scope": "user", "installPath": "DIR"}`, view.Advisory, "disableAllHooks"},
 	} {
