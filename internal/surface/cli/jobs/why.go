@@ -14,6 +14,7 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
 )
@@ -45,14 +46,14 @@ func (p *program) itemNamed(ctx context.Context, a *project.Project, q *job.Queu
 
 // whyItem explains the state of an item.
 func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue, id string) error {
-	e, err := q.Why(ctx, id)
+	v, err := view.New(a).Item(ctx, id)
 	if err != nil {
 		return err
 	}
+	e, it := &v.Why, &v.Why.Item
 	if p.JSON {
 		return p.PrintJSON(e)
 	}
-	it := &e.Item
 	fmt.Fprintf(p.Out, "%s %s, %s, %s\n", p.Painter(p.Out)(term.Bold, fullTitle(it)), term.Clean(it.Phase), p.situation(it), counts(e))
 	switch {
 	case it.Status == lockkeeper.ItemError:
@@ -61,9 +62,9 @@ func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue,
 		p.detail("took", term.Span(tookOf(it)))
 		p.itemFacts(it)
 	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
-		return p.whyRunning(ctx, a, q, it)
+		return p.whyRunning(ctx, q, v)
 	default:
-		return p.whyWaiting(ctx, q, e)
+		return p.whyWaiting(ctx, q, v)
 	}
 	return nil
 }
@@ -136,12 +137,9 @@ func counts(e *sched.Explanation) string {
 }
 
 // whyWaiting prints everything that blocks an item, and when it may start.
-func (p *program) whyWaiting(ctx context.Context, q *job.Queue, e *sched.Explanation) error {
+func (p *program) whyWaiting(ctx context.Context, q *job.Queue, v *view.Item) error {
+	e, failed := &v.Why, v.Failed
 	workers, err := q.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	failed, err := q.FailedBefore(ctx, &e.Item)
 	if err != nil {
 		return err
 	}
@@ -160,7 +158,7 @@ func (p *program) whyWaiting(ctx context.Context, q *job.Queue, e *sched.Explana
 	starts := "starts"
 	switch {
 	case failed != nil:
-		starts = fmt.Sprintf("never, because %s failed", failed.ID)
+		starts = fmt.Sprintf("never, because %s failed", failed.Item)
 	case e.StartsAt.IsZero():
 		starts += fmt.Sprintf(" (%s in the queue)", ordinal(e.Position))
 	default:
@@ -172,7 +170,7 @@ func (p *program) whyWaiting(ctx context.Context, q *job.Queue, e *sched.Explana
 	switch {
 	case e.Item.IsHolding():
 	case failed != nil:
-		p.Advise(retryOrCancel(failed.ID, e.Item.ID))
+		p.Advise(retryOrCancel(failed.Item, e.Item.ID))
 	case len(workers) == 0:
 		p.Advise(startWorker)
 	case !reached:
@@ -241,16 +239,13 @@ func WaitOf(p *command.Program, e *sched.Explanation) string {
 	return "its turn"
 }
 
-func (p *program) whyRunning(ctx context.Context, a *project.Project, q *job.Queue, it *lockkeeper.Item) error {
-	w, others, err := p.workerOf(ctx, q, it)
-	if err != nil {
-		return err
-	}
+func (p *program) whyRunning(ctx context.Context, q *job.Queue, v *view.Item) error {
+	it, w := &v.Why.Item, v.Worker
 	where := "worker " + term.Clean(it.Worker)
 	if w == nil {
 		where += ", which is gone"
 	} else if w.Process != nil {
-		where += fmt.Sprintf(", process %d is %s", w.Process.PID, a.Host.Liveness(*w.Process))
+		where += fmt.Sprintf(", process %d is %s", w.Process.PID, w.Liveness)
 	}
 	p.detail("on", where)
 	if it.Note != "" {
@@ -264,38 +259,16 @@ func (p *program) whyRunning(ctx context.Context, a *project.Project, q *job.Que
 	if w != nil {
 		return nil
 	}
-	back, err := p.goesBack(ctx, a, it)
-	if err != nil {
-		return err
+	back := "returns to the queue when the next worker starts"
+	if g := v.Grant; g != nil && g.ExpiresAt != nil && g.ExpiresAt.After(p.Now()) {
+		back += ", at the latest when its lease expires " + term.Until(g.ExpiresAt, p.Now())
 	}
 	p.detail("then", back)
-	if others == 0 {
+	others, err := q.Workers(ctx)
+	if err == nil && len(others) == 0 {
 		p.Advise(startWorker)
 	}
-	return nil
-}
-
-// workerOf returns the worker that runs an item, or nil if it is gone, and the number of
-// workers.
-func (p *program) workerOf(ctx context.Context, q *job.Queue, it *lockkeeper.Item) (*lockkeeper.Worker, int, error) {
-	workers, err := q.Workers(ctx)
-	if i := slices.IndexFunc(workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker }); i >= 0 {
-		return &workers[i], len(workers), err
-	}
-	return nil, len(workers), err
-}
-
-// goesBack describes when an item whose worker is gone returns to the queue.
-func (p *program) goesBack(ctx context.Context, a *project.Project, it *lockkeeper.Item) (string, error) {
-	e, err := a.Locks.Request(ctx, it.GrantID)
-	if err != nil {
-		return "", err
-	}
-	when := "when the next worker starts"
-	if e != nil && e.ExpiresAt != nil && e.ExpiresAt.After(p.Now()) {
-		when += ", at the latest when its lease expires " + term.Until(e.ExpiresAt, p.Now())
-	}
-	return "returns to the queue " + when, nil
+	return err
 }
 
 func (p *program) whyFailed(it *lockkeeper.Item) {
