@@ -17,6 +17,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 func (p *program) retryCommand() *cobra.Command {
@@ -48,19 +49,19 @@ func (p *program) leftBehind(ctx context.Context, a *project.Project, q *job.Que
 	if !it.IsHolding() {
 		return nil
 	}
-	w, others, err := p.workerOf(ctx, q, it)
-	if err != nil || w != nil {
+	v, err := view.New(a).Item(ctx, it.ID)
+	if err != nil || v.Worker != nil {
 		return err
 	}
-	back, err := p.goesBack(ctx, a, it)
+	others, err := q.Workers(ctx)
 	if err != nil {
 		return err
 	}
 	next := "lockkeeper why " + it.ID
-	if others == 0 {
+	if len(others) == 0 {
 		next = startWorker
 	}
-	return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "its worker " + it.Worker + " is gone, and it " + back + " by itself", Next: next}
+	return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "its worker " + it.Worker + " is gone, and it " + p.goesBack(v) + " by itself", Next: next}
 }
 
 func (p *program) cancelCommand() *cobra.Command {

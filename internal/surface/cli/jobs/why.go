@@ -259,16 +259,21 @@ func (p *program) whyRunning(ctx context.Context, q *job.Queue, v *view.Item) er
 	if w != nil {
 		return nil
 	}
-	back := "returns to the queue when the next worker starts"
-	if g := v.Grant; g != nil && g.ExpiresAt != nil && g.ExpiresAt.After(p.Now()) {
-		back += ", at the latest when its lease expires " + term.Until(g.ExpiresAt, p.Now())
-	}
-	p.detail("then", back)
+	p.detail("then", p.goesBack(v))
 	others, err := q.Workers(ctx)
 	if err == nil && len(others) == 0 {
 		p.Advise(startWorker)
 	}
 	return err
+}
+
+// goesBack describes when an item whose worker is gone returns to the queue.
+func (p *program) goesBack(v *view.Item) string {
+	when := "when the next worker starts"
+	if g := v.Grant; g != nil && g.ExpiresAt != nil && g.ExpiresAt.After(p.Now()) {
+		when += ", at the latest when its lease expires " + term.Until(g.ExpiresAt, p.Now())
+	}
+	return "returns to the queue " + when
 }
 
 func (p *program) whyFailed(it *lockkeeper.Item) {
