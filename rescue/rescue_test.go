@@ -476,7 +476,7 @@ func TestPruneSurvivesEveryFault(t *testing.T) {
 	})
 }
 
-// What is put, listed and dropped at the same time never shows in part.
+// Concurrent puts, lists and drops never show a partial entry.
 func TestManyAtOnce(t *testing.T) {
 	s, dir := shelf(t)
 	var wg sync.WaitGroup

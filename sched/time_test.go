@@ -389,7 +389,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// What is wrong with an order is told, and nothing is queued.
+// An invalid item is refused with a reason, and nothing is queued.
 //
 // shows: PL-36 SW-42
 func TestBadOrders(t *testing.T) {

@@ -54,7 +54,7 @@ func asked(name string) Ask {
 	return Ask{}
 }
 
-// What agents are asked, word by word: a change of a prompt shows here.
+// The golden files hold every prompt word for word.
 //
 // shows: PL-12 PL-16 PL-31 SW-8
 func TestPromptsAreGolden(t *testing.T) {

@@ -96,8 +96,7 @@ func TestTaskPlanRefusals(t *testing.T) {
 	}
 }
 
-// What is wrong with the paths and the prompts of a plan is said with the places that name
-// them, all at once.
+// All errors in the paths and prompts of a plan are reported together, with their positions.
 //
 // shows: PL-36
 func TestTaskPlanPlaces(t *testing.T) {

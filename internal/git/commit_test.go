@@ -104,7 +104,7 @@ func TestCommitReadsPathsAsTheyAre(t *testing.T) {
 	}
 }
 
-// What git keeps nothing of is left out, and told.
+// A commit leaves out paths that git cannot store, and reports them.
 func TestCommitLeavesOutWhatIsNotGits(t *testing.T) {
 	root := newTree(t, map[string]string{".gitignore": "*.log\n/build/\n", "tracked.log": "1"})
 	person(t, root, "add", "-f", "tracked.log")
@@ -225,7 +225,7 @@ func TestCommitWhereTheRootIsElsewhere(t *testing.T) {
 	}
 }
 
-// What leads the caller's git elsewhere does not lead this one.
+// Variables that redirect the caller's git do not redirect this one.
 func TestOpenFindsTheRootsOwnRepository(t *testing.T) {
 	root, other := newTree(t, map[string]string{"a": "1"}), newTree(t, map[string]string{"a": "1"})
 	env := append(gittest.Env(), "GIT_DIR="+filepath.Join(other, ".git"), "GIT_WORK_TREE="+other, "GIT_INDEX_FILE="+filepath.Join(other, ".git/index"), "GIT_ICASE_PATHSPECS=1", "GIT_PREFIX=x/")

@@ -55,7 +55,7 @@ func readMarker(root string) (*marker, error) {
 func loadMarker(path string) (m marker, err error) {
 	const limit = 4 << 10
 	if dir, err := os.Lstat(filepath.Dir(path)); err == nil && !dir.IsDir() {
-		return m, errors.New(DirName + " is not a directory of its own")
+		return m, errors.New(DirName + " is not a directory")
 	}
 	info, err := os.Lstat(path)
 	switch {

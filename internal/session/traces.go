@@ -7,8 +7,8 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Traces is what one session remembers, in all codebases of this user. Env says where that
-// is kept.
+// Traces finds the records of one session in all codebases of this user. Env says where they are
+// stored.
 type Traces struct {
 	Env   func(string) (string, bool)
 	Agent string

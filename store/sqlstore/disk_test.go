@@ -30,8 +30,7 @@ func TestSQLiteOnReadOnlyDisk(t *testing.T) {
 	wantStore(t, err, "its disk is read-only")
 }
 
-// What does not fit on the disk is not half there, and what is held can still
-// be seen.
+// A write to a full disk leaves nothing partial, and existing locks stay readable.
 func TestSQLiteOnFullDisk(t *testing.T) {
 	dir := tinyDisk(t, "1m")
 	s := site{kind: "sqlite", where: filepath.Join(dir, "state.db"), space: "s"}

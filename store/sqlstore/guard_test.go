@@ -60,7 +60,8 @@ func raw(t testing.TB, path, sql string) {
 	}
 }
 
-// refused must not open, with a reason, and must leave the directory as it was.
+// refused checks that a database does not open, that the error has a reason, and that the
+// directory is unchanged.
 func refused(t *testing.T, s site, part string) {
 	t.Helper()
 	before := listing(t, filepath.Dir(s.where))
@@ -326,7 +327,7 @@ func TestSQLiteReplacedOrRemovedWhileOpen(t *testing.T) {
 	}
 }
 
-// What would give the database a second life beside the first is refused.
+// A second copy of a database beside the first is refused.
 func TestSQLiteSecondLife(t *testing.T) {
 	s, _ := filled(t)
 	alias := filepath.Join(t.TempDir(), "alias.db")

@@ -9,8 +9,8 @@ import (
 	"lockkeeper"
 )
 
-// What is written by hand is what encoding/json would read back, for paths and
-// texts of every kind.
+// encoding/json decodes the hand-written JSON to the same value, for paths and texts of every
+// kind.
 func TestJSONByHand(t *testing.T) {
 	paths := []string{"a", "a b/c", `quote"d`, `back\slash`, "tab\there", "ünïcode/é", "é", "<&>", "\u2028", `","kind":"`, `"}`, `x"},{"path":"y`, ".", "\x7f"}
 	var locks []lockkeeper.Lock

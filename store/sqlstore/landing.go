@@ -130,8 +130,8 @@ func landingsSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	return sql, args
 }
 
-// landingsAtSQL selects the numbers of the landings of a query with a path.
-// What a subquery for one value asks is never made a join in another order.
+// landingsAtSQL selects the numbers of the landings of a query with a path. A scalar subquery
+// keeps the planner from turning it into a join in another order.
 func landingsAtSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	args = []any{key, int64(q.After), q.Path}
 	sql = `SELECT c.landing FROM changes c WHERE c.space = $1 AND c.path = $3 AND (SELECT 1 FROM landings l WHERE l.space = $1 AND l.seq = c.landing` +
@@ -227,8 +227,8 @@ func (t *tx) EndLanding(e store.TakenLanding, state lockkeeper.LandingState) err
 		t.key, int64(e.Seq), int64(state), int64(lockkeeper.Decided), e.Taker)
 }
 
-// What one transaction drops: between two prunings there are a thousand events
-// and no more landings, with some dozens of changes each.
+// Limits of one pruning transaction. Between two prunings there are at most a thousand events and
+// landings, with some dozens of changes each.
 const (
 	pruneLandingsAtOnce = 1_000
 	pruneChangesAtOnce  = 50_000

@@ -31,9 +31,8 @@ func (r *listCache) behind(ticket uint64) []listedRow {
 	return (*known)[place(*known, int64(ticket)+1):]
 }
 
-// remember puts a page in the place of what was known of its range: from behind a ticket
-// to its last, or to the end. Whoever else does so at the same time may undo it, which
-// costs the next one a little time.
+// remember replaces the cached range of a page: from after a ticket to its last row, or to the
+// end. A concurrent call may overwrite it, which only costs the next reader a little time.
 func (r *listCache) remember(after uint64, page []listedRow, toEnd bool) {
 	var known []listedRow
 	if last := r.last.Load(); last != nil {

@@ -28,7 +28,7 @@ func wake(t *testing.T, s store.Store, id string) {
 	}
 }
 
-// Whoever is woken finds what it was woken for.
+// A woken waiter finds the change that woke it.
 //
 // shows: GP-14
 func TestWakeAfterCommit(t *testing.T) {

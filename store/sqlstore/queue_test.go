@@ -71,8 +71,7 @@ func TestItemPlansUseIndexes(t *testing.T) {
 	})
 }
 
-// What is known of an item when it is saved costs no round trip: the item was
-// asked for, or put into the queue, in the same transaction.
+// Saving an item that the same transaction has read or queued costs no extra round trip.
 func TestPostgresItemIsKeptBack(t *testing.T) {
 	p := postgresSite(t).postgres(t, Options{})
 	err := p.Update(t.Context(), func(lt store.Tx) error {
@@ -201,7 +200,7 @@ func TestRebootRestartsTheQueue(t *testing.T) {
 	}
 }
 
-// What a tick reads of those who wait for slots does not grow with their number.
+// The number of rows that a tick reads does not grow with the number of items waiting for slots.
 func TestSlotLeadersReadFewRows(t *testing.T) {
 	s := sqliteSite(t)
 	st := s.store(t, Options{})

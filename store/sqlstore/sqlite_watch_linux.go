@@ -17,8 +17,8 @@ type watch struct {
 	done   sync.WaitGroup
 }
 
-// Watch implements store.Watcher. Whoever commits notes the last number in the
-// turn's file anyway, so writers pay nothing for who watches.
+// Watch implements store.Watcher. Every commit writes the last number to the turn's file anyway,
+// so watchers cost the writers nothing.
 func (s *SQLite) Watch(context.Context) (store.Listener, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -170,7 +170,7 @@ func TestHeartbeatTouchesOneRow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What a transaction wrote carries its number.
+		// Rows carry the number of the transaction that wrote them.
 		versions := func(table, where string) string {
 			_, out := rows(t, s, fmt.Sprintf(`SELECT string_agg(xmin::text || ctid::text, ',' ORDER BY ctid) FROM %s WHERE %s`, table, where))
 			return out[0][0]

@@ -197,7 +197,7 @@ func testItemFields(t *testing.T, f Fixture) {
 	}
 	stored("inserted", func(tx store.Tx) error { return tx.InsertItem(want.Clone()) })
 
-	// What was asked for stays: the fields before Phase, and when it was queued.
+	// The fields before Phase and the time of queueing never change.
 	next := filled[lockkeeper.Item](fill)
 	next.ID, next.Escalated = want.ID, false
 	kept, changed := reflect.ValueOf(want.Clone()).Elem(), reflect.ValueOf(next).Elem()

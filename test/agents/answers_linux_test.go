@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write what the real programs tell their
 // recordings is what Claude Code told its hooks when it was last asked, by what it was asked.
 const recordings = "../../internal/session/hook/testdata/claude.json"
 
-// What the real Claude Code tells its hooks after a call has the form that internal/session/hook is
-// tested with, and tells a file that it showed from one that it showed in part.
+// The input that the real Claude Code gives its hooks after a call has the form that the tests of
+// internal/session/hook use. It distinguishes a file shown in full from one shown in part.
 //
 // shows: GP-5
 func TestHookAnswers(t *testing.T) {

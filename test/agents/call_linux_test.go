@@ -101,8 +101,8 @@ func TestApply(t *testing.T) {
 	})
 }
 
-// What the API refuses has the class by which the pipeline decides: what passes is tried
-// again, what the account has used up stops it.
+// Each refusal of the API has the class that the pipeline acts on: a temporary one is retried,
+// and a used-up account stops the run.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	fail := func(status int, kind, message string, header map[string]string) scriptedapi.Play {

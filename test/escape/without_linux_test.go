@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a machine may lack.
+// Features that a machine may lack.
 const (
 	nothing    = "nothing"
 	namespaces = "namespaces"

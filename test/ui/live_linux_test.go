@@ -68,7 +68,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	}
 }
 
-// What a holder or a file is called is shown, and never run.
+// Names of holders and files are shown as text, and never run.
 func TestNamesAreText(t *testing.T) {
 	s := newStage(t)
 	b := newTab(t, s)

@@ -92,7 +92,7 @@ func TestPages(t *testing.T) {
 	g := s.hold("otter", "app/models/blog/post.rb")
 	look("asking")
 	must(t, g.Release(ctx))
-	// What has little impact is what no script can do.
+	// The scripted agents cannot implement low-impact items, so those stay out.
 	_, err = s.Runs.Start(ctx, conduct.Options{Auto: "impact>=medium,topics=reject,reviews", By: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}})
 	must(t, err)
 	s.until(ctx, "the run to end", func() bool { return !s.Runs.Now().Active })

@@ -55,7 +55,7 @@ func TestTypeChangeIsCopiedAgain(t *testing.T) {
 	}
 }
 
-// What has taken the place of a file is not read in its stead.
+// A link or pipe that replaced a file is not read as the file.
 func TestReplacedIsNotRead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "file", "file")

@@ -86,7 +86,7 @@ func TestOrderOfDecisions(t *testing.T) {
 	}
 }
 
-// What took a while with many units would be felt at every look.
+// Every page reads the decisions of all units, so reading them must be fast.
 // shows: PL-94
 func TestManyUnitsAreReadFast(t *testing.T) {
 	b := newBook(t)

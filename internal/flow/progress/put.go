@@ -160,7 +160,7 @@ func (b *Tracker) unasked() *flow.Approval {
 func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow.Call, fill func(*Unit) (T, loaded[T], error)) error {
 	phase, ok := b.flow.PhaseOf(file)
 	if !ok {
-		return &lockkeeper.InputError{Field: "document", Value: file, Reason: "the flow " + b.flow.Name + " has no phase that writes it", Next: "use the flow that does"}
+		return &lockkeeper.InputError{Field: "document", Value: file, Reason: "the flow " + b.flow.Name + " has no phase that writes it", Next: "use the flow whose phase writes it"}
 	}
 	return b.act(ctx, unit, func(u *Unit) error {
 		reached := b.reached(u, phase)

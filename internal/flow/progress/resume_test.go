@@ -47,7 +47,7 @@ func TestEachStepLeadsToTheNext(t *testing.T) {
 	}
 }
 
-// complete is a unit with everything, in a directory of its own.
+// complete returns a finished unit with all documents, in its own directory.
 func complete(t *testing.T) (b *Tracker, dir string) {
 	t.Helper()
 	b = newBook(t)
@@ -66,7 +66,7 @@ func copied(t *testing.T, b *Tracker) (*Tracker, string) {
 	return bookIn(dir, b.flow), filepath.Join(dir, ".pipeline", "blog%2Fposts")
 }
 
-// What each file's loss leads to, whatever is behind it.
+// losses lists the state of a unit after the loss of each file.
 var losses = []struct{ file, phase, status string }{
 	{"analysis.json", "analyze", "analyzing"},
 	{"research/which-pagination-do-blogs-use.md", "research", "researching"},
@@ -250,7 +250,7 @@ func TestBatchStepsNeedTheirPredecessors(t *testing.T) {
 	ok(t, b.PutLanded(ctx, unit, "b1", landed)) // the same again
 }
 
-// What was made from another definition does not count, and is kept.
+// Documents made from another definition are ignored, and kept.
 // shows: PL-64 GP-17
 func TestChangedDefinitionStartsAgain(t *testing.T) {
 	ctx := t.Context()

@@ -17,7 +17,7 @@ func pricedScript(apply float64) string {
 	return strings.Replace(threeScript(apply), "issues: []}}", "issues: []}, cost_usd: 0.1}", 1)
 }
 
-// What the rest of a plan will cost is what all its open tasks will, each from where it is.
+// The remaining cost of a plan is the sum over its open tasks, each from its current phase.
 func TestEstimateOfTasks(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.opt.Limits.Agents = 1
@@ -43,7 +43,8 @@ func TestEstimateOfTasks(t *testing.T) {
 	}
 }
 
-// What failed goes on where its documents end: what was paid for is not left to be paid.
+// A failed unit resumes after its last document, so the estimate excludes the phases already paid
+// for.
 func TestEstimateAfterAFailure(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.opt.Limits.Fixes = 0

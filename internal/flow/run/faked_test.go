@@ -69,7 +69,7 @@ func TestCheckRewritesTheBatch(t *testing.T) {
 	}
 }
 
-// Of a test command that rewrites other files people are warned, unless git ignores them.
+// A test command that rewrites other files causes a warning, unless git ignores the files.
 func TestCheckRewritesOthers(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	write(t, s.root, "app/models/words.rb", "two\n")

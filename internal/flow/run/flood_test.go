@@ -114,7 +114,7 @@ for i in range(60): os.mkdir('d' * 200); os.chdir('d' * 200)"`, gap: strings.Rep
 	}
 }
 
-// kept is what the shelf has of a path.
+// kept returns the entry of the rescue shelf for a path.
 func (s *scene) kept(path string) rescue.Entry {
 	s.t.Helper()
 	list, err := s.opt.Gate.Rescue().List(s.t.Context())

@@ -84,7 +84,7 @@ func sentBack(t *testing.T, script, test string) *scene {
 	return s
 }
 
-// What was made of a review is kept when its tests fail: it is not asked for again.
+// The changes for a review are kept when their tests fail, so the agent is not asked again.
 //
 // shows: CF-46
 func TestReturnedOnce(t *testing.T) {

@@ -56,7 +56,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// What a person or another tool writes has no member of ours, and is judged by check.
+// A document that a person or another tool wrote lacks our members, and check validates it.
 // shows: PL-85
 func TestDocumentsOfOthers(t *testing.T) {
 	s := fresh(t)

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// What is found out about a work tree does not depend on how a person has configured git.
+// The answers about a work tree do not depend on the person's git configuration.
 func TestAnswersOfAConfiguredGit(t *testing.T) {
 	w := newWorkTree(t)
 	library := filepath.Join(t.TempDir(), "library")

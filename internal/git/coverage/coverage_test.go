@@ -177,7 +177,7 @@ func TestChangeIsCoveredByALockOnTheTreeAbove(t *testing.T) {
 	w.want("app/database", until, coverage.Uncovered)
 }
 
-// What a grant gained later covers from then on.
+// A lock that a grant gained later covers changes from then on.
 func TestChangeBeforeTheGrantGrewIsUncovered(t *testing.T) {
 	w := newWorkTree(t)
 	write(t, filepath.Join(w.dir, "a"), "a")

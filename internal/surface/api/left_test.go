@@ -33,8 +33,8 @@ func (s *scene) ask(ctx context.Context, path, key string) *httptest.ResponseRec
 	return w.ResponseRecorder
 }
 
-// Who leaves before the answer comes has acted all the same, and once: the act goes on to
-// its end, and whoever asks again with the key gets its answer.
+// An act continues when its client disconnects, and happens once. A client that retries with the
+// same key gets the answer.
 func TestActsOfWhoLeft(t *testing.T) {
 	s := newScene(t)
 	var done atomic.Int64
@@ -62,7 +62,7 @@ func TestActsOfWhoLeft(t *testing.T) {
 	}
 }
 
-// What somebody asked for ends with the server, whether they wait for it or not.
+// Acts end with the server, whether or not their clients still wait.
 func TestActsEndWithTheServer(t *testing.T) {
 	s := newScene(t)
 	began := make(chan struct{})

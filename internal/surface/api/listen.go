@@ -11,9 +11,8 @@ import (
 	"lockkeeper"
 )
 
-// listen opens the address that a server is reached at. Without TLS, what goes over the
-// wire can be read and changed by whoever is on the way: so beyond this machine it needs a
-// word of the operator.
+// listen opens the address that a server is reached at. Without TLS others on the network can
+// read and change the traffic, so an address beyond this machine needs the operator's consent.
 func listen(ctx context.Context, o *Options) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {

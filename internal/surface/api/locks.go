@@ -67,7 +67,7 @@ func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
 // wanted is a request for locks.
 type wanted struct {
 	targets
-	Holder string  `json:"holder,omitempty"` // follows the name of whoever asks, as in ci/otter
+	Holder string  `json:"holder,omitempty"` // appended to the caller's name, as in ci/otter
 	Policy string  `json:"policy,omitempty"`
 	TTL    float64 `json:"ttl_seconds,omitempty"`  // 0: the policy's own
 	Wait   float64 `json:"wait_seconds,omitempty"` // 0: do not stand in line
@@ -111,8 +111,8 @@ func (s *Server) allowWait(c *call, wait time.Duration) error {
 	return c.control.SetWriteDeadline(time.Now().Add(wait + s.opt.Limits.Write))
 }
 
-// request makes the request that is meant. Whoever asks is in the holder's name, so that
-// the record knows.
+// request builds the lock request. The holder's name includes the caller, so that the record
+// shows who asked.
 func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.Duration, err error) {
 	switch {
 	case in.TTL < 0 || in.TTL > 0 && in.TTL < 1 || in.TTL > 24*60*60:

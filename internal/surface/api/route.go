@@ -24,7 +24,7 @@ type route struct {
 	failure failure      // how it says what was wrong; empty: as a Problem
 	room    roomName
 	large   bool // its body may be large
-	whole   bool // what is begun goes on to its end, also when whoever asked is gone
+	whole   bool // the act completes even if the client disconnects
 
 	serve func(*Server, *call) error
 }
@@ -78,7 +78,7 @@ func typeOf[T any]() reflect.Type {
 	return nil
 }
 
-// ask is a route that changes nothing. What follows the ? in its address is Query.
+// ask returns a route that changes nothing. Query holds the parameters of its URL.
 func ask[Query, Out any](pattern string, need access.Need, summary string, answer func(*Server, *call, Query) (Out, error)) route {
 	return route{method: http.MethodGet, pattern: pattern, summary: summary, need: need, query: typeOf[Query](), out: typeOf[Out](),
 		serve: func(s *Server, c *call) error {

@@ -79,8 +79,8 @@ func (g *schemas) object(t reflect.Type) schema {
 	return s
 }
 
-// fields describes the fields of a structure. Those of an embedded one are its own, unless
-// it has one of the same name; of one that may be nil none is sure to be there.
+// fields describes the fields of a structure. The fields of an embedded structure are promoted,
+// unless the outer one has the same name. Those of an embedded pointer are optional.
 func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]string, optional bool) {
 	var embedded []reflect.StructField
 	for i := range t.NumField() {

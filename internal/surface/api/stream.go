@@ -92,7 +92,7 @@ type client struct {
 	s       *Server
 	c       *call
 	after   uint64
-	checked time.Time // when it was last seen that whoever listens may
+	checked time.Time // when the client's permission was last checked
 	page    []byte    // what is on its way, in memory that is used again
 }
 
@@ -182,7 +182,7 @@ func (f *frames) of(ev lockkeeper.Event) []byte {
 	}
 	text := frameOf(ev.Seq, string(ev.Kind), ev)
 	f.mu.Lock()
-	if place.seq < ev.Seq { // whoever is behind does not push out what the others need
+	if place.seq < ev.Seq { // a slow client must not evict events that others need
 		*place = frame{ev.Seq, text}
 	}
 	f.mu.Unlock()

@@ -38,8 +38,8 @@ func (s *scene) inLine(want int) {
 	}
 }
 
-// Whoever waits gets the locks when they are free; whoever leaves is out of the line; and
-// when the server ends nobody waits any more.
+// A waiting client gets the locks when they are free. A client that disconnects leaves the wait
+// list. All waits end with the server.
 func TestWaitingForLocks(t *testing.T) {
 	s := newScene(t)
 	g := s.taken(access.Operator, "app/x.rb")

@@ -50,9 +50,9 @@ func newWebhook(s *Server, address string) *webhook {
 	}}
 }
 
-// follow looks after events whether more needs a person than was told, until ctx ends.
-// What waits is in documents, and whoever writes one also ends a piece of work, which is
-// an event.
+// follow looks after events whether more needs a person than was told, until ctx ends. Open
+// decisions are in documents, and every writer of a document also ends an item, which is an
+// event.
 func (h *webhook) follow(ctx context.Context, f *feed.Feed) {
 	told := 0
 	for after := f.Last(); ; {

@@ -53,8 +53,8 @@ func TestWrittenToProgramsAndPeople(t *testing.T) {
 	d.sees("landed     app/models/a.rb")
 }
 
-// Of a copy of the codebase a person sees what is different, and how much is not; a
-// program gets every file.
+// For a copy of the codebase, a terminal shows the differing files and the number of unchanged
+// ones. JSON output lists every file.
 func TestUnchangedFilesAreCountedOnTerminals(t *testing.T) {
 	d := newConsole(t)
 	copied := t.TempDir()

@@ -110,7 +110,7 @@ func TestUndoByAScript(t *testing.T) {
 	d.gets(0, "sh", "lockkeeper init --undo --yes </dev/null", "no longer enrolled")
 }
 
-// What a session has seen is the base of what it defers, and that of no other session.
+// The base of a deferred patch is the content that its own session has read.
 func TestDeferredBase(t *testing.T) {
 	d := newHouse(t)
 	write := func(name, text string) {

@@ -53,7 +53,7 @@ func TestBlockedClaimSaysWhatHelps(t *testing.T) {
 	}
 }
 
-// What is advised after a claim under a name of its own gives that claim back.
+// The advice after a claim with its own name releases that claim.
 func TestAdvisedUnclaimNamesTheInstance(t *testing.T) {
 	d := newBook(t, "")
 	d.must(0, "claim", "Chapter_01", "--instance", "CLI-7")

@@ -85,8 +85,7 @@ func TestWaitOfAScriptEndsAfter2Minutes(t *testing.T) {
 	}
 }
 
-// What another tool claims in the file while another holder has it is logged by the server
-// within a second, each time.
+// If another tool claims a held path in the file, the server logs it within a second, each time.
 //
 // shows: LM-42 LM-43 CF-39
 func TestServerTellsOfAForeignClaimWithinASecond(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What destroys a project is done when a person has typed its name, and who did is
-// kept; an agent at the same terminal is refused.
+// A destructive operation needs a person to type the project's name, and records who did. An
+// agent at the same terminal is refused.
 //
 // shows: DL-26 DL-88 CF-14 CF-46
 func TestApprovalIsTyped(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// What an agent wrote is shown to a person without the power to move the cursor,
-// and to a program as it is.
+// Content of an agent is printed to a terminal without escape sequences, and to a program
+// unchanged.
 func TestRescuedContentCannotSpeakToTheTerminal(t *testing.T) {
 	d := newConsole(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "app/models/a.rb")
@@ -43,8 +43,8 @@ func TestRescuedContentCannotSpeakToTheTerminal(t *testing.T) {
 	}
 }
 
-// Of a directory that was moved aside it is said where it is; it is not landed as
-// if the note were its content.
+// For a directory that was moved aside, the output says where it is. Its note does not land as
+// its content.
 func TestRescuedWholeIsNotLanded(t *testing.T) {
 	d := newConsole(t)
 	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"), rescue.Limits{})
@@ -93,8 +93,8 @@ func TestRescueDropAsks(t *testing.T) {
 	}
 }
 
-// An uncommitted file that a command removed is restored outside of the allowlist, too. What
-// came in its place meanwhile is not overwritten, unless that is asked for.
+// An uncommitted file that a command removed is restored outside of the allowlist, too. A new
+// file in its place is not overwritten, unless the caller asks for it.
 func TestRescueRestoresUncommitted(t *testing.T) {
 	d := newConsole(t)
 	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"), rescue.Limits{})

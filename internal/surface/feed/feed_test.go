@@ -75,8 +75,8 @@ func appendEvents(t testing.TB, s store.Store, n int) {
 	}
 }
 
-// Every watcher sees every event once and in order, whoever appends it, however slow
-// the others are, and however late it comes.
+// Every watcher sees every event once and in order, however slow other watchers are and however
+// late it starts.
 func TestEveryWatcherSeesAll(t *testing.T) {
 	stores(t, func(t *testing.T, watched, written store.Store) {
 		const before, meanwhile = 30, 200
@@ -148,7 +148,7 @@ func TestAWatcherIsTold(t *testing.T) {
 	})
 }
 
-// Whoever waits can give up.
+// A wait can be canceled.
 func TestGivingUp(t *testing.T) {
 	s := memstore.New(space, memstore.Options{})
 	f, err := feed.Open(t.Context(), s, feed.Options{})

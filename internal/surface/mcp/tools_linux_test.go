@@ -170,7 +170,7 @@ func resources(s *scene, c *client) {
 	}
 }
 
-// What an agent has claimed is given back when it ends, over either way.
+// The claims of an agent are released when it ends, over either transport.
 func TestEndGivesBack(t *testing.T) {
 	s := newScene(t)
 	one, two := s.stdio("one"), s.http("two", s.serve(), s.token("two", access.Agent))
@@ -180,7 +180,7 @@ func TestEndGivesBack(t *testing.T) {
 	sess, err := session.Open(s.App).Enter(t.Context(), session.Caller{ID: "x", Agent: "test"})
 	must(t, err)
 	defer sess.Close()
-	for { // over HTTP it is given back right after the end was answered
+	for { // over HTTP the claim is released just after the answer
 		found, err := sess.Blockers(t.Context(), "app/user.rb", "app/post.rb")
 		must(t, err)
 		if len(found) == 0 {
@@ -211,7 +211,7 @@ func TestSignalGivesBack(t *testing.T) {
 	}
 }
 
-// A window's hooks and its MCP server are one session, whoever came first.
+// The hooks and the MCP server of one agent are one session, whichever started first.
 func TestOneWindowIsOneSession(t *testing.T) {
 	s := newScene(t)
 	registry := session.Open(s.App)
@@ -239,7 +239,7 @@ func TestOneWindowIsOneSession(t *testing.T) {
 	if a := c.call("claim", args{"paths": []string{"app/post.rb"}}).fine(); a.value.Callsign != first.value.Callsign || !slices.Equal(a.value.Holds, []string{"app/post.rb", "app/user.rb"}) {
 		t.Errorf("it joined as %+v", a.value)
 	}
-	// What the hooks have, they give back themselves.
+	// The hooks release their own claims.
 	must(t, c.Close())
 	if sess, err = registry.Enter(t.Context(), hooks); err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestOneWindowIsOneSession(t *testing.T) {
 	}
 }
 
-// Of many that want one file at the same moment one has it, and all others are told who.
+// If many sessions claim one file at once, one gets it, and the others are told who holds it.
 func TestOneOfMany(t *testing.T) {
 	s := newScene(t)
 	address := s.serve()

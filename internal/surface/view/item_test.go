@@ -20,7 +20,8 @@ func act(t *testing.T, acts []view.Act, name string) view.Act {
 	return acts[at]
 }
 
-// What failed can be retried, and says why; what comes after it says that it never starts.
+// A failed item can be retried, and says why it failed. An item that comes after it says that it
+// never starts.
 // shows: PL-80
 func TestFailedItems(t *testing.T) {
 	s := newScene(t, "")

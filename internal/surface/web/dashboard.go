@@ -122,7 +122,7 @@ func (d *Dashboard) guarded(route Route) http.Handler {
 			d.problem(w, r, http.StatusUnauthorized, "You are not signed in", "open the link that lockkeeper login prints")
 			return
 		case !who.Role.Meets(route.Need):
-			d.problem(w, r, http.StatusForbidden, "You are "+who.Name+", "+string(who.Role)+", and this takes "+route.Need.String(), "ask somebody who is")
+			d.problem(w, r, http.StatusForbidden, "You are "+who.Name+", "+string(who.Role)+", and this takes "+route.Need.String(), "ask a person with that role")
 			return
 		}
 		route.serve(d, w, r)

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// functions are what templates can say.
+// functions returns the functions that templates can call.
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
 		// Times and numbers.

@@ -15,8 +15,8 @@ const (
 	nodesDrawn, lettersDrawn = 60, 23
 )
 
-// picture is who waits for whom, drawn: whoever waits for nobody on the left, and to the
-// right of each those who wait for them.
+// A picture is the drawn wait graph: holders that wait for nothing on the left, and the waiters
+// of each node to its right.
 type picture struct {
 	Width, Height int
 	Nodes         []drawnNode
@@ -36,8 +36,7 @@ type drawnEdge struct {
 	Title string
 }
 
-// draw places those that wait, and those they wait for. What waits for nobody, and
-// nobody waits for, is not in the picture.
+// draw places the nodes that wait and the nodes they wait for. It leaves out nodes without edges.
 func draw(g view.Graph) picture {
 	var p picture
 	column := columns(g)

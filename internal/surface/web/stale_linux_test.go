@@ -138,8 +138,8 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 	}
 }
 
-// What a run warns of is on its page, and the page that shows one run stops no other. A
-// part of a run that is looked at leads to what is before and behind it.
+// The page of a run shows its warnings, and its stop button stops no other run. A detail page of
+// a run links to the previous and the next one.
 func TestPageOfARun(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)

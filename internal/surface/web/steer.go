@@ -35,8 +35,8 @@ func (d *Dashboard) item(ctx context.Context, f form) (*lockkeeper.Item, error) 
 	return it, err
 }
 
-// retry puts a failed item back into the queue. One of a flow gets the note that whoever
-// takes it up is to find.
+// retry puts a failed item back into the queue. An item of a flow gets the note for its next
+// agent.
 func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
 	it, err := d.item(ctx, f)
 	if err != nil {

@@ -104,8 +104,8 @@ func TestUnstyled(t *testing.T) {
 	}
 }
 
-// Whoever waits is drawn to the right of whom they wait for, nobody on top of another, and
-// a circle ends.
+// A waiter is drawn to the right of the node it waits for, no two nodes overlap, and a cycle
+// terminates.
 func TestPicture(t *testing.T) {
 	p := draw(middle(usual).locks.Graph)
 	at := map[string]drawnNode{}
