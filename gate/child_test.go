@@ -293,7 +293,7 @@ func (c *peer) answer() (a answer, ok bool) {
 	return a, true
 }
 
-// stops waits until the child has stopped itself; not so: it answered.
+// stops waits until the child stops itself or answers. stopped reports which.
 func (c *peer) stops() (a answer, stopped bool) {
 	c.t.Helper()
 	a, ok := c.answer()

@@ -86,7 +86,7 @@ func TestPromptsAreGolden(t *testing.T) {
 	}
 }
 
-// A call is recognised by the first line of its prompt, and every prompt says what holds.
+// The first line of a prompt identifies the call, and every prompt states the rules for agents.
 //
 // shows: SW-75 PL-30
 func TestPromptsSayWhatHolds(t *testing.T) {

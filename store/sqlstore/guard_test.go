@@ -327,7 +327,7 @@ func TestSQLiteReplacedOrRemovedWhileOpen(t *testing.T) {
 	}
 }
 
-// A second copy of a database beside the first is refused.
+// A database with a second hard link, or without its turn file, is refused.
 func TestSQLiteSecondLife(t *testing.T) {
 	s, _ := filled(t)
 	alias := filepath.Join(t.TempDir(), "alias.db")

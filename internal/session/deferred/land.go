@@ -127,7 +127,7 @@ func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 	return true, q.save(ctx, *s)
 }
 
-// fit is what the patch makes of what is there now.
+// fit applies the patch to the current content.
 func (s *stored) fit(content []byte, base lockkeeper.Version) ([]byte, bool) {
 	if len(s.Text) == 0 {
 		return s.Want, sameContent(base, s.Base) || base.Exists() && bytes.Equal(content, s.Want)

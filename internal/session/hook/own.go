@@ -22,8 +22,8 @@ func reserved() [][]string {
 	return [][]string{{"off"}, {"hook"}, {"lock", "clear"}, {"lock", "force-release"}, {"lock", "release"}, {"init", "--undo"}}
 }
 
-// runners are programs, beside the prefixes, that run another one which is spelled
-// somewhere among their words, be it as one text.
+// runners returns programs, in addition to the prefixes, that run another program named anywhere
+// in their arguments.
 func runners() []string {
 	return []string{"script", "su", "runuser", "flock", "watch", "parallel", "ssh", "tmux", "screen", "unshare", "nsenter", "chroot", "setpriv",
 		"systemd-run", "strace", "ltrace", "gdb", "unbuffer", "expect", "bwrap", "find", "fd", "entr", "at", "start-stop-daemon"}
