@@ -210,15 +210,20 @@ func (i *initializer) verify(ctx context.Context, marked *marker) error {
 	if err := agree(i.config, marked); err != nil {
 		return err
 	}
-	store, err := openStore(ctx, i.config.Store, i.root, marked.Space, nil)
-	if err != nil {
-		return err
-	}
-	if err := store.Close(); err != nil {
+	if err := i.tryStore(ctx, marked.Space); err != nil {
 		return err
 	}
 	i.result.Space, i.result.Already = marked.Space, true
 	return i.settle(ctx)
+}
+
+// tryStore opens and closes the store of a space.
+func (i *initializer) tryStore(ctx context.Context, space string) error {
+	store, err := openStore(ctx, i.config.Store, i.root, space, nil)
+	if err != nil {
+		return err
+	}
+	return store.Close()
 }
 
 // restore accepts a database that was copied or restored.
@@ -247,11 +252,7 @@ func (i *initializer) restore(ctx context.Context, marked *marker) error {
 
 // join writes the marker for an existing database.
 func (i *initializer) join(ctx context.Context) error {
-	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
-	if err != nil {
-		return err
-	}
-	if err := store.Close(); err != nil {
+	if err := i.tryStore(ctx, i.space); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(i.root, DirName), 0o700); err != nil {
@@ -318,10 +319,7 @@ func (i *initializer) makeStore(ctx context.Context, built, space string) error 
 // checkSpace checks that the space to join exists, so that a mistyped id does not make a new
 // one.
 func (i *initializer) checkSpace(ctx context.Context) error {
-	store, err := openStore(ctx, i.config.Store, i.root, i.space, nil)
-	if err == nil {
-		return store.Close()
-	}
+	err := i.tryStore(ctx, i.space)
 	var bad *lockkeeper.StoreError
 	if !errors.As(err, &bad) || !strings.HasPrefix(bad.Reason, "it has no space") && !strings.HasPrefix(bad.Reason, "there is no Lockkeeper schema") {
 		return err

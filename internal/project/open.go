@@ -280,11 +280,6 @@ func LoadConfig(s Settings) (*config.Config, error) {
 	return config.Load(filepath.Join(root, config.FileName), s.Env, s.flags())
 }
 
-// View reads a consistent state of the space.
-func (a *Project) View(ctx context.Context, look func(store.Reader) error) error {
-	return a.Store.View(ctx, look)
-}
-
 // Dir returns the caller's working directory from the root, with slashes, for an item that runs
 // there.
 func (a *Project) Dir() (string, error) {

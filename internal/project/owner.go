@@ -7,7 +7,9 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
+	"golang.org/x/sys/unix"
 	"lockkeeper"
 )
 
@@ -51,3 +53,14 @@ func userName(uid int) string {
 	}
 	return "number " + strconv.Itoa(uid)
 }
+
+// ownerOf returns the id of the user that owns a file, if it is known.
+func ownerOf(path string) (uid int, known bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	return int(info.Sys().(*syscall.Stat_t).Uid), true
+}
+
+func mayWrite(path string) bool { return unix.Access(path, unix.R_OK|unix.W_OK) == nil }

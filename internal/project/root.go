@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -104,22 +106,9 @@ func refuseInner(root string, env func(string) (string, bool)) error {
 }
 
 // isUUID reports whether s is a UUID as newUUID writes it, which is safe as a file name.
-func isUUID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case i == 8 || i == 13 || i == 18 || i == 23:
-			if c != '-' {
-				return false
-			}
-		case !('0' <= c && c <= '9' || 'a' <= c && c <= 'f'):
-			return false
-		}
-	}
-	return true
-}
+func isUUID(s string) bool { return uuidPattern().MatchString(s) }
+
+var uuidPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`) })
 
 // IsOwn reports whether a path is one that only Lockkeeper itself locks.
 func IsOwn(path string) bool { return path == DirName || strings.HasPrefix(path, DirName+"/") }
@@ -131,15 +120,21 @@ func IsRoot(s Settings) (bool, error) {
 	if err != nil {
 		return false, nil // another work tree may not have this directory
 	}
+	root, err := rootAbove(dir, s.Env)
+	return err == nil && root == dir, err
+}
+
+// rootAbove returns the codebase that a real directory is in, or "" if it is in none. It returns
+// an error if the codebase had locks that were removed.
+func rootAbove(dir string, env func(string) (string, bool)) (string, error) {
 	root, _, err := findRoot(dir)
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-		lost := lostRoot(s.Env, dir, err)
-		if lost == err {
-			return false, nil
+		if lost := lostRoot(env, dir, err); lost != err {
+			return "", lost
 		}
-		return false, lost
+		return "", nil
 	}
-	return root == dir, err
+	return root, err
 }
 
 // RootOf returns the codebase of a file, which need not exist yet, or "" if it belongs to none.
@@ -160,17 +155,11 @@ func RootOf(file string, env func(string) (string, bool)) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	root, _, err := findRoot(real)
-	if err == nil {
-		return root, refuseInner(root, env)
-	}
-	if lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+	root, err := rootAbove(real, env)
+	if err != nil || root == "" {
 		return root, err
 	}
-	if lost := lostRoot(env, real, err); lost != err {
-		return "", lost
-	}
-	return "", nil
+	return root, refuseInner(root, env)
 }
 
 func (a *Project) Below(dir string) string {

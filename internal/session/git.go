@@ -49,7 +49,7 @@ func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, e
 // filesOfOthers refuses an act while others hold files.
 func (s *Session) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal, error) {
 	var locks []lockkeeper.Lock
-	err := s.registry.app.View(ctx, func(r store.Reader) error {
+	err := s.registry.app.Store.View(ctx, func(r store.Reader) error {
 		grants, err := s.registry.app.Locks.GrantsIn(r)
 		for _, g := range grants {
 			for _, l := range g.Locks {

@@ -33,7 +33,7 @@ func (b *Registry) heldPaths(ctx context.Context) ([]string, error) {
 	list, ok := b.readList()
 	stale := !ok || b.now().Sub(list.made) > listKept
 	grown := false
-	err := b.app.View(ctx, func(r store.Reader) (err error) {
+	err := b.app.Store.View(ctx, func(r store.Reader) (err error) {
 		if !stale {
 			stale, grown, err = list.follow(r)
 		}

@@ -17,7 +17,7 @@ import (
 // something or not, and of others those that hold something. A session whose process is
 // gone is left out, even if it still holds something. The oldest come first.
 func (b *Registry) Live(ctx context.Context) (list []Info, err error) {
-	err = b.app.View(ctx, func(r store.Reader) error {
+	err = b.app.Store.View(ctx, func(r store.Reader) error {
 		grants, err := b.app.Locks.GrantsIn(r)
 		if err != nil {
 			return err

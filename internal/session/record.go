@@ -161,7 +161,7 @@ func (s *Session) create(ctx context.Context, v Caller) error {
 			}
 		}
 	}
-	err = b.app.View(ctx, func(r store.Reader) error {
+	err = b.app.Store.View(ctx, func(r store.Reader) error {
 		grants, err := b.app.Locks.GrantsIn(r)
 		for _, g := range grants {
 			taken[g.Holder] = true

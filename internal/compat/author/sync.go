@@ -97,7 +97,7 @@ func (t *syncPass) merge(ctx context.Context, r bookfile.Reading) (bookfile.Merg
 // mirrored returns the claims as they must appear in the file.
 func (au *Author) mirrored(ctx context.Context) (claims []bookfile.Claim, err error) {
 	now := time.Now()
-	err = au.app.View(ctx, func(r store.Reader) error {
+	err = au.app.Store.View(ctx, func(r store.Reader) error {
 		claims = nil
 		records, err := au.app.Locks.GrantsIn(r)
 		for _, rec := range records {

@@ -15,6 +15,16 @@ type Ancestor struct {
 	Agent string // the agent program that it runs; empty if it is not a known one
 }
 
+// A Running is a process that was found by the name of its program.
+type Running struct {
+	lockkeeper.Process
+	Program string // one of the names that were searched for
+	TTY     string // empty: it has no terminal
+	Dir     string // its working directory
+
+	Env []string // its environment at the start; nil: unknown
+}
+
 // interpreters run programs whose name comes after their own.
 var interpreters = []string{"node", "nodejs", "bun", "deno", "python", "python3", "sh", "dash", "bash", "zsh", "env"}
 

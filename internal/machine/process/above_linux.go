@@ -2,8 +2,6 @@ package process
 
 import (
 	"os"
-	"strconv"
-	"strings"
 )
 
 // Above lists the ancestors of this process, nearest first, up to the first that is gone or
@@ -19,11 +17,7 @@ func Above() (list []Ancestor) {
 		if gone != nil {
 			break
 		}
-		var args []string
-		if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil { // else its name says enough
-			args = strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
-		}
-		list = append(list, Ancestor{Process: who, Agent: agentOf(s.name, args)})
+		list = append(list, Ancestor{Process: who, Agent: agentOf(s.name, readWords(pid, "cmdline"))})
 	}
 	return list
 }

@@ -1,11 +1,10 @@
 package process
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 
 	"lockkeeper"
 )
@@ -27,11 +26,7 @@ func CallingProgram() (*lockkeeper.Process, string, error) {
 			if err != nil {
 				return nil, "", nil // it ended meanwhile
 			}
-			tty := ""
-			if s.tty != 0 {
-				tty = terminalName(s.tty)
-			}
-			return &p, tty, nil
+			return &p, terminalName(s.tty), nil
 		}
 		pid = s.parent
 	}
@@ -40,13 +35,7 @@ func CallingProgram() (*lockkeeper.Process, string, error) {
 
 // runsOneCommand reports whether a process is a shell with -c.
 func runsOneCommand(pid int) bool {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil {
-		return false
-	}
-	args := bytes.Split(line, []byte{0})
-	if !slices.Contains(shells, filepath.Base(string(args[0]))) {
-		return false
-	}
-	return slices.ContainsFunc(args[1:], func(a []byte) bool { return len(a) > 1 && a[0] == '-' && a[1] != '-' && bytes.IndexByte(a, 'c') > 0 })
+	args := readWords(pid, "cmdline")
+	return len(args) > 1 && slices.Contains(shells, filepath.Base(args[0])) &&
+		slices.ContainsFunc(args[1:], func(a string) bool { return len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.Contains(a, "c") })
 }

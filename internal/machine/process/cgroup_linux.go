@@ -68,14 +68,10 @@ func (c *cgroup) tidy() {
 
 // Tracking returns how this machine finds the processes that a command started.
 func Tracking() Track {
-	c := newCgroup()
-	if c == nil {
-		return TrackKeeper
+	if c := newCgroup(); c != nil && c.remove() == nil {
+		return TrackCgroup
 	}
-	if c.remove() != nil {
-		return TrackKeeper
-	}
-	return TrackCgroup
+	return TrackKeeper
 }
 
 // ownCgroup finds the control group of this process.
@@ -195,8 +191,11 @@ func (c *cgroup) close(ctx context.Context) error {
 }
 
 // remove removes the group, which must be empty, and the groups that commands made
-// below it.
+// below it. A nil group needs no removal.
 func (c *cgroup) remove() error {
+	if c == nil {
+		return nil
+	}
 	below, err := os.ReadDir(c.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

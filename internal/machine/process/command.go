@@ -1,7 +1,9 @@
 package process
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -103,16 +105,36 @@ func (c *Command) environment() []string {
 	if env == nil {
 		env = os.Environ()
 	}
-	all := c.Grant
-	for _, v := range env {
-		if outer, ok := strings.CutPrefix(v, grantsVariable+"="); ok {
-			all = outer + ":" + c.Grant
-		}
-	}
+	all := strings.Join(append(Under(env), c.Grant), ":")
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		return strings.HasPrefix(v, GrantVariable+"=") || strings.HasPrefix(v, grantsVariable+"=")
 	})
 	return append(env, GrantVariable+"="+c.Grant, grantsVariable+"="+all)
+}
+
+// startFailure returns the exit code and the error of a command that could not be started.
+func startFailure(c Command, err error) (int, error) {
+	// The kernel gives a missing directory and a missing program the same error.
+	if c.Dir != "" {
+		if _, bad := os.Stat(c.Dir); bad != nil {
+			return -1, fmt.Errorf("run %q in %q: %w", c.Argv[0], c.Dir, bad)
+		}
+	}
+	err = fmt.Errorf("run %q: %w", c.Argv[0], err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return ExitNotFound, err
+	}
+	return ExitNotExecutable, err
+}
+
+// Under lists the grants that a process with this environment runs under, outermost first.
+func Under(env []string) (grants []string) {
+	for _, entry := range env {
+		if list, ok := strings.CutPrefix(entry, grantsVariable+"="); ok && list != "" {
+			grants = strings.Split(list, ":")
+		}
+	}
+	return grants
 }
 
 // A Track is what ties a process to the command that started it.

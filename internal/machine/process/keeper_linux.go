@@ -3,10 +3,12 @@ package process
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -284,7 +286,7 @@ func (k *keeper) descendants() (list []stat) {
 	set := map[int]bool{os.Getpid(): true}
 	t.below(set)
 	delete(set, os.Getpid())
-	for _, pid := range keys(set) {
+	for _, pid := range slices.Sorted(maps.Keys(set)) {
 		if !t[pid].dead() {
 			list = append(list, t[pid])
 		}

@@ -82,10 +82,7 @@ func (k *keeperHandle) ask(w wish) { k.wishes.Encode(w) }
 // dismiss ends a keeper whose command has ended, and returns when it is gone. The keeper
 // exits when its socket is closed.
 func (k *keeperHandle) dismiss() {
-	k.socket.Close()
-	for range k.reports { // late reports do not matter
-	}
-	k.reading.Wait()
+	k.hangUp()
 	k.cmd.Wait()
 	reaper.forget(k.pid)
 	k.clear()
@@ -94,19 +91,22 @@ func (k *keeperHandle) dismiss() {
 // leave lets a keeper continue without this process until its command's processes are
 // gone.
 func (k *keeperHandle) leave() {
+	k.hangUp()
+	reaper.forget(k.pid)
+	k.present.close()
+}
+
+// hangUp closes the socket and drops late reports.
+func (k *keeperHandle) hangUp() {
 	k.socket.Close()
 	for range k.reports {
 	}
 	k.reading.Wait()
-	reaper.forget(k.pid)
-	k.present.close()
 }
 
 // clear removes the control group and the presence. If something is left in the
 // group, it stays. The next holder ends that process and removes the group.
 func (k *keeperHandle) clear() {
-	if k.cgroup != nil {
-		k.cgroup.remove()
-	}
+	k.cgroup.remove()
 	k.present.remove()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -42,7 +43,7 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 			return err
 		}
 	}
-	return errors.Join(w.clear(), h.forget(p))
+	return errors.Join(w.cgroup.remove(), h.forget(p))
 }
 
 // EndWork kills the processes that a living holder runs under a grant, but not the holder,
@@ -129,14 +130,6 @@ func (w *work) find(t table) map[int]bool {
 	return set
 }
 
-// clear removes the control group of the work.
-func (w *work) clear() error {
-	if w.cgroup == nil {
-		return nil
-	}
-	return w.cgroup.remove()
-}
-
 // addGroup adds the process group of a command without a keeper, if one of its
 // members carries the mark, or if all of them hide their environment. The number of the
 // group may have been reused, but processes of other origin do not hide their environment.
@@ -179,7 +172,7 @@ func end(ctx context.Context, grantID string, c *cgroup, markOf func(pid int) ma
 		var left []Leftover
 		var killed []*handle
 		var names []stat
-		for _, pid := range keys(victims) {
+		for _, pid := range slices.Sorted(maps.Keys(victims)) {
 			s := t[pid]
 			if s.dead() {
 				continue
@@ -227,14 +220,4 @@ func kill(s stat) (*handle, error) {
 		return nil, err
 	}
 	return h, nil
-}
-
-// keys lists a set in ascending order, so that actions and messages are reproducible.
-func keys(set map[int]bool) []int {
-	list := make([]int, 0, len(set))
-	for pid := range set {
-		list = append(list, pid)
-	}
-	slices.Sort(list)
-	return list
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,14 +56,5 @@ func (w *work) mayHaveStarted(t table, s stat) bool {
 // isOwn reports whether a process belongs to the user of this one. To root, all do.
 func isOwn(pid int) bool {
 	uid := os.Getuid()
-	if uid == 0 {
-		return true
-	}
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return false
-	}
-	_, after, _ := strings.Cut(string(text), "\nUid:")
-	line, _, _ := strings.Cut(after, "\n")
-	return slices.Contains(strings.Fields(line), strconv.Itoa(uid))
+	return uid == 0 || slices.Contains(statusOf(pid, "Uid"), strconv.Itoa(uid))
 }

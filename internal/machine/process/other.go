@@ -4,9 +4,7 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -76,11 +74,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 	c.prepare(cmd)
 	cmd.WaitDelay = max(c.KillAfter, time.Second)
 	if err := cmd.Start(); err != nil {
-		code := ExitNotExecutable
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-			code = ExitNotFound
-		}
-		return code, fmt.Errorf("run %q: %w", c.Argv[0], err)
+		return startFailure(c, err)
 	}
 	if c.Started != nil {
 		if err := c.Started(self); err != nil {
@@ -124,3 +118,12 @@ func Above() []Ancestor {
 	}
 	return []Ancestor{{Process: p}}
 }
+
+// CallingProgram names the program that called this one. Its terminal is not known here.
+func CallingProgram() (*lockkeeper.Process, string, error) {
+	p, err := Identify(os.Getppid())
+	return &p, "", err
+}
+
+// Named finds nothing on this system.
+func Named(...string) ([]Running, error) { return nil, nil }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -245,18 +244,4 @@ func exitCode(status syscall.WaitStatus) int {
 		return 128 + int(status.Signal())
 	}
 	return status.ExitStatus()
-}
-
-func startFailure(c Command, err error) (int, error) {
-	// The kernel gives a missing directory and a missing program the same error.
-	if c.Dir != "" {
-		if _, bad := os.Stat(c.Dir); bad != nil {
-			return -1, fmt.Errorf("run %q in %q: %w", c.Argv[0], c.Dir, bad)
-		}
-	}
-	err = fmt.Errorf("run %q: %w", c.Argv[0], err)
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return ExitNotFound, err
-	}
-	return ExitNotExecutable, err
 }

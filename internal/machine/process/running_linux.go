@@ -1,25 +1,11 @@
 package process
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-
-	"lockkeeper"
 )
-
-// Running is a process that was found by the name of its program.
-type Running struct {
-	lockkeeper.Process
-	Program string // one of the names that were searched for
-	TTY     string // empty: it has no terminal
-	Dir     string // its working directory
-
-	Env []string // its environment at the start; nil: unknown
-}
 
 // Named lists the running programs with one of the names whose working directory is
 // readable, oldest first. Processes below another one in the list are left out.
@@ -47,14 +33,7 @@ func Named(names ...string) ([]Running, error) {
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		r := Running{Process: p, Program: name, Dir: dir}
-		if tty := t[pid].tty; tty != 0 {
-			r.TTY = terminalName(tty)
-		}
-		if env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil && len(env) > 0 {
-			r.Env = strings.Split(strings.TrimSuffix(string(env), "\x00"), "\x00")
-		}
-		list = append(list, r)
+		list = append(list, Running{Process: p, Program: name, Dir: dir, TTY: terminalName(t[pid].tty), Env: readWords(pid, "environ")})
 	}
 	slices.SortFunc(list, func(a, b Running) int { return int(int64(t[a.PID].start) - int64(t[b.PID].start)) })
 	return list, nil
@@ -79,12 +58,8 @@ func programOf(s stat, names []string) string {
 	if s.name != "node" && s.name != "MainThread" && s.name != "bun" {
 		return ""
 	}
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
-	if err != nil {
-		return ""
-	}
-	for i, arg := range bytes.Split(line, []byte{0}) {
-		if name := filepath.Base(string(arg)); i < 2 && slices.Contains(names, name) {
+	for i, arg := range readWords(s.pid, "cmdline") {
+		if name := filepath.Base(arg); i < 2 && slices.Contains(names, name) {
 			return name
 		}
 	}

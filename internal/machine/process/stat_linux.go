@@ -64,6 +64,24 @@ func readOnce(path string, room []byte) (n int, err error) {
 	return n, errors.Join(err, unix.Close(fd))
 }
 
+// readWords reads a file of a process with words that NUL bytes end: cmdline or environ. It
+// returns nil if the file is empty or cannot be read.
+func readWords(pid int, file string) []string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
+	if text = bytes.TrimRight(text, "\x00"); err != nil || len(text) == 0 {
+		return nil
+	}
+	return strings.Split(string(text), "\x00")
+}
+
+// statusOf reads a line of /proc/<pid>/status.
+func statusOf(pid int, name string) []string {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	_, after, _ := strings.Cut(string(text), "\n"+name+":")
+	line, _, _ := strings.Cut(after, "\n")
+	return strings.Fields(line)
+}
+
 // parseStat splits at the last closing parenthesis: the name before it is
 // chosen by the process and may hold spaces, parentheses and newlines, while
 // after it come only numbers and the state.
@@ -113,22 +131,15 @@ const (
 
 // markOf reads the environment a process was started with.
 func markOf(pid int, grantID string) mark {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || len(bytes.Trim(env, "\x00")) == 0 {
+	env := readWords(pid, "environ")
+	switch {
+	case env == nil:
 		return unreadable
-	}
-	for v := range bytes.SplitSeq(env, []byte{0}) {
-		name, value, _ := bytes.Cut(v, []byte("="))
-		switch string(name) {
-		case GrantVariable:
-			if string(value) == grantID {
-				return marked
-			}
-		case grantsVariable:
-			if slices.Contains(strings.Split(string(value), ":"), grantID) {
-				return marked
-			}
-		}
+	case slices.ContainsFunc(env, func(v string) bool {
+		list, ok := strings.CutPrefix(v, grantsVariable+"=")
+		return v == GrantVariable+"="+grantID || ok && slices.Contains(strings.Split(list, ":"), grantID)
+	}):
+		return marked
 	}
 	return unmarked
 }

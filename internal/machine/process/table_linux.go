@@ -122,13 +122,8 @@ func newestPID() (int, error) {
 // isThread reports whether a number belongs to a thread that is not the first of its
 // process. /proc does not list such numbers, but opens them.
 func isThread(pid int) bool {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return false
-	}
-	_, after, found := bytes.Cut(text, []byte("\nTgid:"))
-	line, _, _ := bytes.Cut(after, []byte("\n"))
-	return found && string(bytes.TrimSpace(line)) != strconv.Itoa(pid)
+	leader := statusOf(pid, "Tgid")
+	return len(leader) > 0 && leader[0] != strconv.Itoa(pid)
 }
 
 // ancestors returns pid itself and every process above it.

@@ -10,14 +10,15 @@ import (
 // Terminal returns the name of this process's controlling terminal, such as pts/3,
 // or empty when it has none.
 func Terminal() string {
-	s, err := readStat(os.Getpid())
-	if err != nil || s.tty == 0 {
-		return ""
-	}
+	s, _ := readStat(os.Getpid())
 	return terminalName(s.tty)
 }
 
+// terminalName returns the name of a terminal, or "" for device 0, which is none.
 func terminalName(device uint64) string {
+	if device == 0 {
+		return ""
+	}
 	major, minor := device>>8&0xfff, device&0xff|device>>12&0xfff00
 	if major >= 136 && major <= 143 { // pseudo-terminals, which sysfs does not list
 		return fmt.Sprintf("pts/%d", minor)

@@ -134,6 +134,62 @@ type Research struct {
 	Model  string `key:"model" default:"claude-sonnet-4-6" doc:"The model for the Messages API."`
 }
 
+// Links configures the link checker.
+type Links struct {
+	Documents   []string      `key:"documents" default:"README.md,docs/INDEX.md" doc:"Documents that are always checked, relative to the root. A missing one is reported."`
+	Optional    []string      `key:"documents_if_present" default:"docs/BUILD_HISTORY.md" doc:"Documents that are checked if they exist."`
+	Exclude     []string      `key:"exclude" default:"node_modules,vendor" doc:"Documents and directories that --deep skips. As in .gitignore: a name at any depth or a path from the root, with wildcards, covering everything below."`
+	Ignore      []string      `key:"ignore" none:"ok" default:"http://localhost*,http://127.0.0.1*" doc:"Targets that are not checked: names, paths from the root or URLs, with the same patterns. An empty list checks everything."`
+	URLTimeout  time.Duration `key:"url_timeout" min:"1s" max:"5m" default:"10s" doc:"Maximum time of one request of --check-urls."`
+	URLsAtOnce  int           `key:"urls_at_once" min:"1" max:"256" default:"16" doc:"Maximum number of requests of --check-urls at once."`
+	URLsPerHost int           `key:"urls_per_host" min:"1" max:"64" default:"2" doc:"Maximum number of requests of --check-urls at once to one host."`
+}
+
+// Serve configures the server. Certificates are given on the command line.
+type Serve struct {
+	Listen       string        `key:"listen" env:"LOCKKEEPER_LISTEN" pattern:"^[^ ]*:[0-9]{1,5}$" default:"127.0.0.1:0" doc:"The address and port the server listens on. Port 0: any free port. Addresses other than 127.0.0.1 need TLS, or a flag of lockkeeper serve."`
+	AllowHosts   []string      `key:"allow_hosts" env:"LOCKKEEPER_ALLOW_HOSTS" pattern:"^[A-Za-z0-9.-]+(:[0-9]{1,5})?$" example:"locks.example.org" doc:"Additional host names of the server, such as that of a proxy in front of it."`
+	LocalClients string        `key:"local_clients" enum:"outside unseen any" default:"outside" doc:"Which clients on this machine can connect. outside: those that the server sees outside every sandbox of Lockkeeper. unseen: also those whose process it cannot see. any: also agents in a sandbox. All of them need a token or a session."`
+	Session      time.Duration `key:"session" min:"1m" max:"90d" default:"7d" doc:"How long a browser login lasts."`
+	Webhook      string        `key:"webhook" env:"LOCKKEEPER_WEBHOOK" pattern:"^https?://[^ ]+$" example:"https://hooks.example.org/lockkeeper" doc:"A URL that gets a POST with JSON when more decisions wait for a person than before. If it is secret, set LOCKKEEPER_WEBHOOK instead."`
+}
+
+// Sessions configures how interactive agents are checked.
+type Sessions struct {
+	Uncovered string `key:"uncovered" env:"LOCKKEEPER_UNCOVERED" enum:"keep put_back" default:"keep" doc:"What happens if a command of one session changes a file that another session holds. keep shows the change and keeps a copy. put_back also restores the file if the text of the command proves that it made the change. A person's edit is never reverted."`
+}
+
+// PutBack is the Sessions.Uncovered that restores files.
+const PutBack = "put_back"
+
+// A Resource is a name for files that are locked together. Its files may contain the
+// placeholders of its name, such as {nn}.
+type Resource struct {
+	Files []string `key:"files" is:"path" doc:"The files it covers, relative to the root. A directory ends in a slash. Placeholders of the name can be used: {nn} is a number of two or more digits."`
+	Node  string   `key:"node" pattern:"^[a-z]+/\\{[a-z]+\\}(/[a-z]+/\\{[a-z]+\\})*$" doc:"Instead of files: a node in a tree of projects, maps and sketches, such as project/{project}/map/{map}."`
+	Mode  string   `key:"mode" enum:"write read" doc:"How a claim locks it: write (default) is exclusive, read is shared with other readers."`
+}
+
+// An Operation lists the locks that an operation needs.
+type Operation struct {
+	About      string   `key:"about" doc:"A description for people."`
+	Prompt     int      `key:"prompt" min:"0" max:"9999" doc:"A prompt number that also names the operation. 0: none."`
+	Read       []string `key:"read" doc:"Resources it reads."`
+	Write      []string `key:"write" doc:"Resources it writes."`
+	ReadAll    []string `key:"read_all" doc:"Nodes it reads with everything below them."`
+	WriteAll   []string `key:"write_all" doc:"Nodes it writes with everything below them."`
+	MayWrite   []string `key:"may_write" doc:"Resources it writes in some cases. The caller names them."`
+	Several    []string `key:"several" doc:"Resources of which the caller must name two or more, because the operation works between them."`
+	Unlocked   string   `key:"unlocked" doc:"Why it needs no lock. Required if it has no locks."`
+	MinObjects int      `key:"min_objects" min:"0" max:"1000000000" doc:"Minimum number of objects. 0: no limit."`
+	MaxObjects int      `key:"max_objects" min:"0" max:"1000000000" doc:"Maximum number of objects. Empty: no limit."`
+	Beyond     string   `key:"beyond" doc:"The operation to use for more objects than max_objects."`
+	Approval   string   `key:"approval" enum:"none required" doc:"Whether a person must approve each time, on a terminal."`
+}
+
+// ApprovalRequired is the Approval of an operation that a person must approve. Empty means none.
+const ApprovalRequired = "required"
+
 // DocumentDirs lists the directories that may contain documents of flows: as configured, as in
 // the file, and by default. A process can set its own environment, so the environment only
 // adds to the list.

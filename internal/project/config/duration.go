@@ -2,15 +2,18 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-var units = []struct {
+type unit struct {
 	name string
 	size time.Duration
-}{
+}
+
+var units = []unit{
 	{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
 }
 
@@ -31,14 +34,15 @@ func ParseDuration(text string) (time.Duration, error) {
 	var total time.Duration
 	rest := text
 	for rest != "" {
-		digits := leading(rest, func(c byte) bool { return '0' <= c && c <= '9' })
-		unit := leading(rest[len(digits):], func(c byte) bool { return 'a' <= c && c <= 'z' })
-		rest = rest[len(digits)+len(unit):]
-		n, err := strconv.ParseUint(digits, 10, 32)
-		size := unitSize(unit)
-		if err != nil || size == 0 {
+		after := strings.TrimLeft(rest, "0123456789")
+		n, err := strconv.ParseUint(rest[:len(rest)-len(after)], 10, 32)
+		rest = strings.TrimLeft(after, "dhms")
+		name := after[:len(after)-len(rest)]
+		i := slices.IndexFunc(units, func(u unit) bool { return u.name == name })
+		if err != nil || i < 0 {
 			return 0, errDuration
 		}
+		size := units[i].size
 		part := time.Duration(n) * size
 		if part/size != time.Duration(n) || total+part < total {
 			return 0, errors.New("too long")
@@ -49,23 +53,6 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, errDuration
 	}
 	return total, nil
-}
-
-func leading(s string, in func(byte) bool) string {
-	i := 0
-	for i < len(s) && in(s[i]) {
-		i++
-	}
-	return s[:i]
-}
-
-func unitSize(name string) time.Duration {
-	for _, u := range units {
-		if u.name == name {
-			return u.size
-		}
-	}
-	return 0
 }
 
 // formatDuration formats a duration for ParseDuration, with the largest units.

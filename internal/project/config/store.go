@@ -77,3 +77,12 @@ func redact(store string) (shown string, hidden bool) {
 	}
 	return strings.ReplaceAll(u.String(), "%2A%2A%2A", "***"), hidden
 }
+
+// redactWebhook hides the path and query of a webhook URL, which may be secret.
+func redactWebhook(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "***"
+	}
+	return u.Scheme + "://" + u.Host + "/***"
+}

@@ -91,15 +91,8 @@ func (c *Config) Place(key string, entry ...int) string {
 	if place, ok := c.places[key]; ok {
 		return place
 	}
-	if group, _, ok := cutLast(key, "."); ok { // the heading above it
-		return c.Place(group)
+	if i := strings.LastIndex(key, "."); i >= 0 {
+		return c.Place(key[:i]) // the heading above it
 	}
 	return c.source(key)
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }

@@ -20,5 +20,5 @@
 //
 // Lockkeeper itself writes its files and documents without asking the list. The package
 // reads the disk, changes nothing and starts no goroutines. A List may be used
-// concurrently; a Look, which caches what it reads for one operation, may not.
+// concurrently; a Checker, which caches what it reads for one operation, may not.
 package protect

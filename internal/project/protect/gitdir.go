@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gitChecker is the part of a Look that finds what belongs to git. It caches what it found in
+// A gitChecker is the part of a Checker that finds what belongs to git. It caches what it found in
 // each directory.
 type gitChecker struct {
 	root     string

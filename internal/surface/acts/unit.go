@@ -132,7 +132,7 @@ func (d *Decider) RedoBatch(ctx context.Context, unit, batch, phase string) (Ver
 // moved aside during its work.
 func (d *Decider) standsStill(ctx context.Context, unit, batch, phase string) error {
 	var open map[string][]*lockkeeper.Item
-	err := d.App.View(ctx, func(r store.Reader) (err error) {
+	err := d.App.Store.View(ctx, func(r store.Reader) (err error) {
 		open, err = run.OpenItems(r, d.Flow.Name)
 		return err
 	})

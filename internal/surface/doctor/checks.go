@@ -52,7 +52,7 @@ func (x *examination) store(ctx context.Context) {
 // clock holds that of the store, and the last event, against this machine's.
 func (x *examination) clock(ctx context.Context) {
 	var ahead, late time.Duration
-	err := x.app.View(ctx, func(r store.Reader) error {
+	err := x.app.Store.View(ctx, func(r store.Reader) error {
 		ahead = time.Until(r.Now().Wall)
 		last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
 		if len(last) > 0 {

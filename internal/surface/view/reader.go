@@ -51,7 +51,7 @@ func seconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
 // at reads the store with read, and returns the moment of that read.
 func (rd *Reader) at(ctx context.Context, read func(store.Reader) error) (m Moment, err error) {
-	err = rd.project.View(ctx, func(r store.Reader) error {
+	err = rd.project.Store.View(ctx, func(r store.Reader) error {
 		last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
 		if err != nil {
 			return err

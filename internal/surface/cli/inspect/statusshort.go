@@ -55,7 +55,7 @@ func count(ctx context.Context, a *project.Project) (t headcount, err error) {
 		return t, err
 	}
 	t.Off = pause != nil
-	err = a.View(ctx, func(r store.Reader) error {
+	err = a.Store.View(ctx, func(r store.Reader) error {
 		list, more, err := a.Locks.FirstIn(r, shortLimit)
 		if err != nil {
 			return err
