@@ -45,6 +45,8 @@ type resultState struct {
 	final bool // nothing came after it
 }
 
+func (w *resultState) skip() { w.final = false }
+
 // finished reports whether the result is complete. A program that ended by itself prints
 // nothing more. After a failure it may end with any code.
 func (w resultState) finished(rest []byte, exit *Exit, failed bool) bool {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 // Defaults of Options.
 const (
 	DefaultStallAfter = 10 * time.Minute
-	DefaultLinger     = 30 * time.Second
+	linger            = 30 * time.Second // how long the agent may run after its result
 	DefaultMaxOutput  = 1 << 30
 )
 
@@ -24,7 +25,6 @@ type Options struct {
 
 	Timeout    time.Duration // of the whole call; 0: no limit
 	StallAfter time.Duration // silence after which EventStalled is sent; 0: DefaultStallAfter
-	Linger     time.Duration // how long the agent may run after its result; 0: DefaultLinger
 	MaxOutput  int64         // bytes of output; 0: DefaultMaxOutput
 }
 
@@ -32,15 +32,7 @@ func (o Options) withDefaults() Options {
 	if o.Tell == nil {
 		o.Tell = func(Event) {}
 	}
-	if o.StallAfter == 0 {
-		o.StallAfter = DefaultStallAfter
-	}
-	if o.Linger == 0 {
-		o.Linger = DefaultLinger
-	}
-	if o.MaxOutput == 0 {
-		o.MaxOutput = DefaultMaxOutput
-	}
+	o.StallAfter, o.MaxOutput = cmp.Or(o.StallAfter, DefaultStallAfter), cmp.Or(o.MaxOutput, DefaultMaxOutput)
 	return o
 }
 

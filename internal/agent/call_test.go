@@ -146,8 +146,8 @@ func TestFinishedWhoeverDied(t *testing.T) {
 		took time.Duration
 	}{
 		"killed after its last word":   {plays(Exit{Code: 137, Signal: 9}, act{0, initLine + goodLine}), time.Second},
-		"lingers after its last word":  {plays(Exit{}, act{0, initLine + goodLine}, act{time.Hour, ""}), DefaultLinger + time.Second},
-		"ended while it says its last": {plays(Exit{}, act{0, initLine}, act{time.Minute, goodLine}, act{time.Hour, ""}), time.Minute + DefaultLinger + time.Second},
+		"lingers after its last word":  {plays(Exit{}, act{0, initLine + goodLine}, act{time.Hour, ""}), linger + time.Second},
+		"ended while it says its last": {plays(Exit{}, act{0, initLine}, act{time.Minute, goodLine}, act{time.Hour, ""}), time.Minute + linger + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -233,8 +234,6 @@ func (s *claudeStream) ends(b []byte) bool {
 	return true
 }
 
-func (s *claudeStream) skip() { s.final = false }
-
 func (s *claudeStream) finished(rest []byte, exit *Exit) bool {
 	w := s.resultState
 	w.final = w.final && len(s.tasks) == 0
@@ -262,10 +261,7 @@ var claudeWords = map[string]class{
 }
 
 func (s *claudeStream) failure() *failure {
-	f := &failure{status: s.last.Status, text: s.last.Result}
-	if f.text == "" {
-		f.text = strings.Join(s.last.Errors, "; ")
-	}
+	f := &failure{status: s.last.Status, text: cmp.Or(s.last.Result, strings.Join(s.last.Errors, "; "))}
 	switch s.last.Subtype {
 	case "error_max_turns":
 		f.class, f.next = unfinished, "permit more turns, and resume its session "+s.res.Session

@@ -153,8 +153,6 @@ func (s *codexStream) completed(i *codexItem, tell func(Event)) {
 	tell(Event{Kind: EventToolResult, Tool: name, ToolID: i.ID, Text: i.Output, Failed: failed})
 }
 
-func (s *codexStream) skip() { s.final = false }
-
 func (s *codexStream) finished(rest []byte, exit *Exit) bool {
 	return s.resultState.finished(rest, exit, s.failed != nil)
 }

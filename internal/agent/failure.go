@@ -34,33 +34,18 @@ type failure struct {
 // err returns the failure as an error. An unknown failure becomes an UnfinishedError, which is
 // neither retried automatically nor treated as a limit of the account.
 func (f *failure) err(from Origin) error {
-	reason := quote(f.text)
-	if reason == "" {
-		reason = "it gave no reason"
-	}
-	kind := f.class
-	if kind == unknown {
-		kind = classOf(f.status, f.text)
-	}
-	switch kind {
+	reason := cmp.Or(quote(f.text), "it gave no reason")
+	switch cmp.Or(f.class, classOf(f.status, f.text)) {
 	case passing:
 		return &TransientError{Origin: from, Status: f.status, Reason: reason, RetryAfter: cmp.Or(f.retryAfter, waitIn(f.text))}
 	case limit:
 		return &LimitError{Origin: from, Reason: reason, ResetAt: f.resetAt}
 	case refused:
-		next := f.next
-		if next == "" {
-			next = "check the agent's login, key and model, then retry"
-		}
-		return &RefusedError{Origin: from, Reason: reason, Next: next}
+		return &RefusedError{Origin: from, Reason: reason, Next: cmp.Or(f.next, "check the agent's login, key and model, then retry")}
 	case malformed:
 		return &OutputError{Origin: from, Reason: reason}
 	}
-	next := f.next
-	if next == "" {
-		next = from.retry()
-	}
-	return &UnfinishedError{Origin: from, Reason: reason, Next: next}
+	return &UnfinishedError{Origin: from, Reason: reason, Next: cmp.Or(f.next, from.retry())}
 }
 
 // pattern compiles a regular expression when it is first used, because this program is started

@@ -108,7 +108,7 @@ func (c *call) tick(stop func(error)) {
 		stop(errFloods)
 	case c.options.Timeout > 0 && time.Since(w.began) >= c.options.Timeout:
 		stop(errTimedOut)
-	case silent >= c.options.Linger && c.reader.finished(nil):
+	case silent >= linger && c.reader.finished(nil):
 		stop(errLingers)
 	}
 }

@@ -178,8 +178,6 @@ func (s *geminiStream) ends(status, kind, message string, stats *geminiStats) {
 	}
 }
 
-func (s *geminiStream) skip() { s.final = false }
-
 func (s *geminiStream) finished(rest []byte, exit *Exit) bool {
 	return s.resultState.finished(rest, exit, s.failed != nil)
 }

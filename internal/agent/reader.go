@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -76,10 +77,7 @@ func (r *reader) unfinished(from Origin, exit Exit, said string) error {
 	}
 	switch {
 	case !exit.ok():
-		if said == "" {
-			said = r.sample
-		}
-		return &CrashedError{Origin: from, Exit: exit, Last: said}
+		return &CrashedError{Origin: from, Exit: exit, Last: cmp.Or(said, r.sample)}
 	case r.size == 0:
 		return &EmptyError{Origin: from}
 	case r.known:

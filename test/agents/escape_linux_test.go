@@ -124,7 +124,7 @@ func TestEscapes(t *testing.T) {
 	if err != nil || res.Text != "done" {
 		t.Fatalf("%q, %v\n%s", res.Text, err, s.said(t))
 	}
-	if left := running(t, daemon(s.root)); len(left) > 0 && level.EndsWhole() {
+	if left := running(t, daemon(s.root)); len(left) > 0 && level.Namespaces {
 		t.Errorf("still running: %s", strings.Join(left, ", "))
 	}
 	if got := read(t, filepath.Join(s.dir, "mine.txt")); got != "mine\n" {
@@ -133,7 +133,7 @@ func TestEscapes(t *testing.T) {
 	requests := s.api.Requests()
 	for i, e := range list {
 		t.Run(e.name, func(t *testing.T) {
-			if e.name == "a mode" && !level.HoldsAttributes() {
+			if e.name == "a mode" && !level.Namespaces {
 				machinetest.Lacks(t, "a sandbox that holds modes: %s", level.Missing)
 			}
 			if changed := differences(before[i], readTree(t, tree(s.root, i))); len(changed) > 0 {

@@ -41,11 +41,8 @@ type Confinement struct {
 // An order is a checked Confinement with its Level, as Wrap passes it to the stages
 // of the sandbox on their command lines. It has no secrets in it.
 type order struct {
-	Level   Level
-	Write   []string
-	Read    []string
-	Scratch []string
-	Private string
+	Level Level
+	Confinement
 }
 
 // The first arguments by which the program knows what it was started for.
@@ -82,7 +79,7 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 		}
 	}
 	l.Missing = "" // only people read it
-	o := order{Level: l, Write: outermost(c.Write), Read: slices.Clone(c.Read), Scratch: outermost(c.Scratch), Private: c.Private}
+	o := order{l, Confinement{Write: outermost(c.Write), Read: slices.Clone(c.Read), Scratch: outermost(c.Scratch), Private: c.Private}}
 	if err := o.prepare(); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@
 //  7. With namespaces, the end of the command, or the death of the supervisor or
 //     of anything between them, ends all that the command started, whatever
 //     group, session, parent or environment it gave itself. All of it has ended
-//     before the end can be seen from outside (EndsWhole).
+//     before the end can be seen from outside.
 //  8. Signals to the command's process group reach the command once. The signal that
 //     ended the command is seen outside.
 //

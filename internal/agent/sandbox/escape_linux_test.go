@@ -94,7 +94,7 @@ func TestNothingReachesOut(t *testing.T) {
 // A process of the supervisor's user is out of reach, too.
 func TestSignalsStayInside(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
-		if l.Landlock < scopes && !l.EndsWhole() {
+		if l.Landlock < scopes && !l.Namespaces {
 			t.Skip("this version of Landlock does not hold signals")
 		}
 		s := newScene(t)

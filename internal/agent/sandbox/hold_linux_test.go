@@ -164,11 +164,11 @@ func TestNothingOutsideChanges(t *testing.T) {
 		}
 		for _, a := range attacks(s.root, s.workspace) {
 			worked := slices.Contains(strings.Split(said, "\n"), "done: "+a.name)
-			if worked && (a.kind != attribute || l.HoldsAttributes()) {
+			if worked && (a.kind != attribute || l.Namespaces) {
 				t.Errorf("it could %s", a.name)
 			}
 		}
-		if after := s.shared(); after != before && l.HoldsAttributes() {
+		if after := s.shared(); after != before && l.Namespaces {
 			t.Errorf("before\n%s\nafter\n%s", before, after)
 		}
 		if text, err := os.ReadFile(s.root + "/file"); err != nil || string(text) != "shared" {

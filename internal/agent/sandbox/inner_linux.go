@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,7 +52,7 @@ func inner(o order, argv []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := writeVerdict(verdict, status); err != nil {
+	if err := binary.Write(verdict, binary.NativeEndian, uint32(status)); err != nil {
 		return 0, fmt.Errorf("report how the command ended: %w", err)
 	}
 	return 0, nil

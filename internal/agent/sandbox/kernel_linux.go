@@ -33,8 +33,7 @@ func (r *root) addKernel() error {
 	if os.Geteuid() == 0 {
 		attr |= unix.MOUNT_ATTR_RDONLY // root could change settings of the kernel through it
 	}
-	err := r.add("/proc", func() (*os.File, error) { return newMount("proc", nil, attr) })
-	if err != nil {
+	if err := r.add("/proc", "proc", nil, attr); err != nil {
 		return err
 	}
 	if os.Geteuid() == 0 { // others see their own keys alone, and may need a whole /proc to nest a sandbox
@@ -56,16 +55,10 @@ func (r *root) addKernel() error {
 			r.writable = append(r.writable, path)
 		}
 	}
-	err = r.add(pseudoTerminals, func() (*os.File, error) {
-		return newMount("devpts", map[string]string{"newinstance": "", "ptmxmode": "0666", "mode": "620"}, unix.MOUNT_ATTR_NOEXEC)
-	})
-	if err != nil {
+	if err := r.add(pseudoTerminals, "devpts", map[string]string{"newinstance": "", "ptmxmode": "0666", "mode": "620"}, unix.MOUNT_ATTR_NOEXEC); err != nil {
 		return err
 	}
-	err = r.add(sharedMemory, func() (*os.File, error) {
-		return newMount("tmpfs", map[string]string{"mode": "1777"}, unix.MOUNT_ATTR_NODEV)
-	})
-	if err != nil {
+	if err := r.add(sharedMemory, "tmpfs", map[string]string{"mode": "1777"}, unix.MOUNT_ATTR_NODEV); err != nil {
 		return err
 	}
 	for path, text := range deviceLinks {

@@ -27,7 +27,7 @@ const scopes = 6
 // nothing.
 type Level struct {
 	Landlock   int  // the version of its interface, 0: none
-	Namespaces bool // own processes, and a root with only the listed paths
+	Namespaces bool // own processes, which end with the command, and a root with only the listed paths
 	User       bool // the namespaces are in a user namespace, as an ordinary user makes them
 
 	Missing string // why no higher level works, for people
@@ -40,10 +40,6 @@ func (l Level) On() bool { return l.Landlock > 0 || l.Namespaces }
 // entries of directories, only where it may write.
 func (l Level) HoldsWrites() bool { return l.Landlock >= truncates || l.Namespaces }
 
-// HoldsAttributes reports whether modes, times, owners and extended attributes of
-// other files cannot be changed either. Landlock cannot enforce that.
-func (l Level) HoldsAttributes() bool { return l.Namespaces }
-
 // HoldsReads reports whether a command can read files and list directories only if
 // they are listed or belong to the system.
 func (l Level) HoldsReads() bool { return l.Landlock > 0 || l.Namespaces }
@@ -51,10 +47,6 @@ func (l Level) HoldsReads() bool { return l.Landlock > 0 || l.Namespaces }
 // Hides reports whether paths that are not listed do not exist for the command. Landlock
 // alone shows names, sizes and times of all files, and does not block sockets.
 func (l Level) Hides() bool { return l.Namespaces }
-
-// EndsWhole reports whether everything that a command starts ends with the command, and
-// the command with its supervisor.
-func (l Level) EndsWhole() bool { return l.Namespaces }
 
 // String describes the level for people.
 func (l Level) String() string {

@@ -75,19 +75,17 @@ func moveMount(mount, target *os.File) error {
 
 // openPath opens a path with O_PATH and follows no link on the way.
 func openPath(path string) (*os.File, error) {
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, how)
-	if err != nil {
-		return nil, wrapPath("open", path, err)
-	}
-	return os.NewFile(uintptr(fd), path), nil
+	return openFrom(unix.AT_FDCWD, path, path)
 }
 
 // openAt opens a name in a directory with O_PATH. It refuses links.
 func openAt(dir *os.File, name string) (*os.File, error) {
+	return openFrom(int(dir.Fd()), name, filepath.Join(dir.Name(), name))
+}
+
+func openFrom(dir int, name, path string) (*os.File, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	fd, err := unix.Openat2(int(dir.Fd()), name, how)
-	path := filepath.Join(dir.Name(), name)
+	fd, err := unix.Openat2(dir, name, how)
 	if err != nil {
 		return nil, wrapPath("open", path, err)
 	}

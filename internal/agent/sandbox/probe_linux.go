@@ -130,8 +130,8 @@ func try(args []string) int {
 		{"link a file", true, os.Link(file, filepath.Join(inside, "linked"))},
 		{"remove a file", true, os.Remove(file)},
 		{"truncate a file", l.HoldsWrites(), os.Truncate(file, 0)},
-		{"change a mode", l.HoldsAttributes(), os.Chmod(file, 0o644)},
-		{"see other processes", l.EndsWhole(), seesOthers()},
+		{"change a mode", l.Namespaces, os.Chmod(file, 0o644)},
+		{"see other processes", l.Namespaces, seesOthers()},
 		{"open the terminal", true, opened("/dev/tty", unix.O_RDWR)},
 		{"type into a terminal", true, types()},
 	} {

@@ -83,7 +83,7 @@ func TestDaemonsEndWithTheRun(t *testing.T) {
 // shows: GP-5 SW-71
 func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
-		if !l.EndsWhole() {
+		if !l.Namespaces {
 			t.Skip("without namespaces this is left to process.EndLeftovers")
 		}
 		s, h := newScene(t), listen(t)

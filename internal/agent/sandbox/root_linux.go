@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,9 +121,7 @@ func (r *root) addOwn(o order) error {
 		var err error
 		switch {
 		case o.Private == "":
-			err = r.add(path, func() (*os.File, error) {
-				return newMount("tmpfs", map[string]string{"mode": mode}, unix.MOUNT_ATTR_NODEV)
-			})
+			err = r.add(path, "tmpfs", map[string]string{"mode": mode}, unix.MOUNT_ATTR_NODEV)
 		case path == home:
 			err = r.bind(path, o.privateHome(), readWrite)
 		default:
@@ -204,8 +203,8 @@ func (r *root) overlay(path string, o order, number int) error {
 }
 
 // add puts a mount of a new file system at a path.
-func (r *root) add(path string, make func() (*os.File, error)) error {
-	mount, err := make()
+func (r *root) add(path, kind string, options map[string]string, attr int) error {
+	mount, err := newMount(kind, options, attr)
 	if err != nil {
 		return err
 	}
@@ -247,7 +246,7 @@ func (r *root) assemble() error {
 	}
 	defer top.Close()
 	sealed := []*os.File{skeleton}
-	for _, path := range r.sorted() {
+	for _, path := range slices.Sorted(maps.Keys(r.places)) { // parents before children
 		p := r.places[path]
 		if err := p.attach(top, path); err != nil {
 			return err
@@ -286,16 +285,6 @@ func mountSkeleton(skeleton *os.File) (*os.File, error) {
 		return nil, err
 	}
 	return openPath(over)
-}
-
-// sorted lists the paths of the places, parents before children.
-func (r *root) sorted() []string {
-	paths := make([]string, 0, len(r.places))
-	for path := range r.places {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	return paths
 }
 
 // attach puts a place into a root, and makes the directories above it.

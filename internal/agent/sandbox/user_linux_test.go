@@ -51,7 +51,7 @@ func TestOrdinaryUser(t *testing.T) {
 	eachLevelOfUsers(t, func(t *testing.T, l Level) {
 		s, h := newScene(t), listen(t)
 		leaves := "true"
-		if l.EndsWhole() {
+		if l.Namespaces {
 			leaves = daemon
 		}
 		cmd := s.asNobody(h, s.wrap(l, "sh", "-c", leaves+`; id -u; touch mine && echo inside; echo x > "$0/file"; chmod 777 "$0/file"
@@ -69,7 +69,7 @@ func TestOrdinaryUser(t *testing.T) {
 			t.Error(caps)
 		}
 		h.wantSilence()
-		if after := s.shared(); after != before && l.HoldsAttributes() {
+		if after := s.shared(); after != before && l.Namespaces {
 			t.Errorf("before\n%s\nafter\n%s", before, after)
 		}
 	})
@@ -80,7 +80,7 @@ func TestOrdinaryUser(t *testing.T) {
 // shows: GP-5
 func TestOrdinaryUserLeavesNothing(t *testing.T) {
 	eachLevelOfUsers(t, func(t *testing.T, l Level) {
-		if !l.EndsWhole() {
+		if !l.Namespaces {
 			t.Skip("without namespaces this is left to process.EndLeftovers")
 		}
 		s, h := newScene(t), listen(t)

@@ -15,10 +15,6 @@ import (
 // The first process of a PID namespace cannot end by a signal of its own, so it
 // tells its parent outside how the command ended, and that ends the same way.
 
-func writeVerdict(to *os.File, status syscall.WaitStatus) error {
-	return binary.Write(to, binary.NativeEndian, uint32(status))
-}
-
 func readVerdict(from io.Reader) (syscall.WaitStatus, error) {
 	var status uint32
 	err := binary.Read(from, binary.NativeEndian, &status)

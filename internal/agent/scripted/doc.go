@@ -4,18 +4,16 @@
 //
 // Invariants:
 //
-//  1. The same script and prompt give the same output, byte for byte: there is no time
-//     and no chance in it.
-//  2. A script that is wrong anywhere is refused as a whole, with the line, before
-//     anything is said or done.
-//  3. Files are changed below the working directory alone.
-//  4. What it does is permitted, denied, limited and reported as Claude Code 2.1.197 does
-//     it, as far as it goes; a flag that it does not know is refused as there.
+//  1. The same script and prompt give the same output, byte for byte. It contains no times
+//     and nothing random.
+//  2. An invalid script is refused as a whole, with the line, before the first output or act.
+//  3. Only files below the working directory are changed.
+//  4. Permissions, limits and reports follow Claude Code 2.1.197. An unknown flag is refused.
 //
 // A script is a YAML file:
 //
-//	calls:                     # the first that fits the prompt is played
-//	  - match: 'posts/(\w+)'   # a regular expression; empty fits everything
+//	calls:                     # the first that matches the prompt is played
+//	  - match: 'posts/(\w+)'   # a regular expression; empty matches everything
 //	    times: 1               # how many processes may play it; 0: any number
 //	    stubborn: false        # true: SIGTERM does not end it
 //	    steps:                 # one act each

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// flags are what Claude Code is called with.
+// flags are the arguments of Claude Code that the agent knows.
 type flags struct {
 	print        bool
 	verbose      bool
@@ -87,7 +87,7 @@ func (f *flags) set(name, value string) (err error) {
 	return err
 }
 
-// permits reports whether a tool may be used unasked.
+// permits reports whether a tool may be used without asking.
 func (f *flags) permits(tool string) bool {
 	named := slices.ContainsFunc(f.allowed, func(pattern string) bool {
 		name, _, _ := strings.Cut(pattern, "(")

@@ -38,7 +38,7 @@ func (p *protocol) id(kind string) string {
 	return fmt.Sprintf("%s_%06d", kind, p.ids)
 }
 
-// line writes a line of the stream; in other formats there is none.
+// line writes a line of the stream. Other formats have no stream.
 func (p *protocol) line(kind string, fields object) error {
 	if p.flags.format != "stream-json" {
 		return nil
@@ -96,7 +96,7 @@ func (p *protocol) tool(name string, input any, denied bool, act func() (string,
 	return p.line("user", object{"message": object{"role": "user", "content": []object{block}}})
 }
 
-// result is the last line, and the exit code that goes with it.
+// result returns the last line and its exit code.
 func (p *protocol) result(subtype string, r *Result) (line []byte, code int, err error) {
 	t := r.Tokens
 	fields := object{

@@ -3,11 +3,13 @@ package scripted
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -26,7 +28,7 @@ type Process struct {
 // exitTerminated is the code of Claude Code when SIGTERM ended it.
 const exitTerminated = 143
 
-// signals are those that an agent may die of.
+// signals lists the signals that can end an agent.
 var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
 
 // Run runs the agent until it is done or ctx ends, and returns its exit code.
@@ -51,7 +53,7 @@ func Run(ctx context.Context, p Process) int {
 	return code
 }
 
-// agent is one run.
+// An agent is one run.
 type agent struct {
 	Process
 	call *Call
@@ -86,13 +88,7 @@ func start(p Process) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	session := f.resume
-	if session == "" {
-		session = f.session
-	}
-	if session == "" {
-		session = uuid(string(prompt))
-	}
+	session := cmp.Or(f.resume, f.session, uuid(string(prompt)))
 	return &agent{Process: p, call: call, root: root, says: protocol{out: p.Stdout, flags: f, session: session, dir: p.Dir}}, nil
 }
 
@@ -117,19 +113,17 @@ func (a *agent) play(ctx context.Context) (code int, err error) {
 	if most := a.says.flags.maxBudgetUSD; most > 0 && r.CostUSD > most {
 		return a.end(ctx, "error_max_budget_usd", &Result{Text: fmt.Sprintf("Reached maximum budget ($%g)", most), CostUSD: r.CostUSD, Tokens: r.Tokens})
 	}
-	if f := r.Fail; f != nil {
+	switch f := r.Fail; {
+	case f != nil:
 		if f.Resets != 0 {
-			if err := a.says.line("rate_limit_event", object{"rate_limit_info": object{"status": "rejected", "resetsAt": f.Resets}}); err != nil {
-				return 1, err
-			}
+			err = a.says.line("rate_limit_event", object{"rate_limit_info": object{"status": "rejected", "resetsAt": f.Resets}})
 		}
-		if err := a.says.say(f.Text, f.Word); err != nil {
-			return 1, err
-		}
-	} else if r.Text != "" {
-		if err := a.says.say(r.Text, ""); err != nil {
-			return 1, err
-		}
+		err = errors.Join(err, a.says.say(f.Text, f.Word))
+	case r.Text != "":
+		err = a.says.say(r.Text, "")
+	}
+	if err != nil {
+		return 1, err
 	}
 	return a.end(ctx, "success", r)
 }
@@ -140,13 +134,15 @@ func (a *agent) end(ctx context.Context, subtype string, r *Result) (int, error)
 		return 1, err
 	}
 	if r.Cut > 0 {
-		if _, err := a.Stdout.Write(line[:min(r.Cut, len(line))]); err != nil {
-			return 1, err
-		}
+		line = line[:min(r.Cut, len(line))]
+	}
+	if _, err := a.Stdout.Write(line); err != nil {
+		return 1, err
+	}
+	if r.Cut > 0 {
 		return 1, die(ctx, "KILL")
 	}
-	_, err = a.Stdout.Write(line)
-	return code, err
+	return code, nil
 }
 
 func (a *agent) act(ctx context.Context, s *Step) error {
@@ -191,10 +187,8 @@ func (a *agent) act(ctx context.Context, s *Step) error {
 }
 
 func (a *agent) write(w *Write) error {
-	if dir := filepath.Dir(w.Path); dir != "." {
-		if err := a.root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
+	if err := a.root.MkdirAll(filepath.Dir(w.Path), 0o755); err != nil {
+		return err
 	}
 	return a.root.WriteFile(w.Path, []byte(w.Content), 0o644)
 }
@@ -261,26 +255,23 @@ func await(ctx context.Context, pipe string) error {
 }
 
 func flood(out io.Writer, size int64) error {
-	part := strings.Repeat("x", 64<<10)
-	for size > 0 {
-		n, err := io.WriteString(out, part[:min(size, int64(len(part)))])
-		if err != nil {
-			return err
-		}
-		size -= int64(n)
-	}
-	return nil
+	_, err := io.WriteString(out, strings.Repeat("x", int(size)))
+	return err
 }
 
 // die sends this process a signal and waits for it.
 func die(ctx context.Context, name string) error {
-	self, err := os.FindProcess(os.Getpid())
-	if err == nil {
-		err = self.Signal(signals[name])
-	}
-	if err != nil {
+	if err := syscall.Kill(os.Getpid(), signals[name]); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// spawn starts a process in a session of its own, as a server does that an agent leaves
+// behind.
+func spawn(lasts time.Duration) error {
+	cmd := exec.Command("sleep", fmt.Sprint(lasts.Seconds()))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
 }

@@ -15,14 +15,14 @@ import (
 // ScriptVariable names the script in the environment.
 const ScriptVariable = "LOCKKEEPER_AGENT_SCRIPT"
 
-// Script says what to do for which prompt.
+// A Script has the calls for each kind of prompt.
 type Script struct {
 	Calls []Call `yaml:"calls"`
 
 	state string // the directory that counts how often a call was played
 }
 
-// Call is what to do for prompts of one kind.
+// A Call has the steps for prompts of one kind.
 type Call struct {
 	Match    string `yaml:"match"`
 	Times    int    `yaml:"times"`
@@ -33,7 +33,7 @@ type Call struct {
 	match *regexp.Regexp
 }
 
-// Step is one act.
+// A Step is one act.
 type Step struct {
 	Say    *string        `yaml:"say"`
 	Write  *Write         `yaml:"write"`
@@ -52,21 +52,21 @@ type Step struct {
 	Die    *string        `yaml:"die"`
 }
 
-// Write is a file to be written.
+// A Write writes a file.
 type Write struct {
 	Path    string `yaml:"path"`
 	Content string `yaml:"content"`
 }
 
-// Edit is a text to be replaced in a file that has it once. A file that has the new text
-// already is left as it is, so that a call can be played again.
+// An Edit replaces a text that occurs once in a file. It does not change a file that already
+// has the new text, so that a call can be played again.
 type Edit struct {
 	Path    string `yaml:"path"`
 	Find    string `yaml:"find"`
 	Replace string `yaml:"replace"`
 }
 
-// Tool is a tool to be used that changes nothing.
+// A Tool is a tool call that changes nothing.
 type Tool struct {
 	Name   string         `yaml:"name"`
 	Input  map[string]any `yaml:"input"`
@@ -74,14 +74,14 @@ type Tool struct {
 	Denied bool           `yaml:"denied"`
 }
 
-// Retry is a request to the API that is tried again.
+// A Retry is a request to the API that is retried.
 type Retry struct {
 	Status int           `yaml:"status"`
 	Word   string        `yaml:"word"`
 	Wait   time.Duration `yaml:"wait"`
 }
 
-// Result is how a call ends.
+// A Result is the end of a call.
 type Result struct {
 	Text       string  `yaml:"text"`
 	Structured any     `yaml:"structured"`
@@ -91,7 +91,7 @@ type Result struct {
 	Cut        int     `yaml:"cut"`
 }
 
-// Tokens are what a call uses.
+// Tokens counts the tokens of a call.
 type Tokens struct {
 	Input      int64 `yaml:"input"`
 	Output     int64 `yaml:"output"`
@@ -99,12 +99,12 @@ type Tokens struct {
 	CacheWrite int64 `yaml:"cache_write"`
 }
 
-// Fail is an error of the API that ends a call.
+// A Fail is an error of the API that ends a call.
 type Fail struct {
 	Word   string `yaml:"word"`
 	Status int    `yaml:"status"`
 	Text   string `yaml:"text"`
-	Resets int64  `yaml:"resets"` // when a limit of the account ends; 0: it is none
+	Resets int64  `yaml:"resets"` // when a limit of the account ends; 0: no limit
 }
 
 // ReadScript reads the script in a file.
@@ -134,7 +134,7 @@ func (c *Call) check() (err error) {
 	}
 	for i, step := range c.Steps {
 		if n := step.acts(); n != 1 {
-			return fmt.Errorf("step %d has %d acts, and is to have one", i+1, n)
+			return fmt.Errorf("step %d has %d acts, want one", i+1, n)
 		}
 		if step.Edit != nil && (step.Edit.Find == "" || step.Edit.Find == step.Edit.Replace) {
 			return fmt.Errorf("step %d: an edit finds some text and replaces it with another one", i+1)
@@ -182,7 +182,7 @@ func (s *Script) find(prompt string) (*Call, error) {
 		}
 		return c, nil
 	}
-	return nil, errors.New("no call of the script fits the prompt")
+	return nil, errors.New("no call of the script matches the prompt")
 }
 
 // take counts a play of a call, and reports whether its limit allows it. Concurrent processes
@@ -223,7 +223,7 @@ func (c *Call) fill(in func(*string)) {
 	}
 }
 
-// filled is a structured answer with all of its texts filled in.
+// filled returns a structured answer with its texts filled in.
 func filled(value any, in func(*string)) any {
 	switch v := value.(type) {
 	case string:

@@ -76,7 +76,7 @@ func TestFlags(t *testing.T) {
 		"no value":       {"Do it.", []string{"-p", "--model"}, 1, "", "argument missing"},
 		"a wrong number": {"Do it.", []string{"-p", "--max-turns=x"}, 1, "", "invalid syntax"},
 		"no prompt":      {" \n", []string{"-p"}, 1, "", "input must be provided"},
-		"no call fits":   {"Do nothing.", []string{"-p"}, 1, "", "no call of the script fits"},
+		"no call":        {"Do nothing.", []string{"-p"}, 1, "", "no call of the script matches"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, log := run(t, script, test.prompt, test.args...)
@@ -137,8 +137,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// An edit replaces a text that is there once, can be played again, and ends the play where
-// it does not fit.
+// An edit replaces a text that occurs once, can be played again, and ends the play if
+// the text does not match.
 func TestEdit(t *testing.T) {
 	args := []string{"-p", "--output-format=stream-json", "--verbose", "--dangerously-skip-permissions"}
 	for name, test := range map[string]struct{ before, find, replace, after, says string }{
@@ -150,9 +150,9 @@ func TestEdit(t *testing.T) {
 		"removed":             {"a b c\n", " b", "", "a c\n", ""},
 		"new text elsewhere":  {"a x b\n", "b", "x", "a x x\n", ""},
 		"with a group":        {"a it c\n", "$1", "x", "a x c\n", ""},
-		"not there":           {"a c\n", "b", "x", "a c\n", "there 0 times"},
-		"removed before":      {"a c\n", "b", "", "a c\n", "there 0 times"},
-		"there twice":         {"b b\n", "b", "x", "b b\n", "there 2 times"},
+		"missing":             {"a c\n", "b", "x", "a c\n", "occurs 0 times"},
+		"removed before":      {"a c\n", "b", "", "a c\n", "occurs 0 times"},
+		"two matches":         {"b b\n", "b", "x", "b b\n", "occurs 2 times"},
 		"without such a file": {"", "b", "x", "", "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

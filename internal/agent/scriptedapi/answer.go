@@ -48,16 +48,16 @@ func (f *Fail) write(w http.ResponseWriter) {
 
 type object = map[string]any
 
-// encode is JSON of values that have it.
+// encode returns a value as JSON.
 func encode(value any) []byte {
 	b, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // the script holds something that JSON cannot say
+		panic(err) // the script has a value that JSON cannot represent
 	}
 	return b
 }
 
-// events begins a stream of server-sent events, and sends one.
+// events begins a stream of server-sent events. The returned function sends one.
 func events(w http.ResponseWriter) func(kind string, fields object) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	return func(kind string, fields object) {

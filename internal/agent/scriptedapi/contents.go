@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// contents is the Gemini API, by which Gemini CLI speaks.
+// contents is the Gemini API, which Gemini CLI uses.
 type contents struct{}
 
-// read takes the last text of the user for the prompt: what Gemini CLI says in the user's
-// name, of the directory and its instructions, comes before.
+// read uses the last text of the user as the prompt. Before it, Gemini CLI describes the
+// directory and its instructions in the user's name.
 func (contents) read(r *Request) error {
 	var ask struct {
 		Contents []struct {

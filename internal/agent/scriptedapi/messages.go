@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// messages is the Messages API, by which Claude Code speaks.
+// messages is the Messages API, which Claude Code uses.
 type messages struct{}
 
 type message struct {
@@ -36,7 +36,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]block)(c))
 }
 
-// text is all text of some blocks, without what Claude Code adds for the model.
+// text returns the text of all blocks, without what Claude Code adds for the model.
 func (c content) text() string {
 	var all []string
 	for _, b := range c {
@@ -78,7 +78,7 @@ func (messages) read(r *Request) error {
 	return nil
 }
 
-// heard takes in what the user said, or the tools in the user's name.
+// heard records the text of the user, or the results of tools.
 func (r *Request) heard(c content) {
 	var results []string
 	for _, b := range c {
@@ -103,7 +103,7 @@ func (messages) write(s *Server, w http.ResponseWriter, ask *Request, at place, 
 	}
 }
 
-// message is a step as an object of the API.
+// message returns a step as an object of the API.
 func (s *Server) message(model string, at place, step Step) object {
 	blocks, stop := []any{}, "end_turn"
 	if step.Text != "" {
@@ -171,9 +171,9 @@ func (s *Server) stream(w http.ResponseWriter, model string, at place, step Step
 	send("message_stop", object{})
 }
 
-// abort cuts the connection after what was written.
+// abort flushes what was written and cuts the connection.
 func abort(w http.ResponseWriter) {
-	http.NewResponseController(w).Flush() // in vain only where the client has gone
+	http.NewResponseController(w).Flush() // fails only if the client is gone
 	panic(http.ErrAbortHandler)
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// responses is the Responses API, by which Codex speaks.
+// responses is the Responses API, which Codex uses.
 type responses struct{}
 
 // pieces is a list of texts, or one as a plain string.
@@ -34,8 +34,8 @@ func (p pieces) text() string {
 	return strings.Join(all, "\n")
 }
 
-// read takes what the user said last for the prompt: what Codex says in the user's name, of
-// the directory and its instructions, comes before.
+// read uses the last text of the user as the prompt. Before it, Codex describes the directory
+// and its instructions in the user's name.
 func (responses) read(r *Request) error {
 	var ask struct {
 		Model  string `json:"model"`

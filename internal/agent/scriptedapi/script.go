@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Play is a conversation: what to answer to prompts of one kind.
+// A Play is a conversation: the answers to prompts of one kind.
 type Play struct {
 	Prompt string // a regular expression; empty fits everything
 	Times  int    // how often it may begin; 0: any number
 	Steps  []Step
 }
 
-// Step is one answer.
+// A Step is one answer.
 type Step struct {
-	Expect string // a regular expression that the results of the tools have to fit
+	Expect string // a regular expression that the results of the tools must match
 
 	Text  string
 	Tools []Tool
@@ -30,39 +30,39 @@ type Step struct {
 	Cut  bool          // the connection ends in the middle of the answer
 }
 
-// Tool is a tool to be used.
+// A Tool is a tool call.
 type Tool struct {
 	Name  string
 	Input map[string]any
 	Text  string // instead of the input, for tools of Codex that take one
 }
 
-// Bash is a command to be run.
+// Bash returns a call that runs a command.
 func Bash(command string) Tool {
 	return Tool{Name: "Bash", Input: map[string]any{"command": command, "description": "a step of the script"}}
 }
 
-// Write is a file to be written.
+// Write returns a call that writes a file.
 func Write(file, content string) Tool {
 	return Tool{Name: "Write", Input: map[string]any{"file_path": file, "content": content}}
 }
 
-// Read is a file to be read, which has to come before it is edited.
+// Read returns a call that reads a file. It must come before an Edit.
 func Read(file string) Tool {
 	return Tool{Name: "Read", Input: map[string]any{"file_path": file}}
 }
 
-// Edit is a text in a file to be replaced.
+// Edit returns a call that replaces a text in a file.
 func Edit(file, from, to string) Tool {
 	return Tool{Name: "Edit", Input: map[string]any{"file_path": file, "old_string": from, "new_string": to}}
 }
 
-// Structured is a structured answer, as --json-schema asks for.
+// Structured returns a structured answer, as for --json-schema.
 func Structured(answer map[string]any) Tool {
 	return Tool{Name: "StructuredOutput", Input: answer}
 }
 
-// Fail is an error of the API.
+// A Fail is an error of the API.
 type Fail struct {
 	Status  int
 	Type    string // its word for the error
@@ -79,7 +79,7 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
 }
 
-// script is a list of plays that are known to be right.
+// A script is a list of valid plays.
 type script []play
 
 type play struct {
@@ -114,7 +114,7 @@ func newScript(plays []Play) (script, error) {
 	return s, nil
 }
 
-// place is a step of a play.
+// A place is a step of a play.
 type place struct{ play, step int }
 
 // toolID names the use of a tool so that its result leads back here.
@@ -122,18 +122,15 @@ func (p place) toolID(n int64) string { return fmt.Sprintf("toolu_%d_%d_%06d", p
 
 var toolIDPattern = regexp.MustCompile(`^toolu_(\d+)_(\d+)_\d+$`)
 
-// placeOf is the place whose tool an id names.
+// placeOf returns the place of the tool call with an id.
 func placeOf(toolID string) (place, bool) {
 	m := toolIDPattern.FindStringSubmatch(toolID)
 	if m == nil {
 		return place{}, false
 	}
-	play, err := strconv.Atoi(m[1])
-	if err != nil {
-		return place{}, false
-	}
-	step, err := strconv.Atoi(m[2])
-	return place{play, step}, err == nil
+	play, errPlay := strconv.Atoi(m[1])
+	step, errStep := strconv.Atoi(m[2])
+	return place{play, step}, errPlay == nil && errStep == nil
 }
 
 // next finds the step that answers a request.
@@ -143,7 +140,7 @@ func (s script) next(r *Request) (place, error) {
 	}
 	last, ok := placeOf(r.answers)
 	if !ok || last.play >= len(s) {
-		return place{}, fmt.Errorf("the results are of the tool use %q, which is none of this script", r.answers)
+		return place{}, fmt.Errorf("the results are of the tool use %q, which is not of this script", r.answers)
 	}
 	at := place{last.play, last.step + 1}
 	if at.step >= len(s[at.play].Steps) {
@@ -166,7 +163,7 @@ func (s script) begin(prompt string) (place, error) {
 	return place{}, fmt.Errorf("no play fits the prompt %q", prompt)
 }
 
-// filled is a step with the places in its texts filled in.
+// filled returns a step with the placeholders in its texts filled in.
 func (s script) filled(at place, r *Request) Step {
 	step := s[at.play].Steps[at.step]
 	pairs := []string{"{dir}", r.Dir}

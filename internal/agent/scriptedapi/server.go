@@ -12,7 +12,25 @@ import (
 	"time"
 )
 
-// Server is a scripted API that runs.
+// A Request is a received request, with the parts that decide about the answer.
+type Request struct {
+	At     time.Time
+	Method string
+	Path   string
+	Header http.Header
+	Body   []byte
+
+	Model   string
+	Stream  bool
+	Tools   []string // that the model may use, as Claude Code says
+	Prompt  string   // what the user said last
+	Results []string // of the tools that were used since, all of the last turn
+	Dir     string   // where Claude Code works; empty: it does not say
+
+	answers string // the id of the use of a tool that the results are of
+}
+
+// A Server is a running scripted API.
 type Server struct {
 	URL string // the base of the API
 
@@ -53,7 +71,7 @@ func newServer(plays []Play) (*Server, error) {
 	return &Server{script: script, closing: make(chan struct{})}, nil
 }
 
-// Requests are the requests for answers so far.
+// Requests returns the requests for answers so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// dialect is an API by which an agent speaks to its model.
+// A dialect is the API between an agent and its model.
 type dialect interface {
 	// read takes in what the body of a request says.
 	read(*Request) error
@@ -89,7 +107,7 @@ type dialect interface {
 	write(s *Server, w http.ResponseWriter, ask *Request, at place, step Step)
 }
 
-// dialectOf is the API that a path asks for an answer by; nil: it asks for none.
+// dialectOf returns the API of a path; nil: the path asks for no answer.
 func dialectOf(path string) dialect {
 	switch {
 	case path == "/v1/messages":
@@ -102,7 +120,7 @@ func dialectOf(path string) dialect {
 	return nil
 }
 
-// take keeps a request and finds its answer.
+// take stores a request and finds its answer.
 func (s *Server) take(speaks dialect, ask *Request) (at place, step Step, err error) {
 	err = speaks.read(ask)
 	s.mu.Lock()

@@ -41,6 +41,10 @@ func Find(env func(name string) (string, bool), programs ...string) Found {
 // system lists the prefixes of the paths that every command sees anyway.
 var system = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/etc/", "/opt/", "/nix/", "/gnu/", "/snap/"}
 
+func inSystem(path string) bool {
+	return slices.ContainsFunc(system, func(dir string) bool { return strings.HasPrefix(path, dir) })
+}
+
 type finder struct {
 	env          func(string) (string, bool)
 	home         string // empty: unknown
@@ -64,7 +68,8 @@ func (f *finder) known() {
 }
 
 func (f *finder) place(to map[string]bool, p place) {
-	dirs := filepath.SplitList(f.value(p.variable))
+	value, _ := f.env(p.variable)
+	dirs := filepath.SplitList(value)
 	if len(dirs) == 0 && p.usual != "" && f.home != "" {
 		dirs = []string{filepath.Join(f.home, p.usual)}
 	}
@@ -78,14 +83,6 @@ func (f *finder) place(to map[string]bool, p place) {
 	}
 }
 
-func (f *finder) value(variable string) string {
-	if variable == "" {
-		return ""
-	}
-	value, _ := f.env(variable)
-	return value
-}
-
 // add adds a path with its links resolved. It adds neither the home directory nor a
 // directory above it, and no path of the system, which commands see anyway. It
 // reports whether commands see the path.
@@ -97,7 +94,7 @@ func (f *finder) add(to map[string]bool, path string) bool {
 	if err != nil || real == "/" || f.home == real || strings.HasPrefix(f.home, real+"/") {
 		return false
 	}
-	if !slices.ContainsFunc(system, func(dir string) bool { return strings.HasPrefix(real+"/", dir) }) {
+	if !inSystem(real + "/") {
 		to[real] = true
 	}
 	return true
@@ -112,7 +109,7 @@ func (f *finder) directory(dir string) {
 		return
 	}
 	real, err := filepath.EvalSymlinks(dir)
-	if err != nil || slices.ContainsFunc(system, func(s string) bool { return strings.HasPrefix(real+"/", s) }) || !f.add(f.read, real) {
+	if err != nil || inSystem(real+"/") || !f.add(f.read, real) {
 		return
 	}
 	f.around(real)
@@ -172,7 +169,7 @@ func (f *finder) interpreter(path string) {
 		return
 	}
 	name := strings.Fields(line[2:])[0]
-	if !f.followed[name] && !slices.ContainsFunc(system, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+	if !f.followed[name] && !inSystem(name) {
 		f.followed[name] = true
 		f.program(name)
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -54,41 +55,24 @@ func halfSurrogate(text []byte) int {
 			return -1
 		}
 		at += next
-		switch kind(text[at:]) {
-		case high:
-			if kind(text[at+6:]) != low {
-				return at
-			}
-			at += 12
-		case low:
+		switch r := escaped(text[at:]); {
+		case !utf16.IsSurrogate(r):
+			at = min(at+2, len(text))
+		case utf16.DecodeRune(r, escaped(text[at+6:])) == utf8.RuneError:
 			return at
 		default:
-			at = min(at+2, len(text))
+			at += 12
 		}
 	}
 }
 
-type half uint8
-
-const (
-	neither half = iota
-	high
-	low
-)
-
-// kind returns which half of a surrogate pair a text begins with.
-func kind(text []byte) half {
+// escaped returns the code unit of an escape such as \ud800 at the start of a text, or 0.
+func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return neither
+		return 0
 	}
-	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	switch {
-	case err == nil && n >= 0xd800 && n < 0xdc00:
-		return high
-	case err == nil && n >= 0xdc00 && n < 0xe000:
-		return low
-	}
-	return neither
+	n, _ := strconv.ParseUint(string(text[2:6]), 16, 16) // 0 if it is not a number
+	return rune(n)
 }
 
 // A walk is one pass over valid JSON.

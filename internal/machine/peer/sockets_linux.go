@@ -99,27 +99,16 @@ func readSockets(table string, wanted map[pair]bool, found map[pair]socket) erro
 		if len(fields) < 10 {
 			return fmt.Errorf("%s: cannot parse %q", table, lines.Text())
 		}
-		local, err := parseAddress(fields[1])
-		if err != nil {
+		local, errLocal := parseAddress(fields[1])
+		remote, errRemote := parseAddress(fields[2])
+		uid, errUID := strconv.Atoi(fields[7])
+		inode, errInode := strconv.ParseUint(fields[9], 10, 64)
+		if err := errors.Join(errLocal, errRemote, errUID, errInode); err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}
-		remote, err := parseAddress(fields[2])
-		if err != nil {
-			return fmt.Errorf("%s: %w", table, err)
+		if p := (pair{local, remote}); wanted[p] {
+			found[p] = socket{uid: uid, inode: inode}
 		}
-		p := pair{local, remote}
-		if !wanted[p] {
-			continue
-		}
-		uid, err := strconv.Atoi(fields[7])
-		if err != nil {
-			return fmt.Errorf("%s: %w", table, err)
-		}
-		inode, err := strconv.ParseUint(fields[9], 10, 64)
-		if err != nil {
-			return fmt.Errorf("%s: %w", table, err)
-		}
-		found[p] = socket{uid: uid, inode: inode}
 	}
 	return lines.Err()
 }

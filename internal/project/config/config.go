@@ -245,7 +245,7 @@ func (c *Config) CheckDeployment() error {
 		return nil
 	}
 	return &lockkeeper.InputError{Field: "deployment",
-		Reason: fmt.Sprintf("not declared, and the store %s from %s can be shared by several machines", Redact(c.Store), c.source("store")),
+		Reason: fmt.Sprintf("not declared, and the store %s from %s can be shared by several machines", Redact(c.Store), c.Source("store")),
 		Next:   "write `deployment: single-node` or `deployment: multi-node` into " + FileName + ", or set LOCKKEEPER_DEPLOYMENT"}
 }
 
@@ -273,7 +273,7 @@ func (c *Config) CheckReach() error {
 }
 
 func (c *Config) unclear(what, next string) error {
-	return &lockkeeper.InputError{Field: "root", Reason: what + "; deployment multi-node comes from " + c.source("deployment"), Next: next}
+	return &lockkeeper.InputError{Field: "root", Reason: what + "; deployment multi-node comes from " + c.Source("deployment"), Next: next}
 }
 
 // A Value is one configured value as people see it.
@@ -286,16 +286,6 @@ type Value struct {
 
 // FromDefault is the source of a default value.
 const FromDefault = "default"
-
-// Source returns where the value of a key came from.
-func (c *Config) Source(key string) string {
-	for _, v := range c.Values() {
-		if v.Key == key {
-			return v.Source
-		}
-	}
-	return ""
-}
 
 // Get returns the value of a key. It panics if the key is unknown.
 func (c *Config) Get(key string) any {
@@ -313,13 +303,14 @@ func (c *Config) Values() []Value {
 		if _, set := c.sources[f.key]; !set && tables[group] != nil {
 			continue
 		}
-		list = append(list, Value{Key: f.key, Value: f.shown(), Source: c.source(f.key), Allowed: f.allowed()})
+		list = append(list, Value{Key: f.key, Value: f.shown(), Source: c.Source(f.key), Allowed: f.allowed()})
 	}
 	slices.SortFunc(list, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
 	return list
 }
 
-func (c *Config) source(key string) string {
+// Source returns where the value of a key came from.
+func (c *Config) Source(key string) string {
 	if s, ok := c.sources[key]; ok {
 		return s
 	}

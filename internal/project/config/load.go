@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/machine/disk"
 )
 
 // maxFileSize is far above the size of any useful file.
@@ -128,13 +129,13 @@ func (l *loader) checkTogether() {
 		ttl, beat := "policies."+name+".ttl", "policies."+name+".heartbeat"
 		l.refuse(beat, formatDuration(lease.Heartbeat),
 			fmt.Sprintf("comes from %s and is not shorter than ttl %s from %s, so the lease would end between two heartbeats",
-				c.source(beat), formatDuration(lease.TTL), c.source(ttl)),
+				c.Source(beat), formatDuration(lease.TTL), c.Source(ttl)),
 			"set "+beat+" to a third of the ttl or less")
 	}
 	if c.Deployment == MultiNode && !IsPostgres(c.Store) {
 		l.refuse("store", Redact(c.Store),
 			fmt.Sprintf("comes from %s and is a file of one machine, while deployment multi-node comes from %s",
-				c.source("store"), c.source("deployment")),
+				c.Source("store"), c.Source("deployment")),
 			"set store to postgres://user@host/database")
 	}
 }
@@ -153,33 +154,24 @@ func readFile(path string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return refuse(reasonOf(err), "")
+		return refuse(disk.Reason(err), "")
 	}
 	if !info.Mode().IsRegular() {
 		return refuse("not a regular file", "move it away or name another file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return refuse(reasonOf(err), "make it readable for this user")
+		return refuse(disk.Reason(err), "make it readable for this user")
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if err != nil {
-		return refuse(reasonOf(err), "")
+		return refuse(disk.Reason(err), "")
 	}
 	if len(text) > maxFileSize {
 		return refuse(fmt.Sprintf("larger than %d bytes", maxFileSize), "")
 	}
 	return text, nil
-}
-
-// reasonOf returns a file error without the path, which the message names already.
-func reasonOf(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err.Error()
-	}
-	return err.Error()
 }
 
 // source returns the short name of a line of the file.

@@ -94,5 +94,5 @@ func (c *Config) Place(key string, entry ...int) string {
 	if i := strings.LastIndex(key, "."); i >= 0 {
 		return c.Place(key[:i]) // the heading above it
 	}
-	return c.source(key)
+	return c.Source(key)
 }

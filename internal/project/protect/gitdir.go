@@ -120,11 +120,10 @@ func firstLine(file, prefix string) string {
 	if err != nil {
 		return ""
 	}
-	line, ok := strings.CutPrefix(strings.TrimSpace(string(text)), prefix)
-	if !ok {
-		return ""
+	if line, ok := strings.CutPrefix(strings.TrimSpace(string(text)), prefix); ok {
+		return line
 	}
-	return line
+	return ""
 }
 
 func absoluteFrom(dir, path string) string {
@@ -142,8 +141,10 @@ func absolute(dir, path string) string {
 	return absoluteFrom(dir, path)
 }
 
-// completed is CompletesGit.
-func (g *gitChecker) completed(paths []string) (list []string) {
+// CompletesGit returns the paths, given from the root, that together would turn a directory
+// into a git directory.
+func (c *Checker) CompletesGit(paths []string) (list []string) {
+	root := c.list.opt.Root
 	made := map[string][]string{} // by directory: the paths that put one of git's names into it
 	for _, path := range paths {
 		parts := strings.Split(path, "/")
@@ -158,9 +159,9 @@ func (g *gitChecker) completed(paths []string) (list []string) {
 	for dir, files := range made {
 		also := make([]string, len(files))
 		for i, f := range files {
-			also[i] = filepath.Join(g.root, filepath.FromSlash(f))
+			also[i] = filepath.Join(root, filepath.FromSlash(f))
 		}
-		if isGitDir(filepath.Join(g.root, filepath.FromSlash(dir)), also...) {
+		if isGitDir(filepath.Join(root, filepath.FromSlash(dir)), also...) {
 			list = append(list, files...)
 		}
 	}

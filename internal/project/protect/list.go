@@ -170,7 +170,3 @@ func (c *Checker) realDir(dir string) string {
 func (c *Checker) Below(path string) (Class, bool) {
 	return c.File(filepath.Join(c.list.opt.Root, filepath.FromSlash(path)))
 }
-
-// CompletesGit returns the paths, given from the root, that together would turn a directory
-// into a git directory.
-func (c *Checker) CompletesGit(paths []string) []string { return c.git.completed(paths) }

@@ -20,17 +20,11 @@ const (
 // ConfigFile is the configuration of a codebase, in its root.
 const ConfigFile = "lockkeeper.yaml"
 
-// IsReserved reports whether a single name belongs to git or to Lockkeeper in every
+// HasReserved returns the first name in a path that belongs to git or to Lockkeeper in every
 // directory.
-func IsReserved(name string) bool {
-	name = fold(name)
-	return name == gitDir || name == OwnDir
-}
-
-// HasReserved returns the first name in a path that IsReserved reports.
 func HasReserved(path string) (name string, is bool) {
 	for part := range strings.SplitSeq(filepath.ToSlash(path), "/") {
-		if IsReserved(part) {
+		if folded := fold(part); folded == gitDir || folded == OwnDir {
 			return part, true
 		}
 	}
