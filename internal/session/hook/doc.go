@@ -3,6 +3,16 @@
 //
 //	decode (claude.go, gemini.go) ──▶ Call ──▶ check (check.go) on internal/session ──▶ Answer ──▶ encode
 //
+//	event.go, call.go         the events and what each does; a call in a form of our own
+//	claude.go, gemini.go      the protocols of the hosts, and strict.go their JSON
+//	check.go, tell.go         what is done before and after a tool call; at other events
+//	shell.go and most others  what a shell command would read, write, remove or run
+//	keep.go, discard.go       copies before opaque commands; uncommitted content
+//	hook.go, main.go          one call from its input to its exit code
+//
+// Package enrol registers the events with the hosts. An event that only this package knows
+// never arrives.
+//
 // Invariants:
 //
 //  1. Hosts let a call through if its hook fails, is missing or times out. So every error
