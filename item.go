@@ -104,7 +104,9 @@ func (it *Item) HasReserved() bool { return it.Status == ItemQueued && it.GrantI
 
 // A QueueKey is the position of an item in the queue, in the order of its fields. This type
 // is the only definition of the order: memstore compares it, and sqlstore lists the same
-// columns (queueOrder). The conformance suite compares both with it.
+// columns (queueOrder). The conformance suite compares both with it. A new field that is not
+// computed from stored ones also needs a column: itemColumns in sqlstore, and a migration
+// for each of its databases.
 type QueueKey struct {
 	Precedence int    // see Item.Precedence
 	Rank       int    // of the phase

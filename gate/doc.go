@@ -11,8 +11,8 @@
 //
 // Files:
 //
-//	commit, change, check   the requested changes and the three checks
-//	stage, replace          the stage; a directory that is replaced as a whole
+//	commit, change, check   the requested changes; the three checks of paths and grant
+//	stage, replace          the stage, into which new content is read; a directory replaced as a whole
 //	decide                  every transaction on the table of landings
 //	apply, rollback, away   renames into the tree and back; directories that moved
 //	recover, takeover       landings that a crashed process left

@@ -9,7 +9,7 @@
 //
 // To add a flow, write one file with a function that returns a Flow and add it to All. To
 // add a phase, add an entry to the flow's table with one of the existing steps, its document
-// and its settings, its prompt in prompts/, and its name to the ranks of package sched.
+// and its settings, its prompt in prompts/, and its name to the ranks in sched/options.go.
 //
 // Invariants:
 //

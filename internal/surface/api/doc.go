@@ -5,8 +5,9 @@
 //
 //	request ─▶ path ─▶ host ─▶ who ─▶ origin ─▶ role ─▶ query ─▶ room ─▶ body ─▶ once ─▶ handler
 //
-// Authentication comes before a request takes one of the limited places, so unauthenticated
-// or slow clients cannot lock others out.
+// The layer room limits how many requests of a kind run at once, and once answers a repeated
+// request from memory. Authentication (who) comes before room, so unauthenticated or slow
+// clients cannot lock others out.
 //
 // Invariants:
 //
