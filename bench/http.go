@@ -23,7 +23,7 @@ import (
 	"lockkeeper/store/sqlstore"
 )
 
-// What is asked of the server.
+// The load on the server.
 const (
 	streamClients  = 100 // whose latency is measured
 	costClients    = 200 // whose processor time is measured

@@ -11,8 +11,7 @@ import (
 	"lockkeeper/gate"
 )
 
-// A clone on another machine is told where it is behind what was landed, until it has
-// caught up.
+// A clone on another machine learns which landings it lacks, until it has all of them.
 //
 // shows: DL-78 DL-79
 func TestCopyThatIsBehind(t *testing.T) {

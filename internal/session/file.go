@@ -143,8 +143,8 @@ func (s *Session) remember(ctx context.Context, paths []string, own bool) error 
 // maxFiles bounds what a session remembers of files that it does not write.
 const maxFiles = 4_000
 
-// note remembers a file, and forgets others when they are too many. What the session holds
-// it needs to know.
+// note records a file, and forgets others if there are too many. It never forgets files that the
+// session holds.
 func (s *Session) note(ctx context.Context, path string, f File) error {
 	if s.rec.Files == nil {
 		s.rec.Files = map[string]File{}

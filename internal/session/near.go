@@ -64,8 +64,7 @@ func stemOf(p string) string {
 	return strings.ToLower(stem)
 }
 
-// freeOf keeps of names those that could be written now. A directory stands for the files
-// in it.
+// freeOf returns the names that could be written now. A directory represents the files in it.
 func (s *Session) freeOf(ctx context.Context, names []string) (free []string, err error) {
 	for _, name := range names {
 		l := write(name)

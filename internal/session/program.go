@@ -13,9 +13,9 @@ type Act struct {
 	Removes bool
 }
 
-// forms are the ways to write or remove a file in Python, Node, Ruby, PHP and Perl. Which
-// file it is stands beside the act: a program that waits until a person has changed one file
-// may well write another.
+// forms are the ways to write or remove a file in Python, Node, Ruby, PHP and Perl. Each form
+// includes the file name, because a program that waits for a person's change to one file may
+// write another.
 type forms struct {
 	opens   *regexp.Regexp // file, mode
 	path    *regexp.Regexp // file, act, mode

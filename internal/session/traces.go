@@ -47,8 +47,8 @@ func (t Traces) Began(call string) (roots []string, dir string, err error) {
 	return roots, dir, err
 }
 
-// records reads what the session remembers of each codebase that is still there. What cannot
-// be read is left to the session itself to complain about, there.
+// records reads what the session remembers of each codebase that is still there. It skips
+// unreadable records: the session itself reports them.
 func (t Traces) records() (list []record, err error) {
 	dirs, err := SessionsDirs(t.Env)
 	for _, dir := range dirs {

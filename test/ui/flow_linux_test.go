@@ -69,7 +69,7 @@ func TestFlowByKeyboard(t *testing.T) {
 	defer cancel()
 	s := newStage(t)
 	b := newTab(t, s)
-	b.keys("S") // opens what is asked of whoever starts a run
+	b.keys("S") // opens the form that starts a run
 	b.tabTo(`form[action="/do/start"] button`)
 	b.keys(kb.Enter)
 	b.sees("#said", "controllers runs")
@@ -162,8 +162,7 @@ func TestFlowByClicking(t *testing.T) {
 	b.takeBack(s, b.click)
 }
 
-// Whoever decides goes from one thing to the next and back without answering, and takes
-// the last answer back, with single keys.
+// Single keys move between decisions without answering, and undo the last answer.
 // shows: PL-25 PL-94
 func TestKeysOfDecide(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)

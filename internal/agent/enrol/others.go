@@ -35,8 +35,8 @@ func meets(names, ours string) bool {
 	return ours == "" || slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return slices.Contains(strings.Split(ours, "|"), name) })
 }
 
-// pluginsOfOthers lists such hooks in the plugins of others that are switched on. A plugin of
-// which it is not clear what it has counts as one.
+// pluginsOfOthers lists such hooks in the enabled plugins of others. A plugin that cannot be read
+// counts as having one.
 func (s Site) pluginsOfOthers(h Host) (list []Hook, err error) {
 	if !h.plugins {
 		return nil, nil

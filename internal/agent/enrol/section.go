@@ -10,8 +10,8 @@ const (
 	sectionEnd   = "<!-- lockkeeper: end -->"
 )
 
-// instruction is what an agent is told at the beginning of each session. It is short: what
-// matters in a moment is said in that moment, by a refusal.
+// instruction is the text that an agent reads at the start of each session. It is short, because
+// each refusal explains its own next step.
 const instruction = sectionBegin + `
 ## Others work here at the same time
 

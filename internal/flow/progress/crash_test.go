@@ -19,8 +19,8 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// dying is a context that ends after it was asked some times. What is done with it ends
-// between any two of its operations, like a process that dies there.
+// dying is a context that ends after a number of checks. Work under it stops between two of its
+// operations, like a process that dies there.
 type dying struct {
 	context.Context
 	mu   sync.Mutex
@@ -231,8 +231,8 @@ func decider() {
 	}
 }
 
-// Processes decide on the same items and are killed. What one was told is stored is
-// there, by them, and the unit goes on.
+// Processes decide on the same items and are killed. Every decision that was acknowledged is
+// stored with its author, and the unit continues.
 // shows: PL-78 PL-85
 func TestDecidersThatAreKilled(t *testing.T) {
 	dir := t.TempDir()

@@ -160,7 +160,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What is not there, or ends before it answered, passes.
+// An API that is unreachable, or that hangs up early, is a temporary failure.
 func TestUnreachableAPI(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()

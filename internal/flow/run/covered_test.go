@@ -110,7 +110,7 @@ func (s *scene) readLocked() map[string]bool {
 	return paths
 }
 
-// sums are the hashes of files; a file that is not there has none.
+// sums returns the hashes of files, without the missing ones.
 func sums(files map[string]string) map[string][32]byte {
 	all := map[string][32]byte{}
 	for path, text := range files {

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store"
 )
 
-// three are tasks of which the last one comes after the first.
+// three is a plan of three tasks. The last one comes after the first.
 const three = `tasks:
   - {name: one, prompt: Do it., writes: [app/models/one.rb]}
   - {name: two, prompt: Do it., writes: [app/models/two.rb]}
@@ -128,8 +128,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// What an item's agent did is that item's own: of a task that is done again, with another
-// prompt, the first log stays that of the first item.
+// Each item keeps the log of its own agent. If a task is redone with another prompt, the first
+// item keeps the first log.
 func TestLogOfAnItem(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.play(oneScript)

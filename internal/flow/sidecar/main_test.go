@@ -39,7 +39,7 @@ func must(t *testing.T, err error) {
 // fresh is a store whose directory does not exist yet.
 func fresh(t *testing.T) *Store { return Open(filepath.Join(t.TempDir(), "app", ".pipeline")) }
 
-// result stands for any document.
+// A result is a sample document.
 type result struct {
 	Count int      `json:"count"`
 	Files []string `json:"files"`

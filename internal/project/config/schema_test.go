@@ -48,11 +48,11 @@ func schema() map[string]any {
 	return top
 }
 
-// rowName stands for the names in tables.
+// rowName is the placeholder for names in tables.
 const rowName = "NAME"
 
-// withRows is the default configuration with a row in each table, so that what may
-// stand in one is listed.
+// withRows is the default configuration with a row in each table, so that the fields of a row are
+// listed.
 func withRows() *Config {
 	c := Default()
 	for _, t := range tablesOf(c) {

@@ -20,7 +20,7 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// State is where a patch stands.
+// State is the state of a deferred patch.
 type State string
 
 // The states.

@@ -69,13 +69,13 @@ func Run(ctx context.Context, agent string, w World) int {
 	case o := <-done:
 		return o.tell(h, c, w)
 	case <-ctx.Done():
-		// What hangs, in the kernel or behind another lock, ends with this process.
+		// A check that hangs in the kernel or on another lock ends with this process.
 		return trouble(w, c, fmt.Errorf("no answer within %s", limit))
 	}
 }
 
-// read takes a call in. What a host does not bring to its end is not waited for: the host
-// would let the call through when its own time is over.
+// read reads a call. It does not wait for incomplete input forever, because the host allows the
+// call when its own timeout expires.
 func read(ctx context.Context, in io.Reader) ([]byte, error) {
 	type taken struct {
 		input []byte

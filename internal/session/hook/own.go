@@ -16,8 +16,8 @@ const (
 	ownHook    = "lockkeeper-hook"
 )
 
-// reserved are the acts of this program that an agent's shell may not do, by the words
-// that spell them. Others may stand between: the values of options look like words.
+// reserved returns the commands of this program that an agent's shell may not run, as lists of
+// words. Other words may come between, because the values of options look like words.
 func reserved() [][]string {
 	return [][]string{{"off"}, {"hook"}, {"lock", "clear"}, {"lock", "force-release"}, {"lock", "release"}, {"init", "--undo"}}
 }
@@ -116,8 +116,8 @@ func isOwnName(file string) bool {
 	return base == ownProgram || base == ownHook
 }
 
-// starts is the file that a word in the place of a program stands for, past links; the word
-// itself where none is found.
+// starts returns the program file that a command word names, with links resolved, or the word
+// itself if there is no such file.
 func (r *reader) starts(word string) string {
 	if strings.Contains(word, "/") {
 		return protect.Real(absolute(r.dir, word))

@@ -28,7 +28,7 @@ func TestHooksKeepProtected(t *testing.T) {
 	}
 }
 
-// What holds something protected is neither removed nor moved nor replaced by a link.
+// A directory that contains a protected file cannot be removed, moved or replaced by a link.
 func TestHooksKeepDirectories(t *testing.T) {
 	s := newStage(t)
 	s.write("lockkeeper.yaml", projecttest.ProtectedConfig)

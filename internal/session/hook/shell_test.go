@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What commands do is known before they run, where they say so.
+// The effects of a command are known before it runs, if its text shows them.
 //
 // shows: GP-5
 func TestPlan(t *testing.T) {
@@ -155,7 +155,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What an agent may not do with this program is found however it is spelled.
+// Reserved commands of this program are found in every spelling.
 //
 // shows: DL-72
 func TestReservedWords(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *Store) keep(ctx context.Context, id string, w wanted) (f File, fresh bo
 		return File{}, false, errors.Join(err, removed(draft))
 	}
 	f.Copy = f.State.name()
-	if err != nil || f.State.Ctime >= now { // the state may also stand for other content
+	if err != nil || f.State.Ctime >= now { // later content may have the same state
 		f.Copy += "-" + id
 	}
 	return f, true, os.Rename(draft, s.copyAt(f.Copy))

@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// gone is an answer to somebody whose connection the test breaks.
+// gone records a response to a client whose connection the test breaks.
 type gone struct{ *httptest.ResponseRecorder }
 
 func (gone) SetReadDeadline(time.Time) error  { return nil }

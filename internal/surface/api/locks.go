@@ -31,7 +31,7 @@ func lockRoutes() []route {
 	}
 }
 
-// longestWait is how long a request may stand in line.
+// longestWait limits how long a request may wait.
 const longestWait = 10 * time.Minute
 
 // targets are paths from the root, by mode.
@@ -70,7 +70,7 @@ type wanted struct {
 	Holder string  `json:"holder,omitempty"` // appended to the caller's name, as in ci/otter
 	Policy string  `json:"policy,omitempty"`
 	TTL    float64 `json:"ttl_seconds,omitempty"`  // 0: the policy's own
-	Wait   float64 `json:"wait_seconds,omitempty"` // 0: do not stand in line
+	Wait   float64 `json:"wait_seconds,omitempty"` // 0: do not wait
 	Reason string  `json:"reason,omitempty"`
 }
 
@@ -190,7 +190,7 @@ type held struct {
 	Token string `json:"token"`
 }
 
-// own is the id of the grant that an address names, of which the caller must have the token.
+// own returns the id of the grant in the URL. The caller must have its token.
 func (h held) own(c *call) (id string, err error) {
 	id = c.r.PathValue("id")
 	if err := project.CheckGrantID(id); err != nil {

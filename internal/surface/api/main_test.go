@@ -177,7 +177,8 @@ func header(name, value string) func(*http.Request) {
 
 const ok = http.StatusOK
 
-// login logs somebody in as a browser does, and returns what the browser sends from then on.
+// login logs a person in as a browser does, and returns a function that adds the session to a
+// request.
 func (s *scene) login(who access.Person) func(*http.Request) {
 	s.t.Helper()
 	ticket, err := s.People.Ticket(s.t.Context(), who, time.Now())
@@ -190,7 +191,7 @@ func (s *scene) login(who access.Person) func(*http.Request) {
 	return func(r *http.Request) { r.AddCookie(cookies[0]) }
 }
 
-// member is somebody who logs in by tickets.
+// member returns a person who logs in by tickets.
 func (s *scene) member(name string, role access.Role) access.Person {
 	s.t.Helper()
 	p, err := s.People.Member(s.t.Context(), name, role)
@@ -204,7 +205,7 @@ func (s *scene) sameOrigin(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 }
 
-// taken is a grant that somebody took.
+// taken acquires paths for a caller with a role, and returns the grant.
 func (s *scene) taken(role access.Role, paths ...string) given {
 	s.t.Helper()
 	var g given

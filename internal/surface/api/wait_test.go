@@ -17,7 +17,7 @@ import (
 // hung is how long a test waits for a state before it fails. It only ends hangs.
 const hung = 5 * time.Minute
 
-// inLine waits until so many requests stand in line.
+// inLine waits until want requests are in the wait list.
 func (s *scene) inLine(want int) {
 	s.t.Helper()
 	for deadline := time.Now().Add(hung); ; {

@@ -8,8 +8,8 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// A hook of somebody else may change what a call writes after ours has looked. Each is named,
-// and the tools are not called enforced in the end.
+// A hook of another program may change what a call writes after our check. The doctor names each
+// such hook, and does not call the tools enforced.
 //
 // shows: GP-5
 func TestHooksOfOthers(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// nameOf is whoever started this program, as its client calls itself; without an agent:
-// it has not said so yet.
+// nameOf returns the caller by the name its client reports. Agent is empty until the client has
+// reported it.
 func (s *Server) nameOf(ss *mcp.ServerSession) session.Caller {
 	who := *s.window
 	if said := ss.InitializeParams(); said != nil && said.ClientInfo != nil {

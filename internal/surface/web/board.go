@@ -75,8 +75,8 @@ func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	return data, nil
 }
 
-// rowOf is the row of a unit. It leads to what somebody would do about it: what waits for
-// them, the work that is under way, or else its plan.
+// rowOf returns the row of a unit. It links to the open decision, otherwise to the running work,
+// otherwise to the plan.
 func rowOf(u view.BoardUnit) boardRow {
 	ref := progress.Ref{Kind: progress.PlanKind, Unit: u.Name}
 	if u.First != nil {

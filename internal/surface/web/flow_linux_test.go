@@ -218,7 +218,7 @@ func TestFlowByPages(t *testing.T) {
 	}
 }
 
-// What somebody answers is an answer to what they saw; what changed meanwhile is told.
+// An answer applies only to the version that the person saw. If it changed, the page says so.
 func TestStalePage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()

@@ -75,13 +75,13 @@ func draw(g view.Graph) picture {
 	return p
 }
 
-// columns says how many stand in a row before each of those who wait or are waited for.
+// columns returns the column of each node: the length of the longest chain of nodes it waits for.
 func columns(g view.Graph) map[string]int {
 	column := map[string]int{}
 	for _, e := range g.Edges {
 		column[e.From], column[e.To] = 0, 0
 	}
-	for range column { // a circle, which there should be none, ends this as well
+	for range column { // the bound also ends a cycle, which should not occur
 		moved := false
 		for _, e := range g.Edges {
 			if next := column[e.To] + 1; e.From != e.To && column[e.From] < next && next < len(column) {

@@ -77,7 +77,7 @@ func TestRetryOfAJob(t *testing.T) {
 	}
 }
 
-// A phase of a batch is not done anew by a page that showed the batch otherwise.
+// A page that shows an outdated batch cannot redo a phase of it.
 func TestRedoOfABatchThatWentOn(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)

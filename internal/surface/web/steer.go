@@ -243,8 +243,7 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return done("The grant of %s is taken away; what ran under it is ended.", e.Holder), nil
 }
 
-// clearLocks takes away all grants. It is refused when somebody got one since the person
-// was shown them.
+// clearLocks releases all grants. It is refused if a grant was made since the page was shown.
 func clearLocks(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if strings.TrimSpace(f.Get("confirm")) != "clear" {
 		return said{}, &lockkeeper.RefusedError{Act: "clear", Reason: "it was not confirmed, and the locks are unchanged", Next: "type clear"}

@@ -35,7 +35,7 @@ type claimOptions struct {
 	asked          bool // --on-conflict was given
 }
 
-// What --on-conflict may be.
+// The values of --on-conflict.
 const (
 	onWait          = "wait"
 	onCancel        = "cancel"
