@@ -80,7 +80,7 @@ func TestBadBodies(t *testing.T) {
 	s.as(access.Viewer, "GET", "/state?flow=screens", nil).want(http.StatusBadRequest, "input")
 	// An answer to nothing is none.
 	for at, body := range map[string]string{"/api/v1/decide/undo": `{"refs":[]}`, "/api/v1/decide/items": `{"choices":[]}`} {
-		s.as(access.Operator, "POST", at, body).want(http.StatusBadRequest, "input").has("nothing is named")
+		s.as(access.Operator, "POST", at, body).want(http.StatusBadRequest, "input").has("no reference is given")
 		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input")
 	}
 }

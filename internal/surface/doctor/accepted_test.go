@@ -34,7 +34,7 @@ func TestDroppedSettings(t *testing.T) {
 
 		"a comment":                 {begin("\n// ours\n"), "claude runs no hooks of such a file: " + file + ":2:1: it is no strict JSON"},
 		"a comment behind":          {func(s string) string { return s + "/* end */" }, "it is no strict JSON"},
-		"a comma too many":          {func(s string) string { return strings.TrimSuffix(strings.TrimSpace(s), "}") + ",}" }, "a name in quotes is missing"},
+		"a comma too many":          {func(s string) string { return strings.TrimSuffix(strings.TrimSpace(s), "}") + ",}" }, "a trailing comma is not allowed"},
 		"a number for an object":    {begin(`"permissions": 3,`), "claude runs no hooks of such a file: " + file + ":1:17: permissions"},
 		"a list for an object":      {begin(`"env": [],`), ": env"},
 		"an object as a variable":   {begin(`"env": {"A": {}},`), ": env.A"},
