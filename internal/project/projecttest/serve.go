@@ -24,7 +24,7 @@ type Codebase struct {
 	App    *project.Project
 	View   *view.Reader
 	Runs   *acts.Runs
-	People *access.Book
+	People *access.Accounts
 }
 
 // Codebase initializes the codebase and opens it until the test ends.

@@ -23,35 +23,35 @@ type Listening struct {
 // to themselves: it reaches no server, no log and no other page.
 func (l Listening) LoginLink(ticket string) string { return l.Address + "/login#" + ticket }
 
-func (b *Book) listeningPath() string { return filepath.Join(b.dir, "server.json") }
+func (a *Accounts) listeningPath() string { return filepath.Join(a.dir, "server.json") }
 
 // Announce records the address of the server, for logins. The last call counts.
-func (b *Book) Announce(ctx context.Context, l Listening) error {
-	return b.write(ctx, "server.json", l)
+func (a *Accounts) Announce(ctx context.Context, l Listening) error {
+	return a.write(ctx, "server.json", l)
 }
 
 // Listening is where a server said it is; nil: none did. Whether it still is, its
 // process tells.
-func (b *Book) Listening() (*Listening, error) {
-	l, err := durable.ReadJSON[Listening](b.listeningPath())
+func (a *Accounts) Listening() (*Listening, error) {
+	l, err := durable.ReadJSON[Listening](a.listeningPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, b.trouble(err)
+		return nil, a.trouble(err)
 	}
 	return &l, nil
 }
 
 // Withdraw takes the announcement of an address back, unless another server has made one
 // since.
-func (b *Book) Withdraw(address string) error {
-	l, err := b.Listening()
+func (a *Accounts) Withdraw(address string) error {
+	l, err := a.Listening()
 	if err != nil || l == nil || l.Address != address {
 		return err
 	}
-	if err := os.Remove(b.listeningPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return b.trouble(err)
+	if err := os.Remove(a.listeningPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return a.trouble(err)
 	}
 	return nil
 }

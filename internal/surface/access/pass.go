@@ -30,55 +30,57 @@ const (
 )
 
 // issue stores a pass and returns its secret.
-func (b *Book) issue(ctx context.Context, kind string, p Person, until time.Time) (string, error) {
+func (a *Accounts) issue(ctx context.Context, kind string, p Person, until time.Time) (string, error) {
 	text, id := secret("")
-	return text, b.write(ctx, filepath.Join(kind, id+".json"), pass{Person: p.id, Expires: until})
+	return text, a.write(ctx, filepath.Join(kind, id+".json"), pass{Person: p.id, Expires: until})
 }
 
 // read returns the pass of a secret; nil: unknown.
-func (b *Book) read(kind, text string) (*pass, error) { return b.readFile(kind, idOf(text)+".json") }
+func (a *Accounts) read(kind, text string) (*pass, error) {
+	return a.readFile(kind, idOf(text)+".json")
+}
 
-func (b *Book) readFile(kind, name string) (*pass, error) {
-	p, err := durable.ReadJSON[pass](filepath.Join(b.dir, kind, name))
+func (a *Accounts) readFile(kind, name string) (*pass, error) {
+	p, err := durable.ReadJSON[pass](filepath.Join(a.dir, kind, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, b.trouble(err)
+		return nil, a.trouble(err)
 	}
 	p.file = name
 	return &p, nil
 }
 
 // revoke removes a pass. If several callers revoke the same pass, it returns true to one.
-func (b *Book) revoke(kind, file string) (bool, error) {
-	switch err := os.Remove(filepath.Join(b.dir, kind, file)); {
+func (a *Accounts) revoke(kind, file string) (bool, error) {
+	switch err := os.Remove(filepath.Join(a.dir, kind, file)); {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
-		return false, b.trouble(err)
+		return false, a.trouble(err)
 	}
 	return true, nil
 }
 
 // sweep removes the passes of a kind that have expired or whose person was removed. If a
 // person has more than most, it also removes those that expire first.
-func (b *Book) sweep(kind string, now time.Time, most int) error {
-	files, err := os.ReadDir(filepath.Join(b.dir, kind))
+func (a *Accounts) sweep(kind string, now time.Time, most int) error {
+	files, err := os.ReadDir(filepath.Join(a.dir, kind))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return b.trouble(err)
+		return a.trouble(err)
 	}
 	kept := map[string][]pass{}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".json") {
 			continue // a draft that another process is writing
 		}
-		switch p, err := b.readFile(kind, f.Name()); {
+		switch p, err := a.readFile(kind, f.Name()); {
 		case err != nil: // a damaged pass admits nobody
-			if _, err := b.revoke(kind, f.Name()); err != nil {
+			if _, err := a.revoke(kind, f.Name()); err != nil {
 				return err
 			}
 		case p != nil:
@@ -86,7 +88,7 @@ func (b *Book) sweep(kind string, now time.Time, most int) error {
 		}
 	}
 	for person, list := range kept {
-		owner, err := b.entry(person)
+		owner, err := a.account(person)
 		if err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (b *Book) sweep(kind string, now time.Time, most int) error {
 			if owner != nil && now.Before(p.Expires) && i < most {
 				continue
 			}
-			if _, err := b.revoke(kind, p.file); err != nil {
+			if _, err := a.revoke(kind, p.file); err != nil {
 				return err
 			}
 		}

@@ -14,34 +14,34 @@ import (
 const sessionsOfOne = 100
 
 // StartSession logs a person in and returns the secret of the session.
-func (b *Book) StartSession(ctx context.Context, p Person, now, until time.Time) (string, error) {
-	if err := b.sweep(sessions, now, sessionsOfOne-1); err != nil {
+func (a *Accounts) StartSession(ctx context.Context, p Person, now, until time.Time) (string, error) {
+	if err := a.sweep(sessions, now, sessionsOfOne-1); err != nil {
 		return "", err
 	}
-	return b.issue(ctx, sessions, p, until)
+	return a.issue(ctx, sessions, p, until)
 }
 
 // BySession returns the person of a session. It returns false if the session is unknown, has
 // ended, or belongs to a name that was removed.
-func (b *Book) BySession(text string, now time.Time) (Person, bool, error) {
-	s, err := b.read(sessions, text)
+func (a *Accounts) BySession(text string, now time.Time) (Person, bool, error) {
+	s, err := a.read(sessions, text)
 	if err != nil || s == nil || !now.Before(s.Expires) {
 		return Person{}, false, err
 	}
-	return b.Still(Person{id: s.Person})
+	return a.Still(Person{id: s.Person})
 }
 
 // EndSession ends a session for good, in every process that uses the book.
-func (b *Book) EndSession(text string) error {
-	_, err := b.revoke(sessions, idOf(text)+".json")
+func (a *Accounts) EndSession(text string) error {
+	_, err := a.revoke(sessions, idOf(text)+".json")
 	return err
 }
 
 // RemoveKey removes the key with which earlier versions signed sessions. Those sessions
 // could not be ended, and anyone who had read the key could make more.
-func (b *Book) RemoveKey() error {
-	if err := os.Remove(filepath.Join(b.dir, "key")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return b.trouble(err)
+func (a *Accounts) RemoveKey() error {
+	if err := os.Remove(filepath.Join(a.dir, "key")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return a.trouble(err)
 	}
 	return nil
 }

@@ -59,8 +59,9 @@ func TestNothingWithoutAToken(t *testing.T) {
 	s.send("DELETE", "/api/v1/state", nil).want(http.StatusUnauthorized, codeUnauthorized)
 }
 
-// Each role may what the table says, and nothing else.
-func TestTooWeakTokens(t *testing.T) {
+// Each role may use the routes that the table says, and no others.
+// shows: CF-14
+func TestRoles(t *testing.T) {
 	s := newScene(t)
 	for i, at := range s.addresses() {
 		rt := &s.server.table[i]
@@ -80,6 +81,7 @@ func TestTooWeakTokens(t *testing.T) {
 	for _, at := range []string{"/events", "/metrics", "/", "/board"} {
 		s.as(access.Agent, "GET", at, nil).want(http.StatusForbidden, codeForbidden)
 	}
+	s.as(access.Admin, "GET", "/do/clear-locks", nil).want(http.StatusMethodNotAllowed, codeMethod)
 }
 
 // A page whose own name was pointed at this machine gets nothing, not even the login page.

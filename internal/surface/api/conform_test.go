@@ -187,7 +187,7 @@ func (u *tour) tourLocks() {
 	u.ask("GET", "/api/v1/grants/"+g.ID, nil).has(g.ID).hasNot(g.Token)
 	u.ask("GET", "/api/v1/check?write=app/y.rb&read=app/z.rb", nil).has(`"free":true`)
 	u.as(access.Agent, "GET", "/api/v1/check?write=app/x.rb", nil).want(ok).has(`"free":false`, "the-agent/otter")
-	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/x.rb"}}).want(http.StatusLocked, "blocked").has("the-agent/otter")
+	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/x.rb"}}).want(http.StatusLocked, "blocked").has("the-agent/otter", `"next":"repeat the request with wait_seconds`)
 	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/x.rb"}, "wait_seconds": 0.05}).want(http.StatusLocked, "timeout").has("waited_seconds")
 	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/"}}).want(http.StatusUnprocessableEntity, "over_lock")
 	u.ask("POST", "/api/v1/grants/"+g.ID+"/renew", map[string]any{"token": g.Token})

@@ -172,14 +172,14 @@ func (s *Server) whoIs(r *http.Request) (who access.Person, by proof, known bool
 		if !strings.EqualFold(scheme, "Bearer") {
 			return s.byPassword(r)
 		}
-		who, known, err = s.book.ByToken(strings.TrimSpace(token))
+		who, known, err = s.accounts.ByToken(strings.TrimSpace(token))
 		return who, proofToken, known, err
 	}
 	cookie, err := r.Cookie(s.cookieName())
 	if err != nil {
 		return who, proofNone, false, nil // there is none
 	}
-	who, known, err = s.book.BySession(cookie.Value, s.opt.Now())
+	who, known, err = s.accounts.BySession(cookie.Value, s.opt.Now())
 	return who, proofSession, known, err
 }
 

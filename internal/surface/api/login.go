@@ -55,9 +55,9 @@ func loginAsset(_ *Server, c *call) error {
 // attempts were wrong before: many people have one address, and nobody may lock out another.
 func logIn(s *Server, c *call) error {
 	secret := c.r.PostFormValue("secret")
-	who, known, err := s.book.ByToken(secret)
+	who, known, err := s.accounts.ByToken(secret)
 	if err == nil && !known {
-		who, known, err = s.book.Redeem(secret, s.opt.Now())
+		who, known, err = s.accounts.Redeem(secret, s.opt.Now())
 	}
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func logIn(s *Server, c *call) error {
 		return writeLogin(c, http.StatusUnauthorized, "That logs nobody in: it was used already, is older than "+minutes(access.TicketLife)+", or never was right.")
 	}
 	until := s.opt.Now().Add(s.opt.Session)
-	session, err := s.book.StartSession(c.r.Context(), who, s.opt.Now(), until)
+	session, err := s.accounts.StartSession(c.r.Context(), who, s.opt.Now(), until)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Mi
 // logOut ends the session, and has the browser forget it.
 func logOut(s *Server, c *call) error {
 	if cookie, err := c.r.Cookie(s.cookieName()); err == nil { // else it came with a token
-		if err := s.book.EndSession(cookie.Value); err != nil {
+		if err := s.accounts.EndSession(cookie.Value); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // the Model Context Protocol, and git-lfs.
 func (s *Server) mount() (err error) {
 	o := &s.opt
-	s.pages, err = web.New(web.Options{App: o.App, View: o.View, Runs: o.Runs, People: s.book, Now: o.Now,
+	s.pages, err = web.New(web.Options{App: o.App, View: o.View, Runs: o.Runs, People: s.accounts, Now: o.Now,
 		Failed: func(err error) { o.Log.Error("a page failed", "error", err) }})
 	s.agents = mcp.New(mcp.Options{App: o.App, View: o.View, Version: o.Version, Log: o.Log, Now: o.Now})
 	s.files = lfs.New(o.App)
@@ -27,7 +27,7 @@ func (s *Server) mount() (err error) {
 func pageRoutes() (list []route) {
 	for _, page := range web.Routes() {
 		rt := raw(page.Method, page.Pattern, page.Need, mediaPage, page.Summary+".", func(s *Server, c *call) error {
-			s.pages.ServeHTTP(c.w, c.r)
+			page.Serve(s.pages, c.w, c.r)
 			return nil
 		}).failing(failurePage)
 		rt.whole = page.Method == http.MethodPost
@@ -90,6 +90,6 @@ func (s *Server) byPassword(r *http.Request) (who access.Person, by proof, known
 	if !given || !isLFS(r) {
 		return who, proofNone, false, nil
 	}
-	who, known, err = s.book.ByToken(token)
+	who, known, err = s.accounts.ByToken(token)
 	return who, proofToken, known, err
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,6 +98,12 @@ func codeOf(err error) lockkeeper.Code {
 	return lockkeeper.CodeOf(err)
 }
 
+// hints are the next steps of errors that carry none, because they depend on the surface.
+var hints = map[lockkeeper.Code]string{
+	lockkeeper.CodeBlocked: "repeat the request with wait_seconds to wait for these locks, or after they are released",
+	lockkeeper.CodeTimeout: "GET " + api + "/locks shows who holds them; then repeat the request",
+}
+
 // factsOf is an error as JSON has it.
 func factsOf(err error) map[string]any {
 	facts := facts.Of(err)
@@ -105,7 +112,7 @@ func factsOf(err error) map[string]any {
 		facts["unit"], facts["status"], facts["phase"] = elsewhere.Unit, elsewhere.Status, elsewhere.Phase
 	}
 	facts["code"], facts["message"] = codeOf(err), lockkeeper.Message(err)
-	if next := lockkeeper.NextStep(err); next != "" {
+	if next := cmp.Or(lockkeeper.NextStep(err), hints[lockkeeper.CodeOf(err)]); next != "" {
 		facts["next"] = next
 	}
 	return facts

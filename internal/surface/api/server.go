@@ -96,11 +96,11 @@ func fill[T comparable](value *T, usual T) { *value = cmp.Or(*value, usual) }
 
 // Server is the running server of a codebase.
 type Server struct {
-	opt   Options
-	queue *job.Queue
-	feed  *feed.Feed
-	book  *access.Book
-	peers peer.Finder
+	opt      Options
+	queue    *job.Queue
+	feed     *feed.Feed
+	accounts *access.Accounts
+	peers    peer.Finder
 
 	pages  *web.Dashboard
 	agents *mcp.Server
@@ -130,7 +130,7 @@ type Server struct {
 // Open begins to serve.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	o.fill()
-	s := &Server{opt: o, book: access.Open(o.App.AccessDir()), mux: http.NewServeMux(), once: newOnce(o.Now), logins: newAttempts(o.Limits.LoginBurst, o.Limits.LoginEvery)}
+	s := &Server{opt: o, accounts: access.Open(o.App.AccessDir()), mux: http.NewServeMux(), once: newOnce(o.Now), logins: newAttempts(o.Limits.LoginBurst, o.Limits.LoginEvery)}
 	s.hosts = lowered(o.AllowHosts)
 	s.rooms = map[roomName]*room{
 		roomUsual:   newRoom(o.Limits.Requests, 2*time.Second, "requests"),
@@ -146,7 +146,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.queue, err = job.Open(o.App); err != nil {
 		return nil, err
 	}
-	if err = s.book.RemoveKey(); err != nil {
+	if err = s.accounts.RemoveKey(); err != nil {
 		return nil, err
 	}
 	if s.listener, err = listen(ctx, &o); err != nil {
@@ -198,7 +198,7 @@ func (s *Server) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.book.Announce(ctx, access.Listening{Address: s.address, Process: &self, Since: s.opt.Now().UTC()})
+	return s.accounts.Announce(ctx, access.Listening{Address: s.address, Process: &self, Since: s.opt.Now().UTC()})
 }
 
 // start begins to answer.
@@ -233,11 +233,11 @@ func (s *Server) Address() string { return s.address }
 // LoginLink makes an address that logs the owner in, once: whoever started the server may do
 // everything.
 func (s *Server) LoginLink(ctx context.Context) (string, error) {
-	who, err := s.book.Member(ctx, s.opt.Owner, access.Admin)
+	who, err := s.accounts.Member(ctx, s.opt.Owner, access.Admin)
 	if err != nil {
 		return "", err
 	}
-	ticket, err := s.book.Ticket(ctx, who, s.opt.Now())
+	ticket, err := s.accounts.Ticket(ctx, who, s.opt.Now())
 	return access.Listening{Address: s.address}.LoginLink(ticket), err
 }
 
@@ -247,7 +247,7 @@ const closing = 5 * time.Second
 // Close ends the server. Streams and waits for locks end at once, and clients come back to
 // the next one; what else is under way ends soon. Nothing of it runs when it returns.
 func (s *Server) Close() error {
-	err := s.book.Withdraw(s.address)
+	err := s.accounts.Withdraw(s.address)
 	s.leave()
 	feedErr := s.feed.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closing)

@@ -193,7 +193,7 @@ func TestTokensOverHTTP(t *testing.T) {
 	if status, text := ask(tokens["two"], "", "POST", "/api/v1/grants/"+grants[0].ID+"/force-release", `{"reason":"mine","confirm":"`+grants[0].Holder+`"}`, ""); status != http.StatusForbidden {
 		t.Errorf("an agent by force: %d %s", status, text)
 	}
-	must(t, access.Open(s.App.AccessDir()).Dismiss("one"))
+	must(t, access.Open(s.App.AccessDir()).Remove("one"))
 	if status, _ := ask(tokens["one"], one.ID(), "POST", "/mcp", release, ""); status != http.StatusUnauthorized {
 		t.Errorf("a token that was taken away: %d", status)
 	}

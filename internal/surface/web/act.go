@@ -64,19 +64,10 @@ type said struct {
 	goTo   string // where in the dashboard one goes on
 }
 
-// formLimit is the maximum size of a form, which can contain pasted text.
-const formLimit = 8 << 20
-
 // act does what a form asks, and says what happened.
 func (d *Dashboard) act(w http.ResponseWriter, r *http.Request, a deed) {
-	r.Body = http.MaxBytesReader(w, r.Body, formLimit)
 	if err := r.ParseForm(); err != nil {
-		var large *http.MaxBytesError
-		status := http.StatusBadRequest
-		if errors.As(err, &large) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		d.problem(w, r, status, "The form could not be read: "+err.Error(), "load the page again")
+		d.problem(w, r, http.StatusBadRequest, "The form could not be read: "+err.Error(), "load the page again")
 		return
 	}
 	who, _ := access.Who(r.Context())

@@ -61,7 +61,7 @@ func (p *program) login(ctx context.Context, a *project.Project, as string) erro
 }
 
 // server returns the running server of this codebase.
-func (p *program) server(a *project.Project, book *access.Book) (*access.Listening, error) {
+func (p *program) server(a *project.Project, book *access.Accounts) (*access.Listening, error) {
 	at, err := book.Listening()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (p *program) server(a *project.Project, book *access.Book) (*access.Listeni
 }
 
 // account returns the account to log in: the named one, or the caller's own.
-func (p *program) account(ctx context.Context, book *access.Book, as string) (access.Person, error) {
+func (p *program) account(ctx context.Context, book *access.Accounts, as string) (access.Person, error) {
 	if as == "" {
 		return book.Member(ctx, p.ownName(), access.Admin)
 	}

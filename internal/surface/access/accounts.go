@@ -21,13 +21,13 @@ import (
 )
 
 // Book is who may use one codebase's server.
-type Book struct{ dir string }
+type Accounts struct{ dir string }
 
 // Open names the directory of a book, which is made when something is first kept there.
-func Open(dir string) *Book { return &Book{dir: dir} }
+func Open(dir string) *Accounts { return &Accounts{dir: dir} }
 
-// Entry is one name with its role.
-type Entry struct {
+// Account is one name with its role.
+type Account struct {
 	Name     string    `json:"name"`
 	Role     Role      `json:"role"`
 	HasToken bool      `json:"has_token"` // false: it logs in by tickets alone
@@ -63,19 +63,19 @@ func CheckName(name string) error {
 }
 
 // Add gives a new name a role, and makes its token, which is told once and not kept.
-func (b *Book) Add(ctx context.Context, name string, role Role) (token string, err error) {
+func (a *Accounts) Add(ctx context.Context, name string, role Role) (token string, err error) {
 	token, id := secret(prefix)
-	return token, b.add(ctx, Entry{Name: name, Role: role, HasToken: true, id: id})
+	return token, a.add(ctx, Account{Name: name, Role: role, HasToken: true, id: id})
 }
 
-func (b *Book) add(ctx context.Context, e Entry) error {
+func (a *Accounts) add(ctx context.Context, e Account) error {
 	if err := CheckName(e.Name); err != nil {
 		return err
 	}
 	if _, err := ParseRole(string(e.Role)); err != nil {
 		return err
 	}
-	there, err := b.find(e.Name)
+	there, err := a.find(e.Name)
 	if err != nil {
 		return err
 	}
@@ -83,38 +83,38 @@ func (b *Book) add(ctx context.Context, e Entry) error {
 		return &lockkeeper.InputError{Field: "name", Value: e.Name, Reason: "it is taken, by one with the role " + string(there.Role), Next: "choose another one, or `lockkeeper token remove " + e.Name + "`"}
 	}
 	e.Made = time.Now().UTC()
-	return b.write(ctx, filepath.Join("people", e.id+".json"), e)
+	return a.write(ctx, filepath.Join("people", e.id+".json"), e)
 }
 
 // Member is somebody who may log in by tickets: the one with that name, or else a new
 // one with a role and no token.
-func (b *Book) Member(ctx context.Context, name string, role Role) (Person, error) {
-	there, err := b.find(name)
+func (a *Accounts) Member(ctx context.Context, name string, role Role) (Person, error) {
+	there, err := a.find(name)
 	if err != nil {
 		return Person{}, err
 	}
 	if there == nil {
 		_, id := secret("")
-		there = &Entry{Name: name, Role: role, id: id}
-		if err := b.add(ctx, *there); err != nil {
+		there = &Account{Name: name, Role: role, id: id}
+		if err := a.add(ctx, *there); err != nil {
 			return Person{}, err
 		}
 	}
 	return there.person(), nil
 }
 
-func (e *Entry) person() Person { return Person{Name: e.Name, Role: e.Role, id: e.id} }
+func (e *Account) person() Person { return Person{Name: e.Name, Role: e.Role, id: e.id} }
 
 // Dismiss takes a name away: its token and its sessions are worth nothing from now on.
-func (b *Book) Dismiss(name string) error {
-	there, err := b.find(name)
+func (a *Accounts) Remove(name string) error {
+	there, err := a.find(name)
 	if err != nil {
 		return err
 	}
 	if there == nil {
 		return &lockkeeper.InputError{Field: "name", Value: name, Reason: "nobody has that name", Next: "lockkeeper token list"}
 	}
-	err = os.Remove(filepath.Join(b.dir, "people", there.id+".json"))
+	err = os.Remove(filepath.Join(a.dir, "people", there.id+".json"))
 	if errors.Is(err, fs.ErrNotExist) { // somebody else was faster
 		err = nil
 	}
@@ -122,18 +122,18 @@ func (b *Book) Dismiss(name string) error {
 }
 
 // List shows every name, in order.
-func (b *Book) List() ([]Entry, error) {
-	files, err := os.ReadDir(filepath.Join(b.dir, "people"))
+func (a *Accounts) List() ([]Account, error) {
+	files, err := os.ReadDir(filepath.Join(a.dir, "people"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, b.trouble(err)
+		return nil, a.trouble(err)
 	}
-	list := []Entry{}
+	list := []Account{}
 	for _, f := range files {
 		id, ok := strings.CutSuffix(f.Name(), ".json")
 		if !ok {
 			continue // on its way to become one
 		}
-		e, err := b.entry(id)
+		e, err := a.account(id)
 		if err != nil {
 			return nil, err
 		}
@@ -141,12 +141,12 @@ func (b *Book) List() ([]Entry, error) {
 			list = append(list, *e)
 		}
 	}
-	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b Account) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
-func (b *Book) find(name string) (*Entry, error) {
-	list, err := b.List()
+func (a *Accounts) find(name string) (*Account, error) {
+	list, err := a.List()
 	for i := range list {
 		if list[i].Name == name {
 			return &list[i], nil
@@ -156,24 +156,24 @@ func (b *Book) find(name string) (*Entry, error) {
 }
 
 // entry reads the entry of an id; nil: it is unknown.
-func (b *Book) entry(id string) (*Entry, error) {
-	e, err := durable.ReadJSON[Entry](filepath.Join(b.dir, "people", id+".json"))
+func (a *Accounts) account(id string) (*Account, error) {
+	e, err := durable.ReadJSON[Account](filepath.Join(a.dir, "people", id+".json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, b.trouble(err)
+		return nil, a.trouble(err)
 	}
 	e.id = id
 	return &e, nil
 }
 
 // ByToken is whose token it is.
-func (b *Book) ByToken(token string) (Person, bool, error) {
+func (a *Accounts) ByToken(token string) (Person, bool, error) {
 	if len(token) > 200 || !strings.HasPrefix(token, prefix) {
 		return Person{}, false, nil
 	}
-	e, err := b.entry(idOf(token))
+	e, err := a.account(idOf(token))
 	if err != nil || e == nil || !e.HasToken {
 		return Person{}, false, err
 	}
@@ -181,8 +181,8 @@ func (b *Book) ByToken(token string) (Person, bool, error) {
 }
 
 // Still is a person as they are now; false: they may do nothing any more.
-func (b *Book) Still(p Person) (Person, bool, error) {
-	e, err := b.entry(p.id)
+func (a *Accounts) Still(p Person) (Person, bool, error) {
+	e, err := a.account(p.id)
 	if err != nil || e == nil {
 		return Person{}, false, err
 	}
@@ -190,14 +190,14 @@ func (b *Book) Still(p Person) (Person, bool, error) {
 }
 
 // write keeps a value in a file of the book, for its owner alone.
-func (b *Book) write(ctx context.Context, name string, value any) error {
-	path := filepath.Join(b.dir, name)
+func (a *Accounts) write(ctx context.Context, name string, value any) error {
+	path := filepath.Join(a.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return b.trouble(err)
+		return a.trouble(err)
 	}
 	return durable.WriteJSON(ctx, path, value, 0o600)
 }
 
-func (b *Book) trouble(err error) error {
-	return &lockkeeper.StoreError{Store: b.dir, Reason: "who may use the server cannot be read or kept", Err: err, Next: "see to it that it is yours, and that only you can read it"}
+func (a *Accounts) trouble(err error) error {
+	return &lockkeeper.StoreError{Store: a.dir, Reason: "who may use the server cannot be read or kept", Err: err, Next: "see to it that it is yours, and that only you can read it"}
 }

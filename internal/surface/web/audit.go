@@ -1,0 +1,76 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/surface/view"
+)
+
+// auditData is the page Audit.
+type auditData struct {
+	*view.Audit
+	Who, Path, Kind, Text string
+	Since, Until          string
+	Older                 string // the address of the next page
+	Newest                string // of the first one; empty: it is this one
+}
+
+func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	data := auditData{Who: strings.TrimSpace(q.Get("who")), Path: strings.TrimSpace(q.Get("path")), Kind: q.Get("kind"), Text: strings.TrimSpace(q.Get("q")), Since: q.Get("since"), Until: q.Get("until")}
+	before, err := pageNumber(q.Get("before"))
+	if err != nil {
+		return nil, err
+	}
+	ask := view.AuditQuery{Who: data.Who, Path: data.Path, Text: data.Text, Before: before}
+	if data.Kind != "" {
+		ask.Kinds = []string{data.Kind}
+	}
+	if ask.Since, err = d.timeIn("since", data.Since); err != nil {
+		return nil, err
+	}
+	if ask.Until, err = d.timeIn("until", data.Until); err != nil {
+		return nil, err
+	}
+	if data.Audit, err = d.view.Audit(r.Context(), ask); err != nil {
+		return nil, err
+	}
+	at := func(before uint64) string {
+		v := url.Values{}
+		for name, values := range q {
+			if name != "before" && values[0] != "" {
+				v.Set(name, values[0])
+			}
+		}
+		if before > 0 {
+			v.Set("before", strconv.FormatUint(before, 10))
+		}
+		return strings.TrimSuffix("/audit?"+v.Encode(), "?")
+	}
+	if data.Next > 0 {
+		data.Older = at(data.Next)
+	}
+	if before > 0 {
+		data.Newest = at(0)
+	}
+	return data, nil
+}
+
+// timeIn reads a time of a form, as browsers write them, or of an address. It is one of
+// the clock that pages show.
+func (d *Dashboard) timeIn(field, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(form, text, d.now().Location()); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, &lockkeeper.InputError{Field: field, Value: text, Reason: "not a time", Next: "write one like 2026-01-31T09:00"}
+}
