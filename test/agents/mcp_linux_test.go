@@ -57,10 +57,10 @@ func TestClaudeUsesEveryTool(t *testing.T) {
 	one := func(path string) map[string]any { return map[string]any{"path": path} }
 	several := func(path string) map[string]any { return map[string]any{"paths": []any{path}} }
 	h := newHooked(t, conversation(
-		lockTool("status", map[string]any{}, `You are \S+, and hold nothing.*rate-limit posts`),
+		lockTool("status", map[string]any{}, `You are \S+ and hold nothing.*rate-limit posts`),
 		lockTool("check", several(posts), `app/posts\.rb: held by`),
 		lockTool("claim", several(posts), `REFUSED app/posts\.rb: held by \S+ .*rate-limit posts`),
-		lockTool("why", one(posts), `held by.*lately`),
+		lockTool("why", one(posts), `held by.*recent events`),
 		asked{scriptedapi.Read("{dir}/" + posts), `class Posts`},
 		lockTool("defer", map[string]any{"path": posts, "content": "class Posts # deferred\nend\n"}, `DEFERRED app/posts\.rb`),
 		lockTool("claim", map[string]any{"paths": []any{users}, "about": "names"}, `CLAIMED`),

@@ -20,23 +20,23 @@ import (
 	"lockkeeper/durable"
 )
 
-// Book is who may use one codebase's server.
+// Accounts are the users of one codebase's server, with their roles.
 type Accounts struct{ dir string }
 
-// Open names the directory of a book, which is made when something is first kept there.
+// Open returns the accounts in a directory. The first write creates the directory.
 func Open(dir string) *Accounts { return &Accounts{dir: dir} }
 
-// Account is one name with its role.
+// An Account is a name with a role.
 type Account struct {
 	Name     string    `json:"name"`
 	Role     Role      `json:"role"`
-	HasToken bool      `json:"has_token"` // false: it logs in by tickets alone
+	HasToken bool      `json:"has_token"` // false: can log in only with tickets
 	Made     time.Time `json:"made"`
 
 	id string
 }
 
-// prefix begins every token, so that one that was leaked can be found.
+// prefix begins every token, so that scanners can find a leaked one.
 const prefix = "lk_"
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
@@ -44,7 +44,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 // secret returns a random secret and its id.
 func secret(prefix string) (text, id string) {
 	random := make([]byte, 32)
-	rand.Read(random) // never fails: it ends the program instead
+	rand.Read(random) // never returns an error: it ends the program instead
 	text = prefix + base64.RawURLEncoding.EncodeToString(random)
 	return text, idOf(text)
 }
@@ -62,7 +62,7 @@ func CheckName(name string) error {
 	return &lockkeeper.InputError{Field: "name", Value: name, Reason: "not a name of up to 40 letters, digits, dots, dashes and underscores", Next: "use one like otter or ci-1"}
 }
 
-// Add gives a new name a role, and makes its token, which is told once and not kept.
+// Add creates an account and returns its token, which is not stored.
 func (a *Accounts) Add(ctx context.Context, name string, role Role) (token string, err error) {
 	token, id := secret(prefix)
 	return token, a.add(ctx, Account{Name: name, Role: role, HasToken: true, id: id})
@@ -80,14 +80,14 @@ func (a *Accounts) add(ctx context.Context, e Account) error {
 		return err
 	}
 	if there != nil {
-		return &lockkeeper.InputError{Field: "name", Value: e.Name, Reason: "it is taken, by one with the role " + string(there.Role), Next: "choose another one, or `lockkeeper token remove " + e.Name + "`"}
+		return &lockkeeper.InputError{Field: "name", Value: e.Name, Reason: "already used, by an account with the role " + string(there.Role), Next: "choose another name, or `lockkeeper token remove " + e.Name + "`"}
 	}
 	e.Made = time.Now().UTC()
 	return a.write(ctx, filepath.Join("people", e.id+".json"), e)
 }
 
-// Member is somebody who may log in by tickets: the one with that name, or else a new
-// one with a role and no token.
+// Member returns the account with a name, for a login by ticket. If there is none, it
+// creates one with the role and without a token.
 func (a *Accounts) Member(ctx context.Context, name string, role Role) (Person, error) {
 	there, err := a.find(name)
 	if err != nil {
@@ -105,23 +105,22 @@ func (a *Accounts) Member(ctx context.Context, name string, role Role) (Person, 
 
 func (e *Account) person() Person { return Person{Name: e.Name, Role: e.Role, id: e.id} }
 
-// Dismiss takes a name away: its token and its sessions are worth nothing from now on.
+// Remove deletes an account. Its token and its sessions stop working at once.
 func (a *Accounts) Remove(name string) error {
 	there, err := a.find(name)
 	if err != nil {
 		return err
 	}
 	if there == nil {
-		return &lockkeeper.InputError{Field: "name", Value: name, Reason: "nobody has that name", Next: "lockkeeper token list"}
+		return &lockkeeper.InputError{Field: "name", Value: name, Reason: "unknown name", Next: "lockkeeper token list"}
 	}
-	err = os.Remove(filepath.Join(a.dir, "people", there.id+".json"))
-	if errors.Is(err, fs.ErrNotExist) { // somebody else was faster
-		err = nil
+	if err := os.Remove(filepath.Join(a.dir, "people", there.id+".json")); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	return nil // another process removed it
 }
 
-// List shows every name, in order.
+// List returns all accounts, sorted by name.
 func (a *Accounts) List() ([]Account, error) {
 	files, err := os.ReadDir(filepath.Join(a.dir, "people"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +130,7 @@ func (a *Accounts) List() ([]Account, error) {
 	for _, f := range files {
 		id, ok := strings.CutSuffix(f.Name(), ".json")
 		if !ok {
-			continue // on its way to become one
+			continue // a draft that another process is writing
 		}
 		e, err := a.account(id)
 		if err != nil {
@@ -155,7 +154,7 @@ func (a *Accounts) find(name string) (*Account, error) {
 	return nil, err
 }
 
-// entry reads the entry of an id; nil: it is unknown.
+// account returns the account with an id; nil: unknown.
 func (a *Accounts) account(id string) (*Account, error) {
 	e, err := durable.ReadJSON[Account](filepath.Join(a.dir, "people", id+".json"))
 	switch {
@@ -168,7 +167,7 @@ func (a *Accounts) account(id string) (*Account, error) {
 	return &e, nil
 }
 
-// ByToken is whose token it is.
+// ByToken returns the person of a token.
 func (a *Accounts) ByToken(token string) (Person, bool, error) {
 	if len(token) > 200 || !strings.HasPrefix(token, prefix) {
 		return Person{}, false, nil
@@ -180,7 +179,7 @@ func (a *Accounts) ByToken(token string) (Person, bool, error) {
 	return e.person(), true, nil
 }
 
-// Still is a person as they are now; false: they may do nothing any more.
+// Still returns a person with their current role; false: the account was removed.
 func (a *Accounts) Still(p Person) (Person, bool, error) {
 	e, err := a.account(p.id)
 	if err != nil || e == nil {
@@ -189,7 +188,7 @@ func (a *Accounts) Still(p Person) (Person, bool, error) {
 	return e.person(), true, nil
 }
 
-// write keeps a value in a file of the book, for its owner alone.
+// write stores a value in a file that only its owner can read.
 func (a *Accounts) write(ctx context.Context, name string, value any) error {
 	path := filepath.Join(a.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -199,5 +198,5 @@ func (a *Accounts) write(ctx context.Context, name string, value any) error {
 }
 
 func (a *Accounts) trouble(err error) error {
-	return &lockkeeper.StoreError{Store: a.dir, Reason: "who may use the server cannot be read or kept", Err: err, Next: "see to it that it is yours, and that only you can read it"}
+	return &lockkeeper.StoreError{Store: a.dir, Reason: "cannot read or write the accounts of the server", Err: err, Next: "make the directory yours, with mode 0700"}
 }

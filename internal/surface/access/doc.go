@@ -6,7 +6,7 @@
 // session. Tickets and sessions are passes: secrets that stand for a person until they
 // expire.
 //
-// A Book is a directory in the user's own state that only the user can read:
+// Accounts are a directory in the user's own state that only the user can read:
 //
 //	people/<id>.json    a name and its role; the id is the SHA-256 of the token
 //	tickets/<id>.json   whom a ticket logs in, and until when; the id is its SHA-256

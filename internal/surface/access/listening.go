@@ -19,8 +19,8 @@ type Listening struct {
 	Since   time.Time           `json:"since"`
 }
 
-// LoginLink is the address that logs in with a ticket. Browsers keep what follows the #
-// to themselves: it reaches no server, no log and no other page.
+// LoginLink returns the address that logs in with a ticket. Browsers do not send the part
+// after the #, so the ticket reaches no log and no other page.
 func (l Listening) LoginLink(ticket string) string { return l.Address + "/login#" + ticket }
 
 func (a *Accounts) listeningPath() string { return filepath.Join(a.dir, "server.json") }
@@ -30,8 +30,8 @@ func (a *Accounts) Announce(ctx context.Context, l Listening) error {
 	return a.write(ctx, "server.json", l)
 }
 
-// Listening is where a server said it is; nil: none did. Whether it still is, its
-// process tells.
+// Listening returns the last announced address; nil: none. The server may have ended since:
+// check its process.
 func (a *Accounts) Listening() (*Listening, error) {
 	l, err := durable.ReadJSON[Listening](a.listeningPath())
 	switch {
@@ -43,8 +43,7 @@ func (a *Accounts) Listening() (*Listening, error) {
 	return &l, nil
 }
 
-// Withdraw takes the announcement of an address back, unless another server has made one
-// since.
+// Withdraw removes the announcement of an address, unless another server has replaced it.
 func (a *Accounts) Withdraw(address string) error {
 	l, err := a.Listening()
 	if err != nil || l == nil || l.Address != address {

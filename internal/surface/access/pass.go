@@ -79,7 +79,7 @@ func (a *Accounts) sweep(kind string, now time.Time, most int) error {
 			continue // a draft that another process is writing
 		}
 		switch p, err := a.readFile(kind, f.Name()); {
-		case err != nil: // a damaged pass admits nobody
+		case err != nil: // a damaged pass logs no one in
 			if _, err := a.revoke(kind, f.Name()); err != nil {
 				return err
 			}

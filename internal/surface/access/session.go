@@ -31,7 +31,7 @@ func (a *Accounts) BySession(text string, now time.Time) (Person, bool, error) {
 	return a.Still(Person{id: s.Person})
 }
 
-// EndSession ends a session for good, in every process that uses the book.
+// EndSession ends a session for good, in every process that uses the directory.
 func (a *Accounts) EndSession(text string) error {
 	_, err := a.revoke(sessions, idOf(text)+".json")
 	return err

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// decideRoutes are a person's answers: one for every word that can be said.
+// decideRoutes has one route for each answer to a decision.
 func decideRoutes() (list []route) {
 	means := map[string][]string{}
 	var words []string
@@ -22,18 +22,18 @@ func decideRoutes() (list []route) {
 		rt := flowAct("/decide/"+word, "Answer "+word+". "+strings.Join(means[word], "; ")+".", func(d *acts.Decider, c *call, in answering) (acts.Verdict, error) {
 			return in.give(d, c, word)
 		})
-		if word == "answer" { // what was found elsewhere may be long
+		if word == "answer" { // pasted research can be long
 			rt = rt.withLargeBody()
 		}
 		list = append(list, rt)
 	}
 	return append(list,
-		flowAct("/decide/undo", "Take answers back, as far as nothing was made of them.", func(d *acts.Decider, c *call, in struct {
+		flowAct("/decide/undo", "Withdraw answers that have had no effect yet.", func(d *acts.Decider, c *call, in struct {
 			Refs []progress.Ref `json:"refs"`
 		}) (acts.Verdict, error) {
 			return d.Withdraw(c.r.Context(), in.Refs)
 		}),
-		flowAct("/decide/items", "Decide on items, each in its own way; those of one unit all or none.", func(d *acts.Decider, c *call, in struct {
+		flowAct("/decide/items", "Decide several items, each with its own answer; all items of a unit or none.", func(d *acts.Decider, c *call, in struct {
 			Choices []acts.Choice `json:"choices"`
 			Seen    acts.Seen     `json:"seen,omitempty"`
 		}) (acts.Verdict, error) {
@@ -42,16 +42,16 @@ func decideRoutes() (list []route) {
 	)
 }
 
-// answering is an answer, to some things or to all that a rule names. seen has the versions
-// that the person had in front of them: what is not so any more is refused.
+// answering is an answer to the decisions in refs, or to all that match a rule. If a decision
+// no longer has the version in seen, the answer to it is refused.
 type answering struct {
 	Refs  []progress.Ref `json:"refs,omitempty"`
-	Where string         `json:"where,omitempty"` // instead of refs, of items: a rule such as impact<=low,effort>=high
+	Where string         `json:"where,omitempty"` // instead of refs, for items: a rule such as impact<=low,effort>=high
 	acts.AnswerInput
 }
 
-// judged is what came of an act: what was done, and what was refused of it.
-type judged struct {
+// outcome says what an act did, and what was refused.
+type outcome struct {
 	acts.Verdict
 	Refused []map[string]any `json:"refused"`
 }
@@ -62,7 +62,7 @@ func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, e
 		return d.Give(c.r.Context(), word, in.Refs, in.AnswerInput)
 	}
 	if len(in.Refs) > 0 {
-		return acts.Verdict{}, &lockkeeper.InputError{Field: "where", Value: in.Where, Reason: "refs are given as well", Next: "give one of them"}
+		return acts.Verdict{}, &lockkeeper.InputError{Field: "where", Value: in.Where, Reason: "where and refs exclude each other", Next: "give one of them"}
 	}
 	policy, err := progress.ParsePolicy(in.Where)
 	if err != nil {
@@ -73,32 +73,32 @@ func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, e
 		return acts.Verdict{}, err
 	}
 	if len(refs) == 0 {
-		return d.State(c.r.Context()) // nothing that waits is such
+		return d.State(c.r.Context()) // no open decision matches
 	}
 	return d.Give(c.r.Context(), word, refs, in.AnswerInput)
 }
 
-// flowAct is a route of an act on the documents of a flow. Where all was refused that is an
-// error; where only some of it was, the answer says of what and why.
+// flowAct returns the route of an act on the documents of a flow. If all of it was refused,
+// the response is an error; if a part was, the response lists that part.
 func flowAct[In any](pattern, summary string, do func(d *acts.Decider, c *call, in In) (acts.Verdict, error)) route {
-	return act(api+pattern, operators, summary, func(s *Server, c *call, in In) (judged, error) {
-		d, err := s.desk(c)
+	return act(api+pattern, operators, summary, func(s *Server, c *call, in In) (outcome, error) {
+		d, err := s.decider(c)
 		if err != nil {
-			return judged{}, err
+			return outcome{}, err
 		}
 		v, err := do(d, c, in)
 		if err != nil {
-			return judged{}, err
+			return outcome{}, err
 		}
 		if len(v.Done) == 0 && len(v.Refused) > 0 {
-			return judged{}, &partsRefused{v.Refused}
+			return outcome{}, &partsRefused{v.Refused}
 		}
-		return judged{v, listOf(v.Refused)}, nil
+		return outcome{v, listOf(v.Refused)}, nil
 	}).of(typeOf[flowQuery]())
 }
 
-// desk opens the documents of the flow that an address names.
-func (s *Server) desk(c *call) (*acts.Decider, error) {
+// decider opens the flow that the query names.
+func (s *Server) decider(c *call) (*acts.Decider, error) {
 	q, err := decodeQuery[flowQuery](c.r.URL.RawQuery)
 	if err != nil {
 		return nil, err

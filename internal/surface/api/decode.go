@@ -21,10 +21,10 @@ import (
 	"lockkeeper/internal/encoding/strictjson"
 )
 
-// decodeBody reads a body of JSON: one value, whose fields are all known and spelled as
-// they are. No body is an empty object.
+// decodeBody decodes a JSON body strictly: unknown or misspelled fields are errors. An empty
+// body is an empty object.
 func decodeBody[T any](r *http.Request) (in T, err error) {
-	body, err := io.ReadAll(r.Body) // which is in memory already
+	body, err := io.ReadAll(r.Body) // readBody has it in memory
 	if err != nil {
 		return in, err
 	}
@@ -32,7 +32,7 @@ func decodeBody[T any](r *http.Request) (in T, err error) {
 		return in, nil
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return in, &refusal{code: codeMedia, reason: fmt.Sprintf("the body is said to be %q", r.Header.Get("Content-Type")), next: "send JSON, with Content-Type: application/json"}
+		return in, &refusal{code: codeMedia, reason: fmt.Sprintf("the Content-Type is %q", r.Header.Get("Content-Type")), next: "send JSON, with Content-Type: application/json"}
 	}
 	if err := strictjson.Unmarshal(body, &in, true); err != nil {
 		return in, wrongJSON(err, reflect.TypeFor[T]())
@@ -40,7 +40,7 @@ func decodeBody[T any](r *http.Request) (in T, err error) {
 	return in, nil
 }
 
-// checkText refuses a body that two readers could understand in different ways.
+// checkText refuses an ambiguous body, which two programs could read differently.
 func checkText(c *call, body []byte) error {
 	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || media != mediaForm {
@@ -52,8 +52,8 @@ func checkText(c *call, body []byte) error {
 	return checkQueryText(string(body))
 }
 
-// checkQueryText refuses a form or a query that is not UTF-8. Whether it is one at all is
-// for its reader to say.
+// checkQueryText refuses a form or query that is not UTF-8. It leaves syntax errors to the
+// decoder.
 func checkQueryText(raw string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -73,7 +73,7 @@ func wrongBody(field, reason string) error {
 	if field == "" {
 		field = "body"
 	}
-	return &lockkeeper.InputError{Field: field, Reason: reason, Next: "see /api/v1/openapi.json for what the body is"}
+	return &lockkeeper.InputError{Field: field, Reason: reason, Next: "see /api/v1/openapi.json for the fields of the body"}
 }
 
 // wrongJSON explains why a body does not decode into a type.
@@ -92,17 +92,17 @@ func wrongJSON(err error, t reflect.Type) error {
 	case errors.As(err, &syntax):
 		return wrongBody("", fmt.Sprintf("not JSON, at byte %d: %s", syntax.Offset, syntax))
 	case errors.As(err, &kind):
-		return wrongBody(fieldIn(t, kind.Field), fmt.Sprintf("it is %s, and must be %s", valueNamed(kind.Value), spelled(kind.Type)))
+		return wrongBody(fieldIn(t, kind.Field), fmt.Sprintf("it is %s and must be %s", valueNamed(kind.Value), spelled(kind.Type)))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return wrongBody("", "not JSON: it ends too early")
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return wrongBody(strings.Trim(name, `"`), "there is no such field")
+		return wrongBody(strings.Trim(name, `"`), "unknown field")
 	}
 	return wrongBody("", err.Error())
 }
 
-// fieldIn is the path to a field as JSON has it: without the names of embedded structures.
+// fieldIn returns the JSON path of a field, without the names of embedded structs.
 func fieldIn(t reflect.Type, path string) string {
 	var names []string
 	for name := range strings.SplitSeq(path, ".") {
@@ -126,7 +126,7 @@ func fieldIn(t reflect.Type, path string) string {
 	return strings.Join(names, ".")
 }
 
-// valueNamed is what JSON found, as encoding/json names it, with its article.
+// valueNamed adds an article to the kind of value that encoding/json reports.
 func valueNamed(value string) string {
 	switch kind, _, isNumber := strings.Cut(value, " "); {
 	case isNumber:
@@ -142,7 +142,7 @@ func valueNamed(value string) string {
 	}
 }
 
-// spelled is how JSON spells values of a type.
+// spelled describes the JSON value of a type.
 func spelled(t reflect.Type) string {
 	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return "a string"
@@ -164,19 +164,19 @@ func spelled(t reflect.Type) string {
 	return "a number"
 }
 
-// decodeQuery reads what follows the ? in an address: every name is known, and comes once
-// unless it is a list.
+// decodeQuery decodes a query string. Every name must be known, and must occur once unless
+// it is a list.
 func decodeQuery[T any](raw string) (in T, err error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return in, &lockkeeper.InputError{Field: "query", Value: raw, Reason: "not as a query is written", Next: "see /api/v1/openapi.json"}
+		return in, &lockkeeper.InputError{Field: "query", Value: raw, Reason: "invalid query", Next: "see /api/v1/openapi.json"}
 	}
 	into := reflect.ValueOf(&in).Elem()
 	for name, texts := range values {
 		fields := reflect.VisibleFields(into.Type())
 		at := slices.IndexFunc(fields, func(f reflect.StructField) bool { return name != "" && nameOf(f) == name })
 		if at < 0 {
-			return in, &lockkeeper.InputError{Field: name, Reason: "nothing is asked so here", Next: "see /api/v1/openapi.json"}
+			return in, &lockkeeper.InputError{Field: name, Reason: "unknown query parameter", Next: "see /api/v1/openapi.json"}
 		}
 		field := into.FieldByIndex(fields[at].Index)
 		if field.Kind() == reflect.Slice {
@@ -186,7 +186,7 @@ func decodeQuery[T any](raw string) (in T, err error) {
 			continue
 		}
 		if len(texts) > 1 {
-			return in, &lockkeeper.InputError{Field: name, Value: strings.Join(texts, ", "), Reason: "it is given more than once", Next: "give it once"}
+			return in, &lockkeeper.InputError{Field: name, Value: strings.Join(texts, ", "), Reason: "given more than once", Next: "give it once"}
 		}
 		if err := setText(field, texts[0]); err != nil {
 			return in, &lockkeeper.InputError{Field: name, Value: texts[0], Reason: err.Error(), Next: "see /api/v1/openapi.json"}
@@ -195,14 +195,14 @@ func decodeQuery[T any](raw string) (in T, err error) {
 	return in, nil
 }
 
-// nameOf is the name that JSON, or a query, has for a field.
+// nameOf returns the name of a field in JSON and in queries.
 func nameOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
 
 func setText(into reflect.Value, text string) (err error) {
-	if into.Kind() == reflect.Pointer { // it matters whether it was given
+	if into.Kind() == reflect.Pointer { // nil means that it was not given
 		into.Set(reflect.New(into.Type().Elem()))
 		into = into.Elem()
 	}

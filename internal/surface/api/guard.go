@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// ServeHTTP lets a request through the layers to its handler.
+// ServeHTTP passes a request through the layers to its handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.handlers.enter() {
 		panic(http.ErrAbortHandler)
@@ -31,7 +31,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if wrong := recover(); wrong != nil && wrong != http.ErrAbortHandler {
 			s.opt.Log.Error("a handler panicked", "route", c.label(), "panic", fmt.Sprint(wrong), "stack", string(debug.Stack()))
 			if seen.status == 0 {
-				fail(seen, r, fmt.Errorf("something went wrong here, which the log of the server tells more about"))
+				fail(seen, r, fmt.Errorf("internal error; the log of the server has details"))
 			}
 		}
 		s.metrics.answered(c.label(), seen.status, time.Since(began))
@@ -43,8 +43,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// label is the name of a request's route, for the log and the metrics: never its address,
-// which others choose.
+// label returns the route of a request for log and metrics. It never returns the address,
+// which clients choose.
 func (c *call) label() string {
 	if c.route == nil {
 		return "none"
@@ -52,14 +52,14 @@ func (c *call) label() string {
 	return c.route.key()
 }
 
-// answer takes a request through the layers, in this order.
+// answer passes a request through the layers in this order.
 func (s *Server) answer(c *call) error {
 	for _, layer := range []func(*call) error{s.checkPeer, s.checkHost, checkPath, s.locate, s.identify, checkOrigin, checkRole, checkQuery} {
 		if err := layer(c); err != nil {
 			return err
 		}
 	}
-	if c.route.open { // what strangers send is little, and who sends it slowly keeps no other out
+	if c.route.open { // read first, so that slow unauthenticated clients take no place
 		if err := s.readBody(c, s.opt.Limits.StrangerBody); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (s *Server) answer(c *call) error {
 	if c.r.Method != http.MethodPost || c.route.open {
 		return c.route.serve(s, c)
 	}
-	if c.route.whole && c.route.room != roomWaits { // whoever leaves a line gives their place up
+	if c.route.whole && c.route.room != roomWaits { // a client that disconnects stops waiting for locks
 		ctx, end := s.toItsEnd(c.r.Context())
 		defer end()
 		c.r = c.r.WithContext(ctx)
@@ -89,9 +89,9 @@ func (s *Server) answer(c *call) error {
 	return s.once.do(s, c)
 }
 
-// toItsEnd is for an act that goes on when whoever asked for it is gone: half of one would
-// be worse than either, and who asks again with the same key is to get the answer. It ends
-// with the server.
+// toItsEnd returns a context that does not end when the client disconnects, so that an act
+// is not left half done and a retry with the same key gets its answer. It ends with the
+// server.
 func (s *Server) toItsEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(s.running, cancel)
@@ -101,19 +101,19 @@ func (s *Server) toItsEnd(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// secure says to a browser what an answer may never do: run anything that is not a file of
-// this server, be shown in somebody else's page, be kept, or be taken for something else.
+// secure sets the security headers: browsers run only scripts of this server, and neither
+// frame, cache nor sniff a response.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "same-origin") // without any, forms of our own would come from the origin null
+	h.Set("Referrer-Policy", "same-origin") // no-referrer would send our own forms with the origin null
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
 
-// checkPath refuses addresses that mean another one than they say.
+// checkPath refuses paths that are not in canonical form.
 func checkPath(c *call) error {
 	path := c.r.URL.Path
 	wrong := !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "\\\x00")
@@ -121,7 +121,7 @@ func checkPath(c *call) error {
 		wrong = wrong || part == "." || part == ".." || part == "" && i > 0 && path != "/"
 	}
 	if wrong {
-		return &refusal{code: codeNotFound, reason: "the address leads nowhere: it has an empty part, a dot or a backslash in it"}
+		return &refusal{code: codeNotFound, reason: "the path has an empty part, a dot part or a backslash"}
 	}
 	if !utf8.ValidString(path) {
 		return &lockkeeper.InputError{Field: "path", Value: strings.ToValidUTF8(path, "?"), Reason: "not UTF-8", Next: "send text as UTF-8"}
@@ -129,21 +129,21 @@ func checkPath(c *call) error {
 	return checkQueryText(c.r.URL.RawQuery)
 }
 
-// locate finds the route.
+// locate sets the route of a request.
 func (s *Server) locate(c *call) (err error) {
 	c.route, c.r, err = s.find(c.r)
 	if err == nil {
 		return nil
 	}
 	if _, _, known, _ := s.whoIs(c.r); !known {
-		return errStranger // who may not be here is not told what there is
+		return errStranger // do not reveal routes to strangers
 	}
 	return err
 }
 
-var errStranger = &refusal{code: codeUnauthorized, reason: "nobody knows who you are", next: "log in with the link of `lockkeeper login`, or send a token of `lockkeeper token add` as Authorization: Bearer"}
+var errStranger = &refusal{code: codeUnauthorized, reason: "not logged in", next: "log in with the link of `lockkeeper login`, or send a token of `lockkeeper token add` as Authorization: Bearer"}
 
-// identify finds out who asks.
+// identify sets the person of a request.
 func (s *Server) identify(c *call) error {
 	who, by, known, err := s.whoIs(c.r)
 	switch {
@@ -162,10 +162,10 @@ func (s *Server) identify(c *call) error {
 	return nil
 }
 
-// errAnswered ends the way of a request that was answered on it.
+// errAnswered means that a layer has answered the request.
 var errAnswered = errors.New("answered")
 
-// whoIs reads who a request says it is from, and holds it against the book.
+// whoIs returns the person whose token or session a request carries.
 func (s *Server) whoIs(r *http.Request) (who access.Person, by proof, known bool, err error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		scheme, token, _ := strings.Cut(header, " ")
@@ -177,14 +177,14 @@ func (s *Server) whoIs(r *http.Request) (who access.Person, by proof, known bool
 	}
 	cookie, err := r.Cookie(s.cookieName())
 	if err != nil {
-		return who, proofNone, false, nil // there is none
+		return who, proofNone, false, nil // no session
 	}
 	who, known, err = s.accounts.BySession(cookie.Value, s.opt.Now())
 	return who, proofSession, known, err
 }
 
-// checkOrigin refuses what another page makes a browser ask. A token is no secret of the
-// browser's, so whoever sends one means it.
+// checkOrigin refuses requests that a page of another site makes a browser send. Browsers do
+// not send tokens by themselves, so requests with one pass.
 func checkOrigin(c *call) error {
 	if c.proof == proofToken {
 		return nil
@@ -193,16 +193,16 @@ func checkOrigin(c *call) error {
 	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
 		opened := c.r.Header.Get("Sec-Fetch-Mode") == "navigate" && c.r.Header.Get("Sec-Fetch-Dest") == "document"
 		if (site == "cross-site" || site == "same-site") && !opened {
-			return &refusal{code: codeOrigin, reason: "another page asks for this"}
+			return &refusal{code: codeOrigin, reason: "request from a page of another site"}
 		}
 		return nil
 	}
 	same := origin == "https://"+c.r.Host || origin == "http://"+c.r.Host && c.r.TLS == nil // a proxy may speak TLS for us
 	switch {
 	case site != "" && site != "same-origin", origin != "" && !same:
-		return &refusal{code: codeOrigin, reason: "another page asks for this", next: "do it on a page of this server"}
+		return &refusal{code: codeOrigin, reason: "request from a page of another site", next: "use a page of this server"}
 	case site == "" && origin == "":
-		return &refusal{code: codeOrigin, reason: "a session came without the origin of its page", next: "send a token as Authorization: Bearer"}
+		return &refusal{code: codeOrigin, reason: "a request with a session cookie has no Origin", next: "send a token as Authorization: Bearer"}
 	}
 	return nil
 }
@@ -212,11 +212,11 @@ func checkRole(c *call) error {
 	if c.route.open || c.who.Role.Meets(c.route.need) {
 		return nil
 	}
-	return &refusal{code: codeForbidden, reason: fmt.Sprintf("%s has the role %s, and this needs %s", c.who.Name, c.who.Role, c.route.need), next: "ask somebody who may, or for another token"}
+	return &refusal{code: codeForbidden, reason: fmt.Sprintf("%s has the role %s, and this needs %s", c.who.Name, c.who.Role, c.route.need), next: "ask an admin for another role: lockkeeper token add NAME --role ROLE"}
 }
 
-// checkQuery refuses what follows the ? where nothing is asked so: who says more than is
-// understood may mean something else than what would be done.
+// checkQuery refuses a query on routes that take none. The client may expect an effect that
+// it would not have.
 func checkQuery(c *call) error {
 	if c.route.query != nil || c.route.media == mediaPage || c.route.open {
 		return nil
@@ -225,8 +225,7 @@ func checkQuery(c *call) error {
 	return err
 }
 
-// readBody takes a body into memory, so that whoever sends it slowly holds up nobody who
-// acts on it.
+// readBody reads the body into memory, so that a slow sender does not delay the handler.
 func (s *Server) readBody(c *call, limit int64) error {
 	if err := c.control.SetWriteDeadline(time.Now().Add(s.opt.Limits.Write)); err != nil {
 		return err
@@ -242,23 +241,23 @@ func (s *Server) readBody(c *call, limit int64) error {
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		// Many send all of it before they read the answer. One that is cut off learns nothing,
-		// so some more is taken, and thrown away.
-		_, _ = io.CopyN(io.Discard, whole, s.opt.Limits.LargeBody) // however it ends
-		return &refusal{code: codeTooLarge, reason: fmt.Sprintf("the body is larger than %d bytes", limit), next: "send less at once"}
+		// Many clients send all of it before they read the response. Discard some more, so
+		// that they get the response and not a connection error.
+		_, _ = io.CopyN(io.Discard, whole, s.opt.Limits.LargeBody) // the response is the same
+		return &refusal{code: codeTooLarge, reason: fmt.Sprintf("the body is larger than %d bytes", limit), next: "split the request"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &refusal{code: codeTooLarge, reason: "the body did not come whole within " + s.opt.Limits.Read.String()}
+		return &refusal{code: codeTooLarge, reason: "the body was not complete after " + s.opt.Limits.Read.String()}
 	case err != nil:
-		return wrongBody("", "it did not come whole: "+err.Error())
+		return wrongBody("", "the body is incomplete: "+err.Error())
 	}
 	if err := checkText(c, body); err != nil {
 		return err
 	}
 	c.r.Body = io.NopCloser(bytes.NewReader(body))
-	return c.control.SetReadDeadline(time.Time{}) // it would end the request while it is worked on
+	return c.control.SetReadDeadline(time.Time{}) // it would end the request while the handler runs
 }
 
-// watched remembers what was answered.
+// watched records the status of a response.
 type watched struct {
 	http.ResponseWriter
 	status int

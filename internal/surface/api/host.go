@@ -9,20 +9,18 @@ import (
 	"strings"
 )
 
-// checkHost refuses requests to a name that this server is not known by. A page whose own
-// name was pointed at this machine (DNS rebinding) sends that name, and browsers let no
-// page choose another one.
+// checkHost refuses requests for unknown host names. After DNS rebinding, a page of another
+// site sends its own name, which a page cannot change.
 func (s *Server) checkHost(c *call) error {
 	local, _ := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local != nil && s.knownAs(strings.ToLower(c.r.Host), local.String(), c.r.TLS != nil) {
 		return nil
 	}
-	return &refusal{code: codeHost, reason: "this server is not known by the name that was asked", next: "use its address as it was printed, or start it with --allow-host"}
+	return &refusal{code: codeHost, reason: "unknown host name", next: "use the address that the server printed, or start it with --allow-host"}
 }
 
-// knownAs reports whether a Host header is one that this server answers to: a name that
-// was allowed; the very address that the connection came in at; and localhost, if that is
-// an address of this machine alone.
+// knownAs reports whether this server accepts a Host header: an allowed name, the local
+// address of the connection, or localhost if that address is a loopback address.
 func (s *Server) knownAs(host, local string, secure bool) bool {
 	if slices.Contains(s.hosts, host) {
 		return true
@@ -51,7 +49,7 @@ func (s *Server) knownAs(host, local string, secure bool) bool {
 	return err == nil && said.Unmap() == at.Addr().Unmap()
 }
 
-// splitHost takes the port off a host.
+// splitHost separates the port from a host.
 func splitHost(host string) (name, port string) {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		return name, port

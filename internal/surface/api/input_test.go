@@ -28,8 +28,8 @@ func TestBadBodies(t *testing.T) {
 		`{"write":"a"}`:                            "a list",
 		`{"write":[1]}`:                            "a string",
 		`{"wait_seconds":"5"}`:                     "a number",
-		`{"wirte":["a"]}`:                          "there is no such field",
-		`{"write":["app/x"],"ttl":1}`:              "there is no such field",
+		`{"wirte":["a"]}`:                          "unknown field",
+		`{"write":["app/x"],"ttl":1}`:              "unknown field",
 		`{"write":[]}`:                             "no path is named",
 		`{"WRITE":["app/x"]}`:                      `it is spelled \"write\"`,
 		`{"write":["a"],"Write":["app/x"]}`:        `it is spelled \"write\"`,
@@ -52,10 +52,10 @@ func TestBadBodies(t *testing.T) {
 	for body, says := range map[string][]string{
 		`{"refs":[null]}`:                      {"a reference is empty"},
 		`{"refs":["item blog/posts/i1",null]}`: {"a reference is empty"},
-		`{"seen":[]}`:                          {`"field":"seen"`, "it is a list, and must be an object"},
-		`{"notes":{}}`:                         {`"field":"notes"`, "it is an object, and must be a list"},
-		`{"only":3}`:                           {`"field":"only"`, "it is a number, and must be true or false"},
-		`{"refs":"x"}`:                         {`"field":"refs"`, "it is a string, and must be a list"},
+		`{"seen":[]}`:                          {`"field":"seen"`, "it is a list and must be an object"},
+		`{"notes":{}}`:                         {`"field":"notes"`, "it is an object and must be a list"},
+		`{"only":3}`:                           {`"field":"only"`, "it is a number and must be true or false"},
+		`{"refs":"x"}`:                         {`"field":"refs"`, "it is a string and must be a list"},
 	} {
 		s.as(access.Operator, "POST", "/api/v1/decide/todo", body).want(http.StatusBadRequest, "input").has(says...)
 	}
@@ -65,8 +65,8 @@ func TestBadBodies(t *testing.T) {
 	for _, deep := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000)} {
 		s.as(access.Agent, "POST", "/api/v1/grants", deep).want(http.StatusBadRequest, "input")
 	}
-	for query, says := range map[string]string{"limit=x": "whole number", "limit=0x10": "whole number", "limit=-1": "from 1 to", "limit=0": "from 1 to", "limit=5000": "from 1 to", "colour=red": "nothing is asked so", "limit=1&limit=2": "more than once",
-		"after=%zz": "query", "=x": "nothing is asked so", "limit=99999999999999999999": "whole number"} {
+	for query, says := range map[string]string{"limit=x": "whole number", "limit=0x10": "whole number", "limit=-1": "from 1 to", "limit=0": "from 1 to", "limit=5000": "from 1 to", "colour=red": "unknown query parameter", "limit=1&limit=2": "more than once",
+		"after=%zz": "query", "=x": "unknown query parameter", "limit=99999999999999999999": "whole number"} {
 		s.as(access.Viewer, "GET", "/api/v1/items?"+query, nil).want(http.StatusBadRequest, "input").has(says)
 	}
 	s.as(access.Viewer, "GET", "/api/v1/items?status=whatever", nil).want(http.StatusBadRequest, "input")
@@ -75,7 +75,7 @@ func TestBadBodies(t *testing.T) {
 	// What an address says is understood, or refused: another flow than the one that is meant
 	// must not run.
 	for _, at := range []string{"/api/v1/run/start?flow=screens", "/api/v1/run/stop?now=true", "/pipeline/analyze/blog/posts?flow=screens", "/api/v1/landings/1/undo?whole=1"} {
-		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input").has("nothing is asked so")
+		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input").has("unknown query parameter")
 	}
 	s.as(access.Viewer, "GET", "/state?flow=screens", nil).want(http.StatusBadRequest, "input")
 	// An answer to nothing is none.

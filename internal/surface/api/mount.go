@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/surface/web"
 )
 
-// mount makes what answers in ways of its own behind the same layers: the pages, agents by
-// the Model Context Protocol, and git-lfs.
+// mount creates the handlers that run behind the same layers: the dashboard, the Model
+// Context Protocol and git-lfs.
 func (s *Server) mount() (err error) {
 	o := &s.opt
 	s.pages, err = web.New(web.Options{App: o.App, View: o.View, Runs: o.Runs, People: s.accounts, Now: o.Now,
@@ -23,7 +23,7 @@ func (s *Server) mount() (err error) {
 	return err
 }
 
-// pageRoutes are those of the dashboard.
+// pageRoutes are the routes of the dashboard.
 func pageRoutes() (list []route) {
 	for _, page := range web.Routes() {
 		rt := raw(page.Method, page.Pattern, page.Need, mediaPage, page.Summary+".", func(s *Server, c *call) error {
@@ -35,7 +35,7 @@ func pageRoutes() (list []route) {
 			rt = rt.opened()
 			rt.media = mediaAny
 		}
-		if rt.pattern == "/do/answer" { // what was found elsewhere may be long
+		if rt.pattern == "/do/answer" { // pasted research can be long
 			rt = rt.withLargeBody()
 		}
 		list = append(list, rt)
@@ -43,7 +43,7 @@ func pageRoutes() (list []route) {
 	return list
 }
 
-// agentRoutes are those of the Model Context Protocol.
+// agentRoutes are the routes of the Model Context Protocol.
 func agentRoutes() []route {
 	serve := func(s *Server, c *call) error {
 		s.agents.ServeHTTP(c.w, c.r)
@@ -51,13 +51,13 @@ func agentRoutes() []route {
 	}
 	return []route{
 		raw(http.MethodPost, "/mcp", writers, mediaJSON, "Messages of the Model Context Protocol (streamable HTTP).", serve).withLargeBody().failing(failureProtocol).
-			answers(reply{http.StatusOK, mediaJSON, "The answer to a message."}, reply{http.StatusAccepted, "", "Messages that nothing is answered to were taken."}),
-		raw(http.MethodDelete, "/mcp", writers, mediaJSON, "End a session of that protocol.", serve).failing(failureProtocol).
-			answers(reply{http.StatusNoContent, "", "It has ended, and gave back what it had."}),
+			answers(reply{http.StatusOK, mediaJSON, "The answer to a message."}, reply{http.StatusAccepted, "", "Accepted messages that need no answer."}),
+		raw(http.MethodDelete, "/mcp", writers, mediaJSON, "End a session of the protocol.", serve).failing(failureProtocol).
+			answers(reply{http.StatusNoContent, "", "The session has ended and released its claims."}),
 	}
 }
 
-// lfsRoutes are those of git-lfs.
+// lfsRoutes are the routes of git-lfs.
 func lfsRoutes() (list []route) {
 	for _, rt := range lfs.Routes() {
 		var replies []reply
@@ -72,10 +72,10 @@ func lfsRoutes() (list []route) {
 	return list
 }
 
-// isLFS reports whether a request is one of git-lfs, which knows tokens as passwords.
+// isLFS reports whether a request is from git-lfs, which sends the token as a password.
 func isLFS(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, lfs.Prefix) }
 
-// failLFS answers git-lfs with an error of the layers before it, as that reads them.
+// failLFS writes an error in the format of git-lfs.
 func failLFS(w http.ResponseWriter, status int, err error) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="lockkeeper"`)
@@ -83,8 +83,8 @@ func failLFS(w http.ResponseWriter, status int, err error) {
 	writeJSON(w, status, map[string]string{"message": err.Error()})
 }
 
-// byPassword is who a request of git-lfs is from: the password is a token, whatever the
-// name says.
+// byPassword returns the person of a git-lfs request. The password is the token, and the
+// user name is ignored.
 func (s *Server) byPassword(r *http.Request) (who access.Person, by proof, known bool, err error) {
 	_, token, given := r.BasicAuth()
 	if !given || !isLFS(r) {

@@ -16,12 +16,12 @@ import (
 	"lockkeeper"
 )
 
-// How much is remembered of requests that may come twice.
+// Limits of the stored answers to repeated requests.
 const (
 	onceFor      = 24 * time.Hour
 	onceAnswers  = 10_000
 	onceBytes    = 32 << 20
-	onceLargest  = 1 << 20 // of one answer; a larger one is not kept
+	onceLargest  = 1 << 20 // of one answer; a larger one is not stored
 	onceHeader   = "Idempotency-Key"
 	onceField    = "idempotency_key" // of a form
 	onceKeyRules = "1 to 200 letters, digits, dots, dashes, underscores and colons"
@@ -29,28 +29,28 @@ const (
 
 var onceKey = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
 
-// once does what a request asks once, however often it comes: after a double click, or a
-// connection that broke before the answer came. What is remembered ends with the server;
-// what was seen of a page (its versions) guards beyond that.
+// once executes a request with an idempotency key once, even if it is repeated after a double
+// click or a lost connection. The stored answers end with the server. After that, the
+// versions in forms prevent a second effect.
 type once struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	kept  map[onceName]*answered
-	order []*answered // the oldest first; some may not be kept any more
+	order []*answered // oldest first; includes dropped ones
 	bytes int
 }
 
-// onceName is the id of the person whose request it is, for what, and its key.
+// onceName identifies a request: the id of the person, the address and the key.
 type onceName struct{ who, address, key string }
 
-// answered is a request, and what was answered to it.
+// answered is a request with its answer.
 type answered struct {
 	name   onceName
 	body   [sha256.Size]byte // of the request
 	at     time.Time
-	done   chan struct{} // closed once the rest is there
-	failed bool          // nothing was kept: whoever waits has to ask by themselves
+	done   chan struct{} // closed when the fields below are set
+	failed bool          // no answer is stored: callers that wait must execute it
 
 	status int
 	header http.Header
@@ -61,9 +61,9 @@ func newOnce(now func() time.Time) *once {
 	return &once{now: now, kept: map[onceName]*answered{}}
 }
 
-// do answers a request, with what was answered before if it is the same.
+// do executes a request, or replays the stored answer to the same request.
 func (o *once) do(s *Server, c *call) error {
-	body, err := io.ReadAll(c.r.Body) // which is in memory already
+	body, err := io.ReadAll(c.r.Body) // readBody has it in memory
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (o *once) do(s *Server, c *call) error {
 	}
 }
 
-// keyOf is the key of a request; empty: it has none, and is done as often as it comes.
+// keyOf returns the idempotency key of a request; empty: none.
 func keyOf(r *http.Request, body []byte) string {
 	if key := r.Header.Get(onceHeader); key != "" {
 		return key
@@ -106,12 +106,12 @@ func keyOf(r *http.Request, body []byte) string {
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return "" // its handler says what is wrong with it
+		return "" // the handler reports the error
 	}
 	return form.Get(onceField)
 }
 
-// begin finds what is known of a request, or else notes that it is under way.
+// begin returns the entry of a request, and whether the caller has created it.
 func (o *once) begin(name onceName, sum [sha256.Size]byte) (a *answered, mine bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,8 +125,8 @@ func (o *once) begin(name onceName, sum [sha256.Size]byte) (a *answered, mine bo
 	return a, true
 }
 
-// sweep forgets what is too old, and the oldest of what is too much. What is under way
-// stays, behind the others.
+// sweep drops answers that are too old, and the oldest if there are too many. Requests in
+// progress move to the end of the order.
 func (o *once) sweep() {
 	for range len(o.order) {
 		a := o.order[0]
@@ -150,9 +150,8 @@ func (o *once) drop(a *answered) {
 	o.bytes -= len(a.answer)
 }
 
-// run does what is asked, and keeps the answer. One that says that the server failed, or
-// that nothing was done because nobody waits for it any more, is not kept: asking again may
-// go better.
+// run executes a request and stores the answer. It does not store server errors, nor
+// refusals after the client disconnected: a retry may succeed.
 func (o *once) run(s *Server, c *call, a *answered) error {
 	said := &recorded{header: http.Header{}}
 	outer := c.w
@@ -187,7 +186,7 @@ func (o *once) end(a *answered, said *recorded, keep bool) {
 	close(a.done)
 }
 
-// replay gives an answer once more.
+// replay sends a stored answer again.
 func (a *answered) replay(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Idempotent-Replayed", "true")
@@ -195,7 +194,7 @@ func (a *answered) replay(w http.ResponseWriter) {
 	w.Write(a.answer)
 }
 
-// recorded is an answer that is not sent yet.
+// recorded is a buffered answer.
 type recorded struct {
 	header http.Header
 	status int
@@ -217,7 +216,7 @@ func (r *recorded) Write(b []byte) (int, error) {
 	return r.body.Write(b)
 }
 
-// replay sends it.
+// replay sends the answer.
 func (r *recorded) replay(w http.ResponseWriter) {
 	r.WriteHeader(http.StatusOK)
 	maps.Copy(w.Header(), r.header)

@@ -18,7 +18,7 @@ const mediaJSON = "application/json"
 
 var wildcard = regexp.MustCompile(`\{([a-z_]+)(\.\.\.)?\}`)
 
-// describe makes the OpenAPI document of a table of routes.
+// describe returns the OpenAPI document of a table of routes.
 func describe(table []route, version string) ([]byte, error) {
 	g := &schemas{components: map[string]schema{}}
 	paths := map[string]map[string]any{}
@@ -37,15 +37,15 @@ func describe(table []route, version string) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"openapi": "3.1.0",
 		"info": map[string]any{"title": "Lockkeeper", "version": version,
-			"description": "Locks, queue, decisions and runs of one codebase. Pages, agents by the Model Context Protocol and git-lfs are answered beside it, each in its own way. Roles: viewer looks, operator decides and steers, admin also takes locks away; agent takes locks and writes under them. Every POST takes an Idempotency-Key. Statuses of the codes of errors: " + listed(codes) + "."},
+			"description": "Locks, queue, decisions and runs of one codebase. The dashboard, the Model Context Protocol and git-lfs use other formats. Roles: a viewer reads, an operator also decides and controls runs, an admin also revokes locks; an agent acquires locks and writes under them. Every POST accepts an Idempotency-Key. Error codes and their statuses: " + listed(codes) + "."},
 		"paths":      paths,
 		"security":   []any{map[string]any{"token": []string{}}, map[string]any{"session": []string{}}},
 		"components": map[string]any{"responses": g.failures(), "schemas": g.components, "securitySchemes": map[string]any{"token": schema{"type": "http", "scheme": "bearer"}, "session": schema{"type": "apiKey", "in": "cookie", "name": "lockkeeper"}}},
 	})
 }
 
-// failures describes the ways in which routes say what was wrong. The layers before them
-// answer with a Problem, but for git-lfs.
+// failures describes the error formats. Layers before the handlers answer with a Problem,
+// except to git-lfs.
 func (g *schemas) failures() map[failure]any {
 	problem, text := g.of(reflect.TypeFor[Problem]()), schema{"type": "string"}
 	message := schema{"type": "object", "required": []string{"message"}, "properties": map[string]any{"message": text}}
@@ -54,7 +54,7 @@ func (g *schemas) failures() map[failure]any {
 		for media, s := range by {
 			maps.Copy(all, content(media, s))
 		}
-		return map[string]any{"description": "What was wrong.", "content": all}
+		return map[string]any{"description": "An error.", "content": all}
 	}
 	return map[failure]any{
 		failureProblem:  said(map[string]schema{mediaJSON: problem}),
@@ -76,7 +76,7 @@ func content(media string, s schema) map[string]any {
 	return map[string]any{media: map[string]any{"schema": s}}
 }
 
-// addressPattern is the address of a route as OpenAPI writes it.
+// addressPattern returns the address of a route in OpenAPI syntax.
 func addressPattern(rt *route) string {
 	return wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "{$1}")
 }
@@ -110,39 +110,39 @@ func (g *schemas) operation(rt *route) map[string]any {
 	return op
 }
 
-// ways are all in which a route answers what is asked rightly.
+// ways returns the successful replies of a route.
 func (rt *route) ways() []reply {
 	if len(rt.replies) > 0 {
 		return rt.replies
 	}
-	return []reply{{http.StatusOK, cmp.Or(rt.media, mediaJSON), "As asked."}}
+	return []reply{{http.StatusOK, cmp.Or(rt.media, mediaJSON), "Success."}}
 }
 
 var notWord = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// operationID names an operation for programs that are made from the document.
+// operationID names an operation for client generators.
 func operationID(rt *route) string {
 	return strings.Trim(strings.ToLower(rt.method)+"_"+strings.Trim(notWord.ReplaceAllString(rt.pattern, "_"), "_"), "_")
 }
 
-// parameters describes what is in the address of a route, and its headers.
+// parameters describes the path, query and header parameters of a route.
 func (g *schemas) parameters(rt *route) (list []map[string]any) {
 	for _, found := range wildcard.FindAllStringSubmatch(rt.pattern, -1) {
 		p := map[string]any{"name": found[1], "in": "path", "required": true, "schema": schema{"type": "string"}}
 		if found[2] != "" {
-			p["description"] = "May have slashes in it."
+			p["description"] = "May contain slashes."
 		}
 		list = append(list, p)
 	}
 	if rt.method == http.MethodPost {
 		list = append(list, map[string]any{"name": onceHeader, "in": "header", "schema": schema{"type": "string", "pattern": onceKey.String()},
-			"description": "A repeated request with the same key and body gets the same answer, and is done once."})
+			"description": "A repeated request with the same key and body runs once and gets the same answer."})
 	}
 	if rt.query == nil {
 		return list
 	}
 	for _, f := range reflect.VisibleFields(rt.query) {
-		if nameOf(f) == "" { // its own fields are listed as well
+		if nameOf(f) == "" { // embedded; its fields are listed
 			continue
 		}
 		t := f.Type

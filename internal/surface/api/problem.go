@@ -18,26 +18,26 @@ import (
 	"lockkeeper/internal/surface/facts"
 )
 
-// The codes of what only a server has to say.
+// Error codes of the server itself.
 const (
-	codeUnauthorized lockkeeper.Code = "unauthorized"       // nobody knows who asks
-	codeForbidden    lockkeeper.Code = "forbidden"          // whoever asks may not
-	codeHost         lockkeeper.Code = "unknown_host"       // the server is not known by that name
-	codeOrigin       lockkeeper.Code = "cross_origin"       // another page asks, or nobody says which
-	codeNotFound     lockkeeper.Code = "not_found"          // there is no such thing
-	codeMethod       lockkeeper.Code = "method_not_allowed" // it is not asked so
+	codeUnauthorized lockkeeper.Code = "unauthorized"       // not logged in
+	codeForbidden    lockkeeper.Code = "forbidden"          // the role is insufficient
+	codeHost         lockkeeper.Code = "unknown_host"       // unknown host name
+	codeOrigin       lockkeeper.Code = "cross_origin"       // request from another site, or without an origin
+	codeNotFound     lockkeeper.Code = "not_found"          // unknown address or object
+	codeMethod       lockkeeper.Code = "method_not_allowed" // wrong method
 	codeTooLarge     lockkeeper.Code = "too_large"
 	codeMedia        lockkeeper.Code = "media_type" // the body is not JSON
-	codeReused       lockkeeper.Code = "key_reused" // the key of another request
-	codeTooMany      lockkeeper.Code = "too_many"   // attempts
-	codeBusy         lockkeeper.Code = "busy"       // as much as can be is under way
-	codeStale        lockkeeper.Code = "stale"      // it is not what the person saw
+	codeReused       lockkeeper.Code = "key_reused" // the key belongs to another request
+	codeTooMany      lockkeeper.Code = "too_many"   // login attempts
+	codeBusy         lockkeeper.Code = "busy"       // a limit is reached
+	codeStale        lockkeeper.Code = "stale"      // changed since the person saw it
 	codeWrongStatus  lockkeeper.Code = "wrong_status"
 	codeConfined     lockkeeper.Code = "confined"      // the client runs in a sandbox
 	codeUnseen       lockkeeper.Code = "unseen_client" // the client may run in a sandbox
 )
 
-// statuses says what those are in HTTP; package httpstatus has all other codes.
+// statuses maps these codes to HTTP statuses; package httpstatus maps all others.
 var statuses = map[lockkeeper.Code]int{
 	codeUnauthorized: http.StatusUnauthorized,
 	codeForbidden:    http.StatusForbidden,
@@ -56,13 +56,13 @@ var statuses = map[lockkeeper.Code]int{
 	codeUnseen:       http.StatusForbidden,
 }
 
-// refusal is what the server itself has against a request.
+// A refusal is an error of the server itself about a request.
 type refusal struct {
 	code   lockkeeper.Code
 	reason string
 	next   string
-	after  time.Duration // when it is worth another try; 0: nobody knows
-	allow  string        // methods
+	after  time.Duration // until a retry makes sense; 0: unknown
+	allow  string        // allowed methods
 }
 
 func (e *refusal) Error() string {
@@ -75,17 +75,17 @@ func (e *refusal) NextStep() string { return e.next }
 // Code implements lockkeeper.CodeOf.
 func (e *refusal) Code() lockkeeper.Code { return e.code }
 
-// Problem is an error as it is answered.
+// A Problem is the body of an error response.
 type Problem struct {
 	Error struct {
 		Code    lockkeeper.Code `json:"code"`
 		Message string          `json:"message"`
 		Next    string          `json:"next,omitempty"`
-	} `json:"error"` // with more facts, which depend on the code
+	} `json:"error"` // with further facts that depend on the code
 }
 
-// codeOf is the code of an error. What a person did not see, and what is elsewhere, have
-// codes of their own here: clients act on them.
+// codeOf returns the code of an error. Stale versions and wrong statuses have codes of their
+// own here, because clients act on them.
 func codeOf(err error) lockkeeper.Code {
 	var stale *progress.StaleError
 	var elsewhere *acts.WrongStatusError
@@ -104,7 +104,7 @@ var hints = map[lockkeeper.Code]string{
 	lockkeeper.CodeTimeout: "GET " + api + "/locks shows who holds them; then repeat the request",
 }
 
-// factsOf is an error as JSON has it.
+// factsOf returns the JSON fields of an error.
 func factsOf(err error) map[string]any {
 	facts := facts.Of(err)
 	var elsewhere *acts.WrongStatusError
@@ -118,23 +118,23 @@ func factsOf(err error) map[string]any {
 	return facts
 }
 
-// notThere is an error about what an address names.
-type notThere struct{ error }
+// notFound is an error about the object that an address names.
+type notFound struct{ error }
 
-func (e *notThere) Unwrap() error { return e.error }
+func (e *notFound) Unwrap() error { return e.error }
 
 // Code implements lockkeeper.CodeOf.
-func (e *notThere) Code() lockkeeper.Code { return codeNotFound }
+func (e *notFound) Code() lockkeeper.Code { return codeNotFound }
 
-// partsRefused is what was wrong with several things that one request was about.
+// partsRefused holds the errors of the parts of one request.
 type partsRefused struct{ parts []error }
 
 func (e *partsRefused) Error() string { return errors.Join(e.parts...).Error() }
 
-// Unwrap lets the first of them speak for all.
+// Unwrap returns the first error, which decides the code.
 func (e *partsRefused) Unwrap() error { return e.parts[0] }
 
-// fail answers with an error.
+// fail writes an error response.
 func fail(w http.ResponseWriter, r *http.Request, err error) int {
 	code := codeOf(err)
 	status, known := statuses[code]
@@ -143,7 +143,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) int {
 	}
 	var input *lockkeeper.InputError
 	if errors.As(err, &input) && input.Value != "" && inPath(r, input.Value) {
-		code, status = codeNotFound, http.StatusNotFound // what is wrong is what the address names
+		code, status = codeNotFound, http.StatusNotFound // the address names an unknown object
 	}
 	facts := factsOf(err)
 	facts["code"] = code
@@ -174,7 +174,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) int {
 	return status
 }
 
-// listOf is several errors as JSON has them.
+// listOf returns the JSON fields of several errors.
 func listOf(errs []error) []map[string]any {
 	list := make([]map[string]any, len(errs))
 	for i, err := range errs {
@@ -183,7 +183,7 @@ func listOf(errs []error) []map[string]any {
 	return list
 }
 
-// inPath reports whether a value is one of those that the address of a request has.
+// inPath reports whether a value is a path value of the request.
 func inPath(r *http.Request, value string) bool {
 	for part := range strings.SplitSeq(strings.Trim(r.Pattern, "/"), "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok && r.PathValue(strings.TrimRight(name, ".}")) == value {
@@ -193,12 +193,11 @@ func inPath(r *http.Request, value string) bool {
 	return false
 }
 
-// writeJSON answers with a value. What cannot be written has nobody to be told to: whoever
-// asked is gone.
+// writeJSON writes a value as the response. It ignores write errors: the client has gone.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		status, body = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":{"code":"failed","message":%q}}`, "the answer cannot be written as JSON: "+err.Error())
+		status, body = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":{"code":"failed","message":%q}}`, "cannot encode the response: "+err.Error())
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)

@@ -54,7 +54,7 @@ func (u *tour) tourLFS() {
 	}
 	const file = `{"path":"app/models/art.rb"}`
 	for _, at := range [][2]string{{"GET", "locks"}, {"POST", "locks"}, {"POST", "locks/verify"}, {"POST", "locks/x/unlock"}, {"POST", "objects/batch"}} {
-		ask("", at[0], at[1], file).want(http.StatusUnauthorized).has(`"message":"nobody knows who you are`)
+		ask("", at[0], at[1], file).want(http.StatusUnauthorized).has(`"message":"not logged in`)
 	}
 	ask(access.Viewer, "POST", "locks", file).want(http.StatusForbidden).has("the-viewer")
 	ask(access.Agent, "POST", "locks", file).want(http.StatusForbidden).has("the-agent")

@@ -107,7 +107,7 @@ func undoBatch(s *Server, c *call, in struct {
 	if in.Batch == "" {
 		return nil, &lockkeeper.InputError{Field: "batch", Reason: "it is missing", Next: "name the batch that is to be taken back"}
 	}
-	d, err := s.desk(c)
+	d, err := s.decider(c)
 	if err != nil {
 		return nil, err
 	}

@@ -126,11 +126,11 @@ func waiting(s *Server, c *call, q struct {
 func gateDetail(s *Server, c *call, q flowQuery) (*view.Decision, error) {
 	ref, err := progress.ParseRef(c.r.PathValue("kind") + " " + c.r.PathValue("name"))
 	if err != nil {
-		return nil, &notThere{err}
+		return nil, &notFound{err}
 	}
 	detail, err := s.opt.View.Decision(c.r.Context(), q.Flow, ref)
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-		err = &notThere{err}
+		err = &notFound{err}
 	}
 	return detail, err
 }

@@ -217,7 +217,7 @@ func TestDoctorFinds(t *testing.T) {
 					}
 				}
 			}
-		}, "its hook let a write to a held file pass"},
+		}, "its hook allowed a write to a locked file"},
 		"a setting that stops all hooks": {func(d *console) {
 			edit(d, "{\n  \"hooks\"", "{\n  \"disableAllHooks\": true,\n  \"hooks\"")
 		}, "disableAllHooks in .claude/settings.json"},
@@ -310,7 +310,7 @@ func TestDoctorLeftAndSilent(t *testing.T) {
 	found(t, d.examine(0), "leftovers", false, "lockkeeper gate recover")
 
 	d.answering("off", 0, "off", "30m")
-	found(t, d.examine(1), "sessions", false, "switched the checks of interactive agents off", "lockkeeper off --end")
+	found(t, d.examine(1), "sessions", false, "disabled the checks of interactive agents", "lockkeeper off --end")
 	d.must(0, "off", "--end")
 
 	path := ""

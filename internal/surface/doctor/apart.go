@@ -10,9 +10,9 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// apart finds running agents that were started in another environment than this command, and
-// whose hooks do not work there or use other locks. An agent may have changed its
-// environment since, and that of one that cannot be seen is not known.
+// apart finds running agents that were started in another environment than this command, if
+// their hooks do not work there or use another store. It skips agents whose environment
+// cannot be read.
 func (x *examination) apart(ctx context.Context, running []process.Running) {
 	for _, r := range running {
 		if r.Env == nil {
@@ -33,13 +33,13 @@ func (x *examination) apart(ctx context.Context, running []process.Running) {
 			}
 			if wrong := x.wrongThere(ctx, there, st); wrong != "" {
 				x.failed = true
-				x.note("sessions", false, fmt.Sprintf("%s (%s) was started in another environment: %s", r.Program, windowOf(r).where(), wrong), "end it, and start it anew where lockkeeper doctor finds nothing")
+				x.note("sessions", false, fmt.Sprintf("%s (%s) was started in another environment: %s", r.Program, windowOf(r).where(), wrong), "restart it in a shell where lockkeeper doctor reports no problem")
 			}
 		}
 	}
 }
 
-// wrongThere says what is wrong with the hooks of a host in an environment.
+// wrongThere returns what is wrong with the hooks of a host in an environment.
 func (x *examination) wrongThere(ctx context.Context, there enrol.Site, st enrol.Status) string {
 	store := func(s enrol.Site) string { v, _ := s.Env("LOCKKEEPER_STORE"); return v }
 	state := func(s enrol.Site) string {
@@ -48,11 +48,11 @@ func (x *examination) wrongThere(ctx context.Context, there enrol.Site, st enrol
 		return cmp.Or(own, home)
 	}
 	if store(there) != store(x.site) || state(there) != state(x.site) {
-		return "its hooks may use other locks (LOCKKEEPER_STORE, XDG_STATE_HOME or HOME is another)"
+		return "its hooks may use other locks (LOCKKEEPER_STORE, XDG_STATE_HOME or HOME differs)"
 	}
 	ours, _ := x.site.Env("PATH")
 	if path, _ := there.Env("PATH"); path == ours {
-		return "" // what its hooks do there is what they do here
+		return "" // its hooks work there as they do here
 	}
 	wrong, err := there.Responds(ctx, *st.Before())
 	if err == nil && wrong == "" {

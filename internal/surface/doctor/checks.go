@@ -22,13 +22,13 @@ import (
 	"lockkeeper/store"
 )
 
-// busyAfter is how long the store may take to give a lock.
+// busyAfter is how long the store may take to grant a lock.
 const busyAfter = 5 * time.Second
 
-// drift is how far two clocks may be apart.
+// drift is the tolerated difference of two clocks.
 const drift = 2 * time.Second
 
-// store takes a lock and gives it back, and looks at the clocks.
+// store acquires and releases a lock, and compares the clocks.
 func (x *examination) store(ctx context.Context) {
 	brief, cancel := context.WithTimeout(ctx, busyAfter)
 	defer cancel()
@@ -39,17 +39,17 @@ func (x *examination) store(ctx context.Context) {
 		_, err = x.app.Release(brief, grant.ID)
 	}
 	if brief.Err() != nil {
-		err = &lockkeeper.StoreError{Store: config.Redact(x.app.Config.Store), Reason: "no lock was given within " + busyAfter.String() + ": somebody keeps it busy", Next: "see who uses it: fuser " + config.Redact(x.app.Config.Store)}
+		err = &lockkeeper.StoreError{Store: config.Redact(x.app.Config.Store), Reason: "granted no lock within " + busyAfter.String() + ": another process keeps it busy", Next: "fuser " + config.Redact(x.app.Config.Store)}
 	}
 	if err != nil {
 		x.fail("store", err)
 		return
 	}
-	x.note("store", true, fmt.Sprintf("%s: a lock was taken and given back in %s", config.Redact(x.app.Config.Store), time.Since(began).Round(100*time.Microsecond)), "")
+	x.note("store", true, fmt.Sprintf("%s: acquired and released a lock in %s", config.Redact(x.app.Config.Store), time.Since(began).Round(100*time.Microsecond)), "")
 	x.clock(ctx)
 }
 
-// clock holds that of the store, and the last event, against this machine's.
+// clock compares the clock of the store, and the last event, with the clock of this machine.
 func (x *examination) clock(ctx context.Context) {
 	var ahead, late time.Duration
 	err := x.app.Store.View(ctx, func(r store.Reader) error {
@@ -64,15 +64,15 @@ func (x *examination) clock(ctx context.Context) {
 	case err != nil:
 		x.trouble("clock", err)
 	case ahead.Abs() > drift:
-		x.note("clock", false, fmt.Sprintf("the store's clock and this machine's are %s apart; leases follow the store's", ahead.Abs().Round(time.Millisecond)), "set both by NTP")
+		x.note("clock", false, fmt.Sprintf("the clocks of the store and of this machine differ by %s; leases follow the store", ahead.Abs().Round(time.Millisecond)), "synchronize both with NTP")
 	case late > drift:
-		x.note("clock", false, fmt.Sprintf("the last event is %s in the future: the clock was set back; leases do not follow it", late.Round(time.Second)), "set it by NTP")
+		x.note("clock", false, fmt.Sprintf("the last event is %s in the future: the clock was set back; leases do not follow it", late.Round(time.Second)), "synchronize it with NTP")
 	default:
-		x.note("clock", true, "it agrees with the store's", "")
+		x.note("clock", true, "agrees with the store", "")
 	}
 }
 
-// leftovers are what crashes left behind.
+// leftovers looks for what crashed processes left behind.
 func (x *examination) leftovers(ctx context.Context) {
 	const name = "leftovers"
 	stages, err := gate.MayNeedRecovery(x.site.Root, x.app.Config.Gate.Keep)
@@ -84,24 +84,25 @@ func (x *examination) leftovers(ctx context.Context) {
 		x.trouble(name, err)
 	}
 	if stages {
-		x.note(name, false, "writes are on their way in .lockkeeper/stage, or a crash left them there, or what is kept is over its time", "lockkeeper gate recover")
+		x.note(name, false, "a landing is in progress or was left by a crash in .lockkeeper/stage, or kept originals have expired", "lockkeeper gate recover")
 	}
 	unfinished, err := x.app.Unfinished(ctx)
 	if err != nil {
 		x.trouble(name, err)
 	}
 	for _, l := range unfinished {
-		x.note(name, false, fmt.Sprintf("landing %d of %s, decided at %s, is neither done nor rolled back", l.Seq, l.Holder, l.At.Format(time.DateTime)), "lockkeeper gate recover, which says what it waits for")
+		x.note(name, false, fmt.Sprintf("landing %d of %s, decided at %s, is neither complete nor rolled back", l.Seq, l.Holder, l.At.Format(time.DateTime)), "lockkeeper gate recover")
 	}
 	if n := len(copies); n > 0 {
-		x.note(name, false, fmt.Sprintf("%d copies of the codebase are in use by nobody, the oldest since %s: %s", n, copies[0].Made.Format(time.DateTime), x.app.WorkspacesDir()), "lockkeeper run, which takes up or removes them")
+		x.note(name, false, fmt.Sprintf("%d workspaces are abandoned, the oldest since %s: %s", n, copies[0].Made.Format(time.DateTime), x.app.WorkspacesDir()), "lockkeeper run, which reuses or removes them")
 	}
 	if !stages && len(copies) == 0 {
-		x.note(name, true, "no stage and no copy is left behind", "")
+		x.note(name, true, "no stage or workspace is left behind", "")
 	}
 }
 
-// sessions looks whether interactive agents are checked at all, and which run unchecked.
+// sessions reports whether checks of interactive agents are on, and which agents run
+// unchecked.
 func (x *examination) sessions(ctx context.Context) {
 	const name = "sessions"
 	registry := session.Open(x.app)
@@ -112,7 +113,7 @@ func (x *examination) sessions(ctx context.Context) {
 	}
 	if pause != nil {
 		x.failed = true
-		x.note(name, false, fmt.Sprintf("%s switched the checks of interactive agents off until %s", pause.By, pause.Until.Format(time.TimeOnly)), "lockkeeper off --end")
+		x.note(name, false, fmt.Sprintf("%s disabled the checks of interactive agents until %s", pause.By, pause.Until.Format(time.TimeOnly)), "lockkeeper off --end")
 	}
 	live, err := registry.Live(ctx)
 	if err == nil {
@@ -125,19 +126,19 @@ func (x *examination) sessions(ctx context.Context) {
 	case err != nil:
 		x.trouble(name, err)
 	case len(x.report.Silent) > 0:
-		x.note(name, false, notReported(x.report.Silent), "end them and start them anew: hosts read their hooks when they start")
+		x.note(name, false, notReported(x.report.Silent), "restart them: agents read their hooks when they start")
 	default:
-		x.note(name, true, fmt.Sprintf("%d at work; no running agent that has hooks here has failed to report", len(live)), "")
+		x.note(name, true, fmt.Sprintf("%d active; every running agent with hooks has reported", len(live)), "")
 	}
 }
 
-// machine looks at what needs no open codebase.
+// machine runs the checks that need no open codebase.
 func (x *examination) machine(ctx context.Context) {
 	cfg, err := project.LoadConfig(x.settings)
 	if err != nil {
 		x.fail("configuration", err)
 	} else {
-		x.note("configuration", true, config.FileName+" is understood", "")
+		x.note("configuration", true, config.FileName+" is valid", "")
 		x.fileSystem(filepath.Join(x.site.Root, ".lockkeeper"), !config.IsPostgres(cfg.Store))
 	}
 	x.commands()
@@ -158,12 +159,12 @@ func (x *examination) commands() {
 	}
 }
 
-// versions says which programs are at work, and whether hosts start another one of ours.
+// versions reports the versions of the programs, and hooks that start another version.
 func (x *examination) versions(ctx context.Context) {
 	const name = "versions"
 	own := "lockkeeper " + project.Version()
 	if git, err := exec.CommandContext(ctx, "git", "--version").Output(); err != nil {
-		x.note(name, false, own+"; git cannot be run: "+err.Error(), "install git where PATH leads to it: commits are not looked at without, and runs need it")
+		x.note(name, false, own+"; cannot run git: "+err.Error(), "install git in a directory of PATH: runs and commits need it")
 	} else {
 		x.note(name, true, own+"; "+strings.TrimSpace(string(git)), "")
 	}
@@ -181,44 +182,43 @@ func (x *examination) versions(ctx context.Context) {
 	}
 }
 
-// inPath says which of our programs PATH leads to, where that is not one of each at most.
+// inPath reports programs of ours that are missing from PATH or in it more than once.
 func (x *examination) inPath() {
 	const name = "versions"
 	for _, program := range []string{"lockkeeper", "lockkeeper-hook"} {
 		switch found := x.site.InPath(program); {
 		case len(found) > 1:
-			x.note(name, false, "there are several in PATH, of which the first counts: "+strings.Join(found, ", "), "remove all but one")
+			x.note(name, false, "several in PATH, and the first is used: "+strings.Join(found, ", "), "remove all but one")
 		case len(found) == 0 && program == "lockkeeper":
-			x.note(name, false, "lockkeeper is not in PATH, where agents are told to find it", "install it in a directory of PATH")
+			x.note(name, false, "lockkeeper is not in PATH, where agents look for it", "install it in a directory of PATH")
 		}
 	}
 	attributes, err := os.ReadFile(filepath.Join(x.site.Root, ".gitattributes"))
 	if err == nil && strings.Contains(string(attributes), "filter=lfs") && len(x.site.InPath("git-lfs")) == 0 {
-		x.note(name, false, ".gitattributes has files that git-lfs keeps, and git-lfs is not in PATH", "install git-lfs")
+		x.note(name, false, ".gitattributes uses git-lfs, and git-lfs is not in PATH", "install git-lfs")
 	}
 }
 
-// shelf tries whether what is refused can be kept. A shelf that is not there is made when it
-// is needed.
+// shelf checks that refused writes can be stored. A missing shelf is created when needed.
 func (x *examination) shelf(dir string) {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if err := probeFile(dir, func(string) error { return nil }); err != nil {
 		x.failed = true
-		x.note("shelf", false, dir+" cannot be written, so that what is refused would be lost: "+err.Error(), writable(dir, err))
+		x.note("shelf", false, dir+" is not writable, so refused writes would be lost: "+err.Error(), writable(dir, err))
 	}
 }
 
-// writable says what to do about a directory that cannot be written.
+// writable returns the next step for a directory that is not writable.
 func writable(dir string, err error) string {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return "make room on the disk of " + dir
+		return "free disk space for " + dir
 	}
-	return "make " + dir + " a directory that you may write"
+	return "make " + dir + " a directory that you can write to"
 }
 
-// probeFile creates a private file, passes it on and removes it.
+// probeFile creates a private file, calls use, and removes the file.
 func probeFile(dir string, use func(name string) error) (err error) {
 	f, err := os.CreateTemp(dir, "doctor-*")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// leastFree is how much room there should be for stages and originals.
+// leastFree is the disk space that stages and kept originals should have.
 const leastFree = 256 << 20
 
-// fileSystem tries what the gate needs of the disk, and whether the store may be there.
+// fileSystem checks what the gate and the store need from the file system.
 func (x *examination) fileSystem(dir string, storeIsThere bool) {
 	const name = "file system"
 	var s unix.Statfs_t
@@ -28,10 +28,10 @@ func (x *examination) fileSystem(dir string, storeIsThere bool) {
 		x.note(name, false, fact, next)
 	}
 	if kind := filelock.NetworkDisks()[int64(s.Type)]; kind != "" && storeIsThere {
-		wrong(dir+" is on "+kind+", where SQLite cannot rely on locks", "keep the locks in PostgreSQL (lockkeeper init --store postgres://…), or the codebase on a disk of this machine")
+		wrong(dir+" is on "+kind+", where file locks are unreliable for SQLite", "use PostgreSQL (lockkeeper init --store postgres://…), or move the codebase to a local disk")
 	}
 	if free := s.Bavail * uint64(s.Bsize); free < leastFree {
-		wrong(fmt.Sprintf("%d MiB are free for what is on its way and what is kept", free>>20), "make room")
+		wrong(fmt.Sprintf("only %d MiB of disk space are free", free>>20), "free disk space")
 	}
 	err := probeFile(dir, func(one string) error {
 		info, err := os.Stat(one)
@@ -39,7 +39,7 @@ func (x *examination) fileSystem(dir string, storeIsThere bool) {
 			return err
 		}
 		if apart := time.Since(info.ModTime()).Abs(); apart > drift {
-			wrong(fmt.Sprintf("its clock and this machine's are %s apart", apart.Round(time.Millisecond)), "set both by NTP")
+			wrong(fmt.Sprintf("the clocks of the file system and of this machine differ by %s", apart.Round(time.Millisecond)), "synchronize both with NTP")
 		}
 		return probeFile(dir, func(other string) error {
 			if err := unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE); err != nil {
@@ -58,6 +58,6 @@ func (x *examination) fileSystem(dir string, storeIsThere bool) {
 		return
 	}
 	if ok {
-		x.note(name, true, "files can be exchanged in one step, and there is room", "")
+		x.note(name, true, "exchanges files atomically, and has enough space", "")
 	}
 }

@@ -13,38 +13,38 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Report is what was found.
+// A Report lists what was checked and found.
 type Report struct {
 	Root        string            `json:"root"`
-	OK          bool              `json:"ok"`   // all that is meant to be enforced is
-	Protections []view.Protection `json:"ways"` // to write, and what is done about each
+	OK          bool              `json:"ok"`   // everything that should be enforced is
+	Protections []view.Protection `json:"ways"` // of each way to write
 	Checks      []view.Check      `json:"checks"`
-	Silent      []Window          `json:"not_reported"` // running agents whose hooks have not been heard of
+	Silent      []Window          `json:"not_reported"` // running agents whose hooks have not reported
 	Summary     string            `json:"summary"`
 }
 
-// examination is one on its way.
+// An examination is one run of the doctor.
 type examination struct {
 	settings project.Settings
 	site     enrol.Site
-	app      *project.Project // nil: it cannot be opened
+	app      *project.Project // nil: not opened
 	hosts    []enrol.Status
 	report   *Report
-	failed   bool // something else that is meant to be enforced is not
+	failed   bool // something that should be enforced is not
 }
 
-// whole is how long an examination may take.
+// whole is the time limit of an examination.
 const whole = 2 * time.Minute
 
-// Examine looks at the codebase in which a command works.
+// Examine checks the codebase in which a command runs.
 func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
-	s.SkipRecovery = true // doctor must see what a crash left
+	s.SkipRecovery = true // the report shows what a crash left
 	root, err := project.FindRoot(s)
 	site := enrol.At(root, s.Env)
 	if err != nil {
-		_, gone := project.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // which knows of locks that were here
+		_, gone := project.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // also knows codebases whose locks are gone
 		return nil, cmp.Or(gone, err)
 	}
 	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Protections: []view.Protection{}, Checks: []view.Check{}, Silent: []Window{}}}
@@ -67,7 +67,7 @@ func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 	return x.report, nil
 }
 
-// unopened examines what can be without the store: hooks refuse everything meanwhile.
+// unopened runs the checks that need no store. Hooks refuse every write meanwhile.
 func (x *examination) unopened(ctx context.Context, err error) {
 	x.fail("store", err)
 	for _, st := range x.hosts {
@@ -76,16 +76,16 @@ func (x *examination) unopened(ctx context.Context, err error) {
 	x.untried()
 }
 
-// untried calls nothing enforced or detected that could not be tried.
+// untried marks as broken every protection that could not be tried.
 func (x *examination) untried() {
 	for i := range x.report.Protections {
 		if w := &x.report.Protections[i]; w.Level != view.Advisory {
-			w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, "it could not be tried without the store: "+w.Fact, "mend what is said of the store below"
+			w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, "not tried without the store: "+w.Fact, "fix the store first, as said below"
 		}
 	}
 }
 
-// opened examines a codebase that is open.
+// opened runs the checks of an open codebase.
 func (x *examination) opened(ctx context.Context) {
 	nodes, err := view.New(x.app).Nodes(ctx)
 	if err != nil {
@@ -94,11 +94,11 @@ func (x *examination) opened(ctx context.Context) {
 	}
 	x.report.Protections = nodes.Enforcement.Protections
 	for _, c := range nodes.Checks {
-		if c.Name != "recovery" { // which was not made; leftovers says more
+		if c.Name != "recovery" { // skipped here; leftovers reports more
 			x.report.Checks = append(x.report.Checks, c)
 		}
 	}
-	if x.store(ctx); !x.failed { // else each trial would only wait for it
+	if x.store(ctx); !x.failed { // otherwise each trial would time out
 		x.try(ctx)
 	} else {
 		x.untried()
@@ -112,13 +112,13 @@ func (x *examination) note(name string, ok bool, fact, next string) {
 	x.report.Checks = append(x.report.Checks, view.Check{Name: name, OK: ok, Fact: fact, Next: next})
 }
 
-// fail adds one without which nothing holds.
+// fail adds a failure that breaks enforcement.
 func (x *examination) fail(name string, err error) {
 	x.failed = true
 	x.trouble(name, err)
 }
 
-// trouble adds something that could not be found out.
+// trouble adds a check that could not run.
 func (x *examination) trouble(name string, err error) {
 	x.note(name, false, lockkeeper.Message(err), lockkeeper.NextStep(err))
 }

@@ -32,8 +32,8 @@ func program(args []string) (handled bool, code int) {
 	return true, hook.Main(args[2], world)
 }
 
-// desk is a codebase in which an agent is enrolled, with programs of ours in PATH.
-type desk struct {
+// workbench is a codebase in which an agent is enrolled, with programs of ours in PATH.
+type workbench struct {
 	t        *testing.T
 	settings project.Settings
 	bin      string
@@ -41,10 +41,10 @@ type desk struct {
 	path     string // what PATH has besides, or - for ours alone
 }
 
-func enrolled(t *testing.T, host string) *desk {
+func enrolled(t *testing.T, host string) *workbench {
 	t.Helper()
 	s := settings(t, nil)
-	d := &desk{t: t, bin: t.TempDir()}
+	d := &workbench{t: t, bin: t.TempDir()}
 	d.home, _ = s.Env("HOME")
 	before := s.Env
 	s.Env = func(name string) (string, bool) {
@@ -85,7 +85,7 @@ func enrolled(t *testing.T, host string) *desk {
 	return d
 }
 
-func (d *desk) write(name, text string, mode os.FileMode) {
+func (d *workbench) write(name, text string, mode os.FileMode) {
 	d.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		d.t.Fatal(err)
@@ -99,7 +99,7 @@ func (d *desk) write(name, text string, mode os.FileMode) {
 }
 
 // edit changes the settings of Claude Code in the codebase.
-func (d *desk) edit(change func(all map[string]any)) {
+func (d *workbench) edit(change func(all map[string]any)) {
 	d.t.Helper()
 	name := filepath.Join(d.settings.Dir, ".claude/settings.json")
 	text, err := os.ReadFile(name)
@@ -118,7 +118,7 @@ func (d *desk) edit(change func(all map[string]any)) {
 }
 
 // said is what is said of the host.
-func (d *desk) said(host string) (list []view.Protection, r *doctor.Report) {
+func (d *workbench) said(host string) (list []view.Protection, r *doctor.Report) {
 	d.t.Helper()
 	r, err := doctor.Examine(d.t.Context(), d.settings)
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *desk) said(host string) (list []view.Protection, r *doctor.Report) {
 }
 
 // ways are what is said of the host: of its tools, and of what its commands run.
-func (d *desk) ways(host string) (tools, commands view.Protection, r *doctor.Report) {
+func (d *workbench) ways(host string) (tools, commands view.Protection, r *doctor.Report) {
 	d.t.Helper()
 	list, r := d.said(host)
 	if len(list) == 1 {
@@ -158,30 +158,30 @@ func entry(all map[string]any, event string) map[string]any {
 //
 // shows: GP-5
 func TestRegistrationDecides(t *testing.T) {
-	onGroup := func(key string, value any) func(*desk) {
-		return func(d *desk) { d.edit(func(all map[string]any) { group(all, "PreToolUse")[key] = value }) }
+	onGroup := func(key string, value any) func(*workbench) {
+		return func(d *workbench) { d.edit(func(all map[string]any) { group(all, "PreToolUse")[key] = value }) }
 	}
-	onEntry := func(key string, value any) func(*desk) {
-		return func(d *desk) { d.edit(func(all map[string]any) { entry(all, "PreToolUse")[key] = value }) }
+	onEntry := func(key string, value any) func(*workbench) {
+		return func(d *workbench) { d.edit(func(all map[string]any) { entry(all, "PreToolUse")[key] = value }) }
 	}
-	setting := func(key string, value any) func(*desk) {
-		return func(d *desk) { d.edit(func(all map[string]any) { all[key] = value }) }
+	setting := func(key string, value any) func(*workbench) {
+		return func(d *workbench) { d.edit(func(all map[string]any) { all[key] = value }) }
 	}
-	local := func(text string) func(*desk) {
-		return func(d *desk) { d.write(filepath.Join(d.settings.Dir, ".claude/settings.local.json"), text, 0o644) }
+	local := func(text string) func(*workbench) {
+		return func(d *workbench) { d.write(filepath.Join(d.settings.Dir, ".claude/settings.local.json"), text, 0o644) }
 	}
-	after := func(event string, change func(group, entry map[string]any)) func(*desk) {
-		return func(d *desk) {
+	after := func(event string, change func(group, entry map[string]any)) func(*workbench) {
+		return func(d *workbench) {
 			d.edit(func(all map[string]any) { change(group(all, event), entry(all, event)) })
 		}
 	}
 	const all, tools, nothing = 2, 1, 0 // of what is held: tools and commands, tools alone, nothing
 	for name, test := range map[string]struct {
-		harm  func(*desk)
+		harm  func(*workbench)
 		holds int
 		fact  string
 	}{
-		"as init writes it":      {func(*desk) {}, all, ""},
+		"as init writes it":      {func(*workbench) {}, all, ""},
 		"all tools by a star":    {onGroup("matcher", "*"), all, ""},
 		"all tools by a pattern": {onGroup("matcher", ".*"), all, ""},
 		"all tools by none":      {onGroup("matcher", ""), all, ""},
@@ -220,23 +220,23 @@ func TestRegistrationDecides(t *testing.T) {
 		"other locks":               {local(`{"env": {"LOCKKEEPER_STORE": "/tmp/x.db"}}`), nothing, "env.LOCKKEEPER_STORE in .claude/settings.local.json"},
 		"another state":             {local(`{"env": {"XDG_STATE_HOME": "/tmp/x"}}`), nothing, "env.XDG_STATE_HOME in .claude/settings.local.json"},
 		"a variable of the agent's": {local(`{"env": {"ANTHROPIC_MODEL": "x"}}`), all, ""},
-		"off for the user": {func(d *desk) {
+		"off for the user": {func(d *workbench) {
 			d.write(filepath.Join(d.home, ".claude/settings.json"), `{"env": {"PATH": "/x"}}`, 0o644)
 		}, nothing, "env.PATH in ~/.claude/settings.json"},
 
 		"nothing is compared":          {after("PostToolUse", func(g, _ map[string]any) { g["matcher"] = "Zzz" }), tools, `PostToolUse in .claude/settings.json differs from what init writes: matcher "Zzz"`},
 		"nobody waits to compare":      {after("PostToolUse", func(_, e map[string]any) { e["async"] = true }), tools, "async true"},
-		"no end of a turn":             {func(d *desk) { d.edit(func(all map[string]any) { delete(all["hooks"].(map[string]any), "Stop") }) }, tools, "Stop is missing"},
+		"no end of a turn":             {func(d *workbench) { d.edit(func(all map[string]any) { delete(all["hooks"].(map[string]any), "Stop") }) }, tools, "Stop is missing"},
 		"an end of a turn on occasion": {after("Stop", func(g, _ map[string]any) { g["matcher"] = "x" }), tools, `Stop in .claude/settings.json differs from what init writes: matcher "x"`},
 		"a session begins elsewhere":   {after("SessionStart", func(g, _ map[string]any) { g["matcher"] = "resume" }), tools, "SessionStart"},
 		"a session ends by a prompt":   {after("SessionEnd", func(_, e map[string]any) { e["type"] = "prompt" }), nothing, "SessionEnd[0].hooks[0].prompt"},
-		"only the small program": {func(d *desk) {
+		"only the small program": {func(d *workbench) {
 			if err := os.Remove(filepath.Join(d.bin, "lockkeeper")); err != nil {
 				d.t.Fatal(err)
 			}
 		}, tools, "what PostToolUse, PostToolUseFailure, SessionStart, UserPromptSubmit, SubagentStop, Stop, SessionEnd run does not work: it ended with 127"},
-		"a small program that checks nothing": {func(d *desk) { d.write(filepath.Join(d.bin, "lockkeeper-hook"), "#!/bin/sh\nexit 0\n", 0o755) }, nothing, "every write is let through"},
-		"a right one beside a wrong one": {func(d *desk) {
+		"a small program that checks nothing": {func(d *workbench) { d.write(filepath.Join(d.bin, "lockkeeper-hook"), "#!/bin/sh\nexit 0\n", 0o755) }, nothing, "every write is let through"},
+		"a right one beside a wrong one": {func(d *workbench) {
 			d.write(filepath.Join(d.home, ".claude/settings.json"), `{"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "lockkeeper hook claude-code"}]}]}}`, 0o644)
 		}, all, ""},
 	} {

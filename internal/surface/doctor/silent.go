@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Window is a running agent.
+// A Window is a running interactive agent.
 type Window struct {
 	Program string `json:"program"`
 	PID     int    `json:"pid"`
@@ -42,8 +42,8 @@ func (x *examination) running() ([]process.Running, error) {
 	}), err
 }
 
-// silent lists those of which nothing was heard: most often they were started before the
-// hooks were there.
+// silent lists the agents that have not reported, mostly because they were started before
+// the hooks were installed.
 func silent(running []process.Running, live []session.Info) []Window {
 	list := []Window{}
 	for _, r := range running {
@@ -87,15 +87,15 @@ func programs(list []Window) (names []string) {
 	return names
 }
 
-// summary is how interactive agents stand, in a line.
+// summary returns the levels of all interactive agents in one line.
 func (x *examination) summary() string {
 	levels := []string{view.Enforced, view.Detected, view.Advisory, "broken"}
 	var parts []string
-	stands := x.toolLevels(levels)
+	worst := x.toolLevels(levels)
 	for i, level := range levels {
 		var hosts []string
 		for _, st := range x.hosts {
-			if at, said := stands[st.Host.Name]; !said || at != i {
+			if at, said := worst[st.Host.Name]; !said || at != i {
 				continue
 			}
 			name := st.Host.Name
@@ -117,10 +117,9 @@ func (x *examination) summary() string {
 	return strings.Join(parts, " · ")
 }
 
-// toolLevels says how the tools of each agent stand, as a number in a list of levels: the
-// worst of what is said of them counts.
+// toolLevels returns the worst level of each agent's tools, as an index into levels.
 func (x *examination) toolLevels(levels []string) map[string]int {
-	stands := map[string]int{}
+	worst := map[string]int{}
 	for _, w := range x.report.Protections {
 		if !w.OfTools {
 			continue
@@ -129,7 +128,7 @@ func (x *examination) toolLevels(levels []string) map[string]int {
 		if w.Broken {
 			level = "broken"
 		}
-		stands[w.Writer] = max(stands[w.Writer], slices.Index(levels, level))
+		worst[w.Writer] = max(worst[w.Writer], slices.Index(levels, level))
 	}
-	return stands
+	return worst
 }

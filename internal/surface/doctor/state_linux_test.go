@@ -13,7 +13,7 @@ import (
 // States of a machine in which something does not work are told, with where it is and what to
 // do. What could not be tried is not called enforced.
 func TestStatesAreTold(t *testing.T) {
-	replaced := func(d *desk, name string) { // by a file, where a directory has to be
+	replaced := func(d *workbench, name string) { // by a file, where a directory has to be
 		at := filepath.Join(d.settings.Dir, name)
 		if err := os.RemoveAll(at); err != nil {
 			d.t.Fatal(err)
@@ -21,26 +21,26 @@ func TestStatesAreTold(t *testing.T) {
 		d.write(at, "", 0o644)
 	}
 	for name, test := range map[string]struct {
-		harm     func(*desk)
+		harm     func(*workbench)
 		check    string
 		says     string
 		enforced bool
 		ok       bool
 	}{
-		"no shelf": {func(d *desk) { replaced(d, ".lockkeeper/rescue") }, "shelf", ".lockkeeper/rescue cannot be written", true, false},
-		"no store": {func(d *desk) {
+		"no shelf": {func(d *workbench) { replaced(d, ".lockkeeper/rescue") }, "shelf", ".lockkeeper/rescue is not writable", true, false},
+		"no store": {func(d *workbench) {
 			state, _ := d.settings.Env("XDG_STATE_HOME")
 			if err := os.RemoveAll(filepath.Join(state, "lockkeeper")); err != nil {
 				d.t.Fatal(err)
 			}
 			d.write(filepath.Join(state, "lockkeeper"), "", 0o644)
 		}, "store", "lockkeeper", false, false},
-		"two in PATH": {func(d *desk) {
+		"two in PATH": {func(d *workbench) {
 			other := d.t.TempDir()
 			d.write(filepath.Join(other, "lockkeeper"), "#!/bin/sh\n", 0o755)
 			d.path = ":" + other
-		}, "versions", "there are several in PATH, of which the first counts: ", true, true},
-		"no git-lfs": {func(d *desk) {
+		}, "versions", "several in PATH, and the first is used: ", true, true},
+		"no git-lfs": {func(d *workbench) {
 			d.write(filepath.Join(d.settings.Dir, ".gitattributes"), "*.bin filter=lfs diff=lfs merge=lfs -text\n", 0o644)
 			d.path = "-"
 		}, "versions", "git-lfs is not in PATH", true, true},
@@ -76,6 +76,6 @@ func TestProgramsThatAreMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told(t, r, "versions", "git cannot be run")
+	told(t, r, "versions", "cannot run git")
 	told(t, r, "versions", "lockkeeper is not in PATH")
 }

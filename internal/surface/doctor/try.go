@@ -22,10 +22,10 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// holder is the name under which trials hold their file.
+// holder is the lock holder of trials.
 const holder = "doctor"
 
-// try writes, or has written, what may not be: through each way that is called enforced.
+// try attempts a forbidden write through each way to write that is reported as enforced.
 func (x *examination) try(ctx context.Context) {
 	name := "lockkeeper-doctor-" + strings.ToLower(rand.Text()[:10])
 	for i := range x.report.Protections {
@@ -42,7 +42,7 @@ func (x *examination) try(ctx context.Context) {
 			wrong, err = x.trySandbox(ctx, name)
 		default:
 			wrong, err = x.tryHook(ctx, w.Writer, name)
-			next = "install lockkeeper and lockkeeper-hook anew, then lockkeeper init " + w.Writer
+			next = "reinstall lockkeeper and lockkeeper-hook, then lockkeeper init " + w.Writer
 		}
 		if err = errors.Join(err, x.gone(name)); err != nil {
 			wrong = "the trial failed: " + err.Error()
@@ -55,15 +55,15 @@ func (x *examination) try(ctx context.Context) {
 	}
 }
 
-// tried says what was tried of a writer, and refused.
+// tried returns the sentence about a successful trial.
 func tried(writer string) string {
 	if writer == "runs" {
-		return "; a forbidden write and a forbidden read were tried, and refused"
+		return "; a forbidden write and a forbidden read were tried and refused"
 	}
-	return "; a forbidden write was tried, and refused"
+	return "; a forbidden write was tried and refused"
 }
 
-// gone removes what a trial wrote that should have been refused.
+// gone removes the file of a trial. It returns an error if the file existed.
 func (x *examination) gone(name string) error {
 	err := os.Remove(filepath.Join(x.site.Root, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func (x *examination) gone(name string) error {
 	return errors.New("the forbidden write went through")
 }
 
-// tryGate writes through the gate without a grant. What the gate kept of it is dropped.
+// tryGate writes through the gate without a grant, and drops the refused content.
 func (x *examination) tryGate(ctx context.Context, name string) (wrong string, err error) {
 	g, err := x.app.Gate()
 	if err != nil {
@@ -97,8 +97,8 @@ func (x *examination) tryGate(ctx context.Context, name string) (wrong string, e
 	return wrong, err
 }
 
-// trySandbox has a confined command write into the codebase, and read a secret that lies
-// beside what it may read.
+// trySandbox runs a confined command that writes into the codebase and reads a file that
+// is not listed for it.
 func (x *examination) trySandbox(ctx context.Context, name string) (wrong string, err error) {
 	_, level, err := conduct.SandboxLevel(ctx, x.app)
 	if err != nil {
@@ -129,7 +129,7 @@ func (x *examination) trySandbox(ctx context.Context, name string) (wrong string
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(work, "inside")); err != nil {
-		return "a confined command could not write where it may: " + strings.TrimSpace(string(said)), nil
+		return "a confined command could not write to its own directory: " + strings.TrimSpace(string(said)), nil
 	}
 	if _, err := os.Lstat(filepath.Join(x.site.Root, name)); err == nil {
 		return "a confined command wrote into the codebase", nil
@@ -140,12 +140,12 @@ func (x *examination) trySandbox(ctx context.Context, name string) (wrong string
 	return "", nil
 }
 
-// tryHook holds a file, and has the host's hook asked whether another session may write it.
+// tryHook locks a file and asks the host's hook whether another session may write it.
 func (x *examination) tryHook(ctx context.Context, host, name string) (wrong string, err error) {
-	st := x.standing(host)
+	st := x.status(host)
 	hook := st.Before()
 	if hook == nil {
-		return "its hook is gone", nil
+		return "its hook is missing", nil
 	}
 	lock := lockkeeper.Lock{Target: lockkeeper.Target{Path: name, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
 	grant, err := x.app.Acquire(ctx, lockkeeper.Request{Holder: holder, Locks: []lockkeeper.Lock{lock}, TTL: time.Minute, Metadata: map[string]string{"reason": "tries a forbidden write"}}, 0)
@@ -173,12 +173,12 @@ func (x *examination) tryHook(ctx context.Context, host, name string) (wrong str
 		return "", err
 	}
 	if !said.Refuses() || !strings.Contains(said.Err, "held by "+holder) {
-		return fmt.Sprintf("its hook let a write to a held file pass: it ended with %d: %s", said.Code, strings.TrimSpace(said.Out+said.Err)), nil
+		return fmt.Sprintf("its hook allowed a write to a locked file: exit status %d: %s", said.Code, strings.TrimSpace(said.Out+said.Err)), nil
 	}
 	return "", nil
 }
 
-func (x *examination) standing(host string) enrol.Status {
+func (x *examination) status(host string) enrol.Status {
 	for _, st := range x.hosts {
 		if st.Host.Name == host {
 			return st
@@ -187,7 +187,7 @@ func (x *examination) standing(host string) enrol.Status {
 	return enrol.Status{}
 }
 
-// callOf is a call as a host makes it before it writes a whole file.
+// callOf returns the hook call that a host makes before it writes a whole file.
 func callOf(h enrol.Host, session, root, file string) ([]byte, error) {
 	call := map[string]any{"session_id": session, "cwd": root, "hook_event_name": "PreToolUse", "tool_use_id": session, "tool_name": "Write",
 		"tool_input": map[string]string{"file_path": file, "content": "tried\n"}}

@@ -1,3 +1,3 @@
-// Package facts returns what an error knows beside its class and its sentence, under the
-// names that JSON uses. Every surface shows the same facts.
+// Package facts lists the facts of an error (paths, holders, reasons) under the names that
+// JSON uses, so that every surface shows the same ones.
 package facts

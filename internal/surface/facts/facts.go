@@ -9,8 +9,8 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Of is what an error knows besides its class and its sentence, by names that JSON
-// has: the same for every surface.
+// Of returns the facts that an error carries besides its code and message, under their JSON
+// names.
 func Of(err error) map[string]any {
 	out := map[string]any{}
 	var (
@@ -65,7 +65,7 @@ func violationFacts(v *lockkeeper.LockViolationError) map[string]any {
 	return map[string]any{"check": v.Check, "path": v.Path, "grant_id": v.GrantID, "held_by": v.HeldBy, "reason": v.Reason, "next": v.Next}
 }
 
-// conflictList is a list that JSON spells [] when it is empty.
+// conflictList returns a list that encodes as [] if it is empty.
 func conflictList(list []lockkeeper.ConflictInfo) []lockkeeper.ConflictInfo {
 	if list == nil {
 		return []lockkeeper.ConflictInfo{}

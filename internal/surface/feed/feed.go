@@ -18,15 +18,15 @@ type Options struct {
 	Keep int
 	// Page is how many events a watcher is handed at once, at most. Default 1,000.
 	Page int
-	// Poll is how often the log is looked at where the store cannot tell that it grew,
-	// and as a safety net ten times slower where it can. Default 200 ms.
+	// Poll is the interval at which the log is read if the store cannot signal new events.
+	// If it can, the log is also read every ten intervals. Default 200 ms.
 	Poll time.Duration
-	// Trouble hears of errors of the store, which the feed survives. Nil: nobody does.
+	// Trouble is called with errors of the store, which the feed survives. Optional.
 	Trouble func(error)
 }
 
-// readers is how many watchers read from the log at once: a crowd that comes back after a
-// restart must not keep those waiting who write.
+// readers is how many watchers read from the log at once. Without this limit, all clients
+// that reconnect after a restart would delay writers.
 const readers = 4
 
 // Feed follows the event log of one space.
@@ -35,17 +35,17 @@ type Feed struct {
 	opt   Options
 	stop  context.CancelCauseFunc
 	done  sync.WaitGroup
-	left  error         // of giving back what it listened with; read after done
+	left  error         // from closing the watch of the store; read after done
 	turns chan struct{} // of watchers that read from the log
 
 	mu     sync.Mutex
 	recent []lockkeeper.Event // the latest, without a gap
 	last   uint64             // the number of the last event that is known
-	grown  chan struct{}      // closed when there are more
-	err    error              // why there will be none any more
+	grown  chan struct{}      // closed when there are new events
+	err    error              // why the feed ended
 }
 
-// Open begins to follow a log from where it is now.
+// Open follows a log from its current end.
 func Open(ctx context.Context, st store.Store, opt Options) (*Feed, error) {
 	if opt.Keep <= 0 {
 		opt.Keep = 4_096
@@ -67,38 +67,37 @@ func Open(ctx context.Context, st store.Store, opt Options) (*Feed, error) {
 	if len(latest) > 0 {
 		f.last = latest[0].Seq
 	}
-	var ring <-chan struct{}
-	look, hang := opt.Poll, func() error { return nil }
+	var woken <-chan struct{}
+	interval, unwatch := opt.Poll, func() error { return nil }
 	if w, ok := st.(store.Watcher); ok {
-		bell, err := w.Watch(ctx)
+		watch, err := w.Watch(ctx)
 		if err != nil {
 			return nil, err
 		}
-		ring, hang, look = bell.Woken(), bell.Close, 10*opt.Poll
+		woken, unwatch, interval = watch.Woken(), watch.Close, 10*opt.Poll
 	}
 	following, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	f.stop = stop
 	f.done.Go(func() {
-		f.end(f.follow(following, ring, look))
-		f.left = hang()
+		f.end(f.follow(following, woken, interval))
+		f.left = unwatch()
 	})
 	return f, nil
 }
 
-// ErrClosed is what watchers of a closed feed are told.
+// ErrClosed is the error of Next after Close.
 var ErrClosed = errors.New("the feed was closed")
 
-// Close ends the feed and all who watch it.
+// Close ends the feed and every Next that waits.
 func (f *Feed) Close() error {
 	f.stop(ErrClosed)
 	f.done.Wait()
 	return f.left
 }
 
-// follow reads what is new until it is told to stop. An error of the store is not the
-// end: the log is there when the store is.
-func (f *Feed) follow(ctx context.Context, ring <-chan struct{}, look time.Duration) error {
-	again := time.NewTicker(look)
+// follow reads new events until ctx ends. It continues after errors of the store.
+func (f *Feed) follow(ctx context.Context, woken <-chan struct{}, interval time.Duration) error {
+	again := time.NewTicker(interval)
 	defer again.Stop()
 	for {
 		for more := true; more; {
@@ -113,7 +112,7 @@ func (f *Feed) follow(ctx context.Context, ring <-chan struct{}, look time.Durat
 			f.add(events)
 		}
 		select {
-		case <-ring:
+		case <-woken:
 		case <-again.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -136,7 +135,7 @@ func (f *Feed) add(events []lockkeeper.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.recent = append(f.recent, events...)
-	if len(f.recent) > 2*f.opt.Keep { // seldom, since not in place: watchers read what they were given
+	if len(f.recent) > 2*f.opt.Keep { // copied, because watchers still read the old array
 		f.recent = append(f.recent[:0:0], f.recent[len(f.recent)-f.opt.Keep:]...)
 	}
 	f.last = events[len(events)-1].Seq
@@ -151,16 +150,16 @@ func (f *Feed) end(err error) {
 	close(f.grown)
 }
 
-// Last is the number of the last event that the feed knows of.
+// Last returns the number of the last event that the feed has read.
 func (f *Feed) Last() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last
 }
 
-// Next returns the events after a number, as many as there are up to a page, and waits for
-// the first. Where the log has forgotten some the numbers have a gap. What it returns is
-// shared, and not to be changed.
+// Next returns up to one page of the events after a number, and waits for the first. If the
+// log has pruned events, the numbers have a gap. Callers must not change the result, which
+// is shared.
 func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, error) {
 	for {
 		events, behind, grown, err := f.after(after)
@@ -172,7 +171,7 @@ func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, erro
 			if err != nil || len(events) > 0 {
 				return events, err
 			}
-			after = f.kept() // the log has forgotten what came before
+			after = f.kept() // the log has pruned the events before
 			continue
 		}
 		select {
@@ -183,7 +182,7 @@ func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, erro
 	}
 }
 
-// replay reads a page of the log, in turn.
+// replay reads a page of the log, one of a few callers at a time.
 func (f *Feed) replay(ctx context.Context, after uint64) ([]lockkeeper.Event, error) {
 	select {
 	case f.turns <- struct{}{}:
@@ -194,7 +193,7 @@ func (f *Feed) replay(ctx context.Context, after uint64) ([]lockkeeper.Event, er
 	return f.read(ctx, store.EventQuery{After: after, Limit: f.opt.Page})
 }
 
-// kept is the number before the first event that is in memory, or the last there is.
+// kept returns the number before the first event in memory; if there is none, the last.
 func (f *Feed) kept() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,7 +203,8 @@ func (f *Feed) kept() uint64 {
 	return f.recent[0].Seq - 1
 }
 
-// after finds what follows a number. behind says that it has left the memory.
+// after returns the events in memory after a number. behind means that the next event is
+// no longer in memory.
 func (f *Feed) after(seq uint64) (events []lockkeeper.Event, behind bool, grown <-chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,19 +14,19 @@ import (
 	"lockkeeper/internal/surface/facts"
 )
 
-// answer is what every answer has. Clients that read values show their models nothing else,
-// so the words are in there as well.
+// An answer holds the fields that all answers share. Text is part of the structured value,
+// because some clients show their models only that.
 type answer struct {
 	Text     string            `json:"text" jsonschema:"the answer in words"`
 	Callsign string            `json:"callsign" jsonschema:"how others see this session"`
 	Refused  []refusal.Refusal `json:"refused,omitempty" jsonschema:"what may not be written, why, and what to do instead"`
-	Failed   *failure          `json:"failed,omitempty" jsonschema:"why nothing was done"`
-	News     []string          `json:"news,omitempty" jsonschema:"what became free, and what became of deferred changes"`
+	Failed   *failure          `json:"failed,omitempty" jsonschema:"why the call did nothing"`
+	News     []string          `json:"news,omitempty" jsonschema:"files that became free, and results of deferred changes"`
 }
 
 func (a *answer) common() *answer { return a }
 
-// failure is an error as a value.
+// A failure is an error as structured data.
 type failure struct {
 	Code    string         `json:"code"`
 	Message string         `json:"message"`
@@ -34,19 +34,19 @@ type failure struct {
 	Facts   map[string]any `json:"facts,omitempty"`
 }
 
-// told is an answer of a tool.
-type told[Out any] interface {
+// A result is the answer of a tool.
+type result[Out any] interface {
 	*Out
 	common() *answer
-	text() string // of what was done
+	text() string // what was done
 }
 
-// add adds a tool, whose answers are text for the model and the same as a value.
-func add[In, Out any, A told[Out]](s *Server, t *mcp.Tool, do func(context.Context, *visit, In) (Out, error)) {
+// add registers a tool that answers with text and the same facts as structured data.
+func add[In, Out any, A result[Out]](s *Server, t *mcp.Tool, do func(context.Context, *call, In) (Out, error)) {
 	mcp.AddTool(s.mcp, t, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		ctx, cancel := context.WithTimeout(ctx, longestCall)
 		defer cancel()
-		out, err := carryOut[In, Out, A](ctx, s, req, in, do)
+		out, err := run[In, Out, A](ctx, s, req, in, do)
 		a := A(&out).common()
 		a.fail(err)
 		lines := a.lines()
@@ -58,12 +58,12 @@ func add[In, Out any, A told[Out]](s *Server, t *mcp.Tool, do func(context.Conte
 	})
 }
 
-// carryOut makes a call. A panic is a failure of this call, and ends no other session.
-func carryOut[In, Out any, A told[Out]](ctx context.Context, s *Server, req *mcp.CallToolRequest, in In, do func(context.Context, *visit, In) (Out, error)) (out Out, err error) {
+// run executes a call. A panic fails only this call.
+func run[In, Out any, A result[Out]](ctx context.Context, s *Server, req *mcp.CallToolRequest, in In, do func(context.Context, *call, In) (Out, error)) (out Out, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("a tool panicked", "tool", req.Params.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("something went wrong in %s: %v", req.Params.Name, p)
+			err = fmt.Errorf("%s failed: %v", req.Params.Name, p)
 		}
 	}()
 	who, err := s.callerOf(req.Session, req.Extra)
@@ -73,15 +73,15 @@ func carryOut[In, Out any, A told[Out]](ctx context.Context, s *Server, req *mcp
 	if err := legible(req.Params.Arguments); err != nil {
 		return out, err
 	}
-	v := &visit{Server: s, who: who}
-	out, err = do(ctx, v, in)
+	c := &call{Server: s, who: who}
+	out, err = do(ctx, c, in)
 	a := A(&out).common()
-	news, wrong := v.news(ctx)
-	a.Callsign, a.News = v.seated.Callsign, news
+	news, wrong := c.news(ctx)
+	a.Callsign, a.News = c.info.Callsign, news
 	return out, errors.Join(err, wrong)
 }
 
-// fail notes why something was not done.
+// fail records why the call did nothing.
 func (a *answer) fail(err error) {
 	var refused refusal.Refusal
 	switch {

@@ -12,25 +12,25 @@ type pathsInput struct {
 	Paths []string `json:"paths" jsonschema:"files, from the root of the codebase or absolute"`
 }
 
-// checked is which files are free.
+// checked says which files are free.
 type checked struct {
 	answer
-	Free  bool        `json:"free" jsonschema:"whether all of them are"`
+	Free  bool        `json:"free" jsonschema:"whether all files are free"`
 	Files []fileState `json:"files"`
 }
 
 type fileState struct {
 	Path string            `json:"path"`
 	Free bool              `json:"free"`
-	By   []session.Blocker `json:"by,omitempty" jsonschema:"who is in the way"`
+	By   []session.Blocker `json:"by,omitempty" jsonschema:"who holds it"`
 }
 
-func check(ctx context.Context, v *visit, in pathsInput) (out checked, err error) {
+func check(ctx context.Context, v *call, in pathsInput) (out checked, err error) {
 	paths, err := v.files(in.Paths)
 	if err != nil {
 		return out, err
 	}
-	return out, v.sit(ctx, "", func(sess *session.Session) error {
+	return out, v.within(ctx, "", func(sess *session.Session) error {
 		found, err := sess.Blockers(ctx, paths...)
 		by := map[string][]session.Blocker{}
 		for _, o := range found {
@@ -57,19 +57,19 @@ func (c *checked) text() string {
 }
 
 type claimInput struct {
-	Paths []string `json:"paths" jsonschema:"files that are to be changed, from the root of the codebase or absolute"`
+	Paths []string `json:"paths" jsonschema:"files to change, from the root of the codebase or absolute"`
 	About string   `json:"about,omitempty" jsonschema:"what you work on, in a few words; others see it"`
 }
 
-// claimed is what a session has.
+// claimed says what a session holds.
 type claimed struct {
 	answer
-	Claimed []string `json:"claimed,omitempty" jsonschema:"what was asked for, and is held now"`
-	Holds   []string `json:"holds,omitempty" jsonschema:"all that the session holds"`
-	Notes   []string `json:"notes,omitempty" jsonschema:"what is to be known of these files"`
+	Claimed []string `json:"claimed,omitempty" jsonschema:"requested files that the session now holds"`
+	Holds   []string `json:"holds,omitempty" jsonschema:"all files that the session holds"`
+	Notes   []string `json:"notes,omitempty" jsonschema:"notes about these files"`
 }
 
-func claim(ctx context.Context, v *visit, in claimInput) (out claimed, err error) {
+func claim(ctx context.Context, v *call, in claimInput) (out claimed, err error) {
 	paths, err := v.files(in.Paths)
 	if err != nil {
 		return out, err
@@ -78,7 +78,7 @@ func claim(ctx context.Context, v *visit, in claimInput) (out claimed, err error
 	for _, p := range paths {
 		list = append(list, session.Write{Path: p})
 	}
-	return out, v.sit(ctx, in.About, func(sess *session.Session) (err error) {
+	return out, v.within(ctx, in.About, func(sess *session.Session) (err error) {
 		if out.Refused, err = sess.Claim(ctx, list...); err != nil {
 			return err
 		}
@@ -101,14 +101,14 @@ func (c *claimed) text() string {
 	return strings.Join(append(lines, c.Notes...), "\n")
 }
 
-// released is what a session has given back.
+// released says what a session has released.
 type released struct {
 	answer
 	Released []string `json:"released,omitempty"`
 }
 
-func release(ctx context.Context, v *visit, _ nothing) (out released, err error) {
-	return out, v.sit(ctx, "", func(sess *session.Session) (err error) {
+func release(ctx context.Context, v *call, _ nothing) (out released, err error) {
+	return out, v.within(ctx, "", func(sess *session.Session) (err error) {
 		if out.Released, err = sess.Holds(ctx); err != nil {
 			return err
 		}

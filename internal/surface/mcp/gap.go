@@ -18,31 +18,31 @@ import (
 // longestReason is the maximum length of a reason, in bytes.
 const longestReason = 4_000
 
-// reasonOf is a reason as it is recorded.
+// reasonOf normalizes a reason.
 func reasonOf(text string) (string, error) {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 	switch {
 	case text == "":
-		return "", &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say what the change is needed for"}
+		return "", &lockkeeper.InputError{Field: "reason", Reason: "required", Next: "say why the change is needed"}
 	case len(text) > longestReason:
-		return "", &lockkeeper.InputError{Field: "reason", Reason: fmt.Sprintf("longer than %d bytes", longestReason), Next: "say it shorter"}
+		return "", &lockkeeper.InputError{Field: "reason", Reason: fmt.Sprintf("longer than %d bytes", longestReason), Next: "shorten it"}
 	}
 	return text, nil
 }
 
 type gapInput struct {
-	Path   string `json:"path" jsonschema:"the file that would have to be changed, from the root of the codebase or absolute"`
-	Reason string `json:"reason" jsonschema:"what the change is needed for"`
+	Path   string `json:"path" jsonschema:"the file that needs a change, from the root of the codebase or absolute"`
+	Reason string `json:"reason" jsonschema:"why the change is needed"`
 }
 
-// recorded is a gap that was recorded.
+// recorded is a recorded gap.
 type recorded struct {
 	answer
 	Path   string `json:"path,omitempty"`
-	Rescue string `json:"rescue,omitempty" jsonschema:"under which it is kept"`
+	Rescue string `json:"rescue,omitempty" jsonschema:"id of the record"`
 }
 
-func reportGap(ctx context.Context, v *visit, in gapInput) (out recorded, err error) {
+func reportGap(ctx context.Context, v *call, in gapInput) (out recorded, err error) {
 	if out.Path, err = v.file(in.Path); err != nil {
 		return out, err
 	}
@@ -50,7 +50,7 @@ func reportGap(ctx context.Context, v *visit, in gapInput) (out recorded, err er
 	if err != nil {
 		return out, err
 	}
-	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
+	err = v.within(ctx, "", func(sess *session.Session) (err error) {
 		out.Rescue, err = v.gap(ctx, sess, out.Path, reason)
 		return err
 	})
@@ -58,30 +58,30 @@ func reportGap(ctx context.Context, v *visit, in gapInput) (out recorded, err er
 }
 
 func (r *recorded) text() string {
-	return fmt.Sprintf("RECORDED that %s would have to be changed (%s). A person sees it; go on with what you have.", shown(r.Path), r.Rescue)
+	return fmt.Sprintf("RECORDED that %s needs a change (%s). A person will see it; continue with the files you have.", shown(r.Path), r.Rescue)
 }
 
-// gap records that a session would need a file.
-func (v *visit) gap(ctx context.Context, sess *session.Session, path, reason string) (string, error) {
-	door, err := v.app.Gate()
+// gap records that a session needs a file.
+func (v *call) gap(ctx context.Context, sess *session.Session, path, reason string) (string, error) {
+	g, err := v.app.Gate()
 	if err != nil {
 		return "", err
 	}
 	who := sess.Info()
-	e, err := door.Refuse(ctx, &lockkeeper.Grant{ID: who.GrantID}, gate.Change{Path: path}, fmt.Errorf("asked for by %s (%s): %s", who.Callsign, who.Agent, reason))
+	e, err := g.Refuse(ctx, &lockkeeper.Grant{ID: who.GrantID}, gate.Change{Path: path}, fmt.Errorf("requested by %s (%s): %s", who.Callsign, who.Agent, reason))
 	return e.ID, err
 }
 
 type moreInput struct {
-	Paths  []string `json:"paths" jsonschema:"the files that are wanted, from the root of the codebase or absolute"`
-	Reason string   `json:"reason" jsonschema:"what they are needed for"`
+	Paths  []string `json:"paths" jsonschema:"the files you need, from the root of the codebase or absolute"`
+	Reason string   `json:"reason" jsonschema:"why you need them"`
 }
 
-// asked is what became of a wish for more.
+// asked is a recorded request for more files.
 type asked struct {
 	answer
 	Gaps []recordedGap `json:"gaps,omitempty"`
-	Item string        `json:"item,omitempty" jsonschema:"the item of the queue that a person decides about"`
+	Item string        `json:"item,omitempty" jsonschema:"the item in the queue that a person decides about"`
 }
 
 type recordedGap struct {
@@ -89,9 +89,9 @@ type recordedGap struct {
 	Rescue string `json:"rescue"`
 }
 
-// askForMore records a wish: as gaps, and as an item of the queue that waits for a person.
-// The caller's grant stays as it is.
-func askForMore(ctx context.Context, v *visit, in moreInput) (out asked, err error) {
+// askForMore records a request as gaps, and as a queue item that waits for a person. The
+// caller's grant does not change.
+func askForMore(ctx context.Context, v *call, in moreInput) (out asked, err error) {
 	paths, err := v.files(in.Paths)
 	if err != nil {
 		return out, err
@@ -100,7 +100,7 @@ func askForMore(ctx context.Context, v *visit, in moreInput) (out asked, err err
 	if err != nil {
 		return out, err
 	}
-	err = v.sit(ctx, "", func(sess *session.Session) error {
+	err = v.within(ctx, "", func(sess *session.Session) error {
 		for _, p := range paths {
 			id, err := v.gap(ctx, sess, p, reason)
 			if err != nil {
@@ -119,13 +119,12 @@ func (a *asked) text() string {
 	for _, g := range a.Gaps {
 		paths = append(paths, g.Path)
 	}
-	return fmt.Sprintf("ASKED for %s: follow-up item %s waits for a person. You have nothing more than before; go on with what you have.", listed(paths), a.Item)
+	return fmt.Sprintf("ASKED for %s: follow-up item %s waits for a person. Your claims have not changed; continue with the files you have.", listed(paths), a.Item)
 }
 
-// followUp queues what somebody would do with files that they have not, for a person: no
-// worker is to start it, so it goes to the error state, where people look. The same wish is
-// queued once.
-func (v *visit) followUp(ctx context.Context, who session.Info, paths []string, reason string) (string, error) {
+// followUp queues a request for files. The item goes to the error state, so no worker starts
+// it and a person sees it. Repeating a request queues nothing.
+func (v *call) followUp(ctx context.Context, who session.Info, paths []string, reason string) (string, error) {
 	q, err := job.Open(v.app)
 	if err != nil {
 		return "", err

@@ -76,7 +76,7 @@ func TestHostileNames(t *testing.T) {
 		two.call("check", list).fine(line),
 		two.call("claim", list).not(),
 		two.call("status", nil).fine("holds " + line),
-		two.call("why", single).fine(line, "lately"),
+		two.call("why", single).fine(line, "recent events"),
 		two.call("write", args{"path": name, "text": "x"}).not(line),
 		two.call("defer", args{"path": name, "content": "x", "base": "nothing"}).fine(line),
 		two.call("status", nil).fine("deferred: " + line),

@@ -12,16 +12,16 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// What can be read.
+// The URIs of resources.
 const (
 	stateURI  = "lockkeeper://state"
 	auditURI  = "lockkeeper://audit"
-	eventsURI = auditURI + "/" // and a path
+	eventsURI = auditURI + "/" // followed by a path
 )
 
 const mediaJSON = "application/json"
 
-// addResources adds what can be read: the state of everything, and the record.
+// addResources adds the state of the codebase and the event log.
 func (s *Server) addResources() {
 	s.mcp.AddResource(&mcp.Resource{URI: stateURI, Name: "state", Title: "State", MIMEType: mediaJSON,
 		Description: "Where every unit of the flow is, who holds which files, what is queued and blocked, and which gaps are open."},
@@ -34,12 +34,12 @@ func (s *Server) addResources() {
 			return json.RawMessage(text), err
 		}))
 	s.mcp.AddResource(&mcp.Resource{URI: auditURI, Name: "audit", Title: "Record of events", MIMEType: mediaJSON,
-		Description: "What happened last, the newest first: who took, refused, wrote, landed and released what."},
+		Description: "Recent events, newest first: who acquired, refused, wrote, landed and released what."},
 		s.resource(func(ctx context.Context, _ string) (any, error) {
 			return s.view.Audit(ctx, view.AuditQuery{Limit: mostShown})
 		}))
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: eventsURI + "{+path}", Name: "audit of a file", Title: "Record of events of a file", MIMEType: mediaJSON,
-		Description: "The same of one file, which is named from the root of the codebase, escaped as in any address."},
+		Description: "The same for one file. Its path is relative to the root of the codebase and percent-encoded."},
 		s.resource(func(ctx context.Context, uri string) (any, error) {
 			name, err := url.PathUnescape(strings.TrimPrefix(uri, eventsURI))
 			if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) addResources() {
 		}))
 }
 
-// resource reads a value as JSON.
+// resource serves a value as JSON.
 func (s *Server) resource(read func(ctx context.Context, uri string) (any, error)) mcp.ResourceHandler {
 	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		ctx, cancel := context.WithTimeout(ctx, longestCall)

@@ -23,7 +23,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Options of a Server. App and Look stay the caller's to close, after the server.
+// Options configure a Server. The caller closes App and View after the server.
 type Options struct {
 	App     *project.Project
 	View    *view.Reader
@@ -36,10 +36,10 @@ const (
 	longestCall = 30 * time.Second // of a tool
 	largest     = 8 << 20          // bytes of a message
 	idleSession = time.Hour        // after which a session over HTTP ends
-	leaving     = 10 * time.Second // to give claims back at the end of a session
+	leaving     = 10 * time.Second // to release claims at the end of a session
 )
 
-// Server answers agents of one codebase.
+// A Server serves the agents of one codebase.
 type Server struct {
 	app      *project.Project
 	view     *view.Reader
@@ -49,19 +49,19 @@ type Server struct {
 	now      func() time.Time
 	mcp      *mcp.Server
 	http     http.Handler
-	window   *session.Caller // whose the standard streams are; nil: over HTTP each says who it is
+	window   *session.Caller // the agent at the standard streams; nil: serves HTTP
 
 	mu     sync.Mutex
-	spoken map[*mcp.ServerSession]bool // sessions over HTTP that are to give back what they have
-	places map[string]place            // of sessions over HTTP, by id
+	spoken map[*mcp.ServerSession]bool // sessions over HTTP that must release their claims
+	active map[string]activity         // of sessions over HTTP, by id
 	closed bool
 	done   sync.WaitGroup
 }
 
-// instructions tell a model what this is for.
-const instructions = `Several agents and people change this codebase at the same time. Claim the files that you are about to change, all at once, with claim; write them with your own tools or with write; release when you are done. A refusal says who has the file and what to do instead: do not retry, and do not write it by other means. With defer a change lands by itself when the file is free. Every answer may bring news of files that became free. Paths are from the root of the codebase, or absolute.`
+// instructions tell a model how to use the tools.
+const instructions = `Several agents and people change this codebase at the same time. Claim all files that you will change with one call of claim; write them with your own tools or with write; release them when you are done. A refusal says who holds the file and what to do instead: do not retry, and do not write the file by other means. With defer, a change lands as soon as the file is free. Answers can include news about files that became free. Paths are relative to the root of the codebase, or absolute.`
 
-// New makes the server of an open codebase.
+// New returns a server for an open codebase.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -70,7 +70,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{app: o.App, view: o.View, registry: session.Open(o.App), later: deferred.Open(o.App), log: o.Log, now: o.Now,
-		spoken: map[*mcp.ServerSession]bool{}, places: map[string]place{}}
+		spoken: map[*mcp.ServerSession]bool{}, active: map[string]activity{}}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "lockkeeper", Title: "Lockkeeper", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}})
 	s.addTools()
@@ -78,7 +78,7 @@ func New(o Options) *Server {
 	s.http = auth.RequireBearerToken(tokenOf, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
 		mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			JSONResponse: true, SessionTimeout: idleSession, MaxRequestBodyBytes: largest,
-			DisableLocalhostProtection: true, // whoever mounts this knows the names that it may be asked by
+			DisableLocalhostProtection: true, // the server that mounts this checks host names
 		}))
 	return s
 }
@@ -92,17 +92,17 @@ func tokenOf(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, e
 	return &auth.TokenInfo{UserID: who.ID()}, nil
 }
 
-// ServeHTTP answers one request over HTTP. Who asks is in its context (package access).
+// ServeHTTP serves one request. Its context holds the caller (package access).
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
 		http.Error(w, "requests from other web pages are refused; next: connect without a browser", http.StatusForbidden)
 		return
 	}
-	who, _ := access.Who(r.Context()) // a stranger gets no further than the token
+	who, _ := access.Who(r.Context()) // unauthenticated requests fail at the token check
 	id := r.Header.Get(sessionHeader)
 	if id == "" && !s.makeRoom(who.ID()) {
 		w.Header().Set("Retry-After", "60")
-		http.Error(w, "as many sessions as can be are open; end one, or try again later", http.StatusServiceUnavailable)
+		http.Error(w, "too many sessions are open; next: end one, or try again later", http.StatusServiceUnavailable)
 		return
 	}
 	s.http.ServeHTTP(w, r)
@@ -110,8 +110,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.heard(cmp.Or(began, id), who.ID(), began != "")
 }
 
-// Serve answers the program that started this one over its streams. It is for a Server that
-// answers nobody else.
+// Serve serves the program that started this process, over its standard streams. A Server
+// that uses Serve must not serve HTTP.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) (err error) {
 	window, tty, err := process.CallingProgram()
 	if err != nil {
@@ -128,21 +128,21 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	return err
 }
 
-// attend has a session over HTTP give back what it has once it ends.
+// attend releases the claims of an HTTP session when the session ends.
 func (s *Server) attend(ss *mcp.ServerSession, who session.Caller) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return &lockkeeper.RefusedError{Act: "call", Reason: "the server ends", Next: "connect again in a moment"}
+		return &lockkeeper.RefusedError{Act: "call", Reason: "the server is stopping", Next: "connect again later"}
 	}
 	if s.window != nil || s.spoken[ss] {
 		return nil
 	}
 	s.spoken[ss] = true
 	s.done.Go(func() {
-		ss.Wait() // how a connection ended changes nothing here
+		ss.Wait() // the claims are released, whatever the error
 		if err := s.leave(who); err != nil {
-			s.log.Warn("a session could not give back what it has", "agent", who.Agent, "error", err)
+			s.log.Warn("cannot release the claims of a session", "agent", who.Agent, "error", err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Server) attend(ss *mcp.ServerSession, who session.Caller) error {
 	return nil
 }
 
-// Close ends all sessions, which give back what they have.
+// Close ends all sessions and releases their claims.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -7,16 +7,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ServeNowhere answers where there are no locks: with no tools, and the reason.
+// ServeNowhere serves a directory without locks: it has no tools and says why.
 func ServeNowhere(ctx context.Context, version string, in io.ReadCloser, out io.WriteCloser) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "lockkeeper", Title: "Lockkeeper", Version: version},
-		&mcp.ServerOptions{Instructions: "This directory belongs to no codebase with locks: nothing has to be claimed here. A person can change that with lockkeeper init."})
+		&mcp.ServerOptions{Instructions: "This directory has no locks, so you need not claim files here. A person can set up locks with lockkeeper init."})
 	_, err := converse(ctx, server, in, out)
 	return err
 }
 
-// converse answers over streams until the other side closes them or ctx ends, either of
-// which is how it is meant to end.
+// converse serves over streams until the client closes them or ctx ends.
 func converse(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser) (*mcp.ServerSession, error) {
 	ss, err := server.Connect(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: 2 * largest}, nil)
 	if err != nil {

@@ -9,33 +9,33 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// addTools adds every tool. No tool revokes a lock of another holder.
+// addTools registers all tools. No tool revokes a lock of another holder.
 func (s *Server) addTools() {
-	add(s, &mcp.Tool{Name: "check", Title: "Look whether files are free", Annotations: reads(),
-		Description: "Look whether files could be written now, and who has them otherwise. Nothing is claimed."}, check)
-	add(s, &mcp.Tool{Name: "claim", Title: "Claim files", Annotations: keeps(),
-		Description: "Claim files for writing, all of them or none, before you change them. They are yours until release, until you end, or until 15 minutes after your last call. Never waits: what somebody else has is refused, and you are told when it is free."}, claim)
-	add(s, &mcp.Tool{Name: "release", Title: "Give files back", Annotations: keeps(),
-		Description: "Give back all files that this session has claimed. Do it as soon as you are done with them."}, release)
-	add(s, &mcp.Tool{Name: "status", Title: "Who is at work", Annotations: reads(),
-		Description: "Who works on this codebase now, who holds which files since when, who waits, and what you hold yourself."}, status)
-	add(s, &mcp.Tool{Name: "why", Title: "Why a file is locked", Annotations: reads(),
-		Description: "Say of one file who holds it and what for, who waits for it, and what happened to it lately."}, why)
+	add(s, &mcp.Tool{Name: "check", Title: "Check whether files are free", Annotations: reads(),
+		Description: "Check whether you could write files now, and who holds them if not. Claims nothing."}, check)
+	add(s, &mcp.Tool{Name: "claim", Title: "Claim files", Annotations: additive(),
+		Description: "Claim files for writing, all or none, before you change them. Your claim ends when you release it, when your session ends, or 15 minutes after your last call. Never waits: if another holder has a file, the call is refused, and you are told when the file is free."}, claim)
+	add(s, &mcp.Tool{Name: "release", Title: "Release files", Annotations: additive(),
+		Description: "Release all files that this session has claimed. Call it as soon as you are done with them."}, release)
+	add(s, &mcp.Tool{Name: "status", Title: "Show who is working", Annotations: reads(),
+		Description: "Show who works on this codebase, who holds which files and since when, who waits, and what you hold."}, status)
+	add(s, &mcp.Tool{Name: "why", Title: "Explain why a file is locked", Annotations: reads(),
+		Description: "Show who holds one file and why, who waits for it, and its recent events."}, why)
 	add(s, &mcp.Tool{Name: "write", Title: "Write a file", Annotations: changes(),
-		Description: "Write or delete one file through the gate, which claims it for you first. To replace a file that is there, say with base what you have read: the SHA-256 of its content. What is refused is kept, and a person can land it."}, write)
-	add(s, &mcp.Tool{Name: "defer", Title: "Change a file later", Annotations: keeps(),
-		Description: "Have a change of a file that somebody else holds land by itself once the file is free: a unified diff of that file, or its whole new content. If it does not fit any more then, it is kept for a person."}, deferPatch)
-	add(s, &mcp.Tool{Name: "report_gap", Title: "Report a missing file", Annotations: keeps(),
-		Description: "Record that the work needs a change of a file which it may not change, with the reason. A person sees it."}, reportGap)
-	add(s, &mcp.Tool{Name: "ask_for_more", Title: "Ask for more", Annotations: keeps(),
-		Description: "Ask for files beyond what you were given, with the reason. It is recorded as a gap, and as a follow-up item that a person decides about. It gives you nothing now: go on with what you have."}, askForMore)
+		Description: "Claim one file, then write or delete it through the gate. To replace an existing file, give the SHA-256 of the content that you have read as base. Refused content is kept, and a person can land it."}, write)
+	add(s, &mcp.Tool{Name: "defer", Title: "Change a file later", Annotations: additive(),
+		Description: "Queue a change of a file that another holder has: a unified diff of that file, or its whole new content. It lands when the file is free. If it no longer applies then, it is kept for a person."}, deferPatch)
+	add(s, &mcp.Tool{Name: "report_gap", Title: "Report a missing file", Annotations: additive(),
+		Description: "Record that your work needs a change of a file that you may not change, with the reason. A person will see it."}, reportGap)
+	add(s, &mcp.Tool{Name: "ask_for_more", Title: "Ask for more", Annotations: additive(),
+		Description: "Ask for files beyond those you were given, with the reason. The request is recorded as a gap and as a follow-up item that a person decides about. It grants nothing now: continue with the files you have."}, askForMore)
 }
 
 func reads() *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(bool)}
 }
 
-func keeps() *mcp.ToolAnnotations {
+func additive() *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{DestructiveHint: new(bool), IdempotentHint: true, OpenWorldHint: new(bool)}
 }
 
@@ -43,13 +43,13 @@ func changes() *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{IdempotentHint: true, OpenWorldHint: new(bool)}
 }
 
-// nothing is the input of tools that need none.
+// nothing is the input of tools without arguments.
 type nothing struct{}
 
-// pathsShown is how many paths a line of text has.
+// pathsShown is the maximum number of paths in a line of text.
 const pathsShown = 20
 
-// listed is paths in a line.
+// listed joins paths into one line.
 func listed(paths []string) string {
 	if len(paths) == 0 {
 		return "nothing"
@@ -65,8 +65,8 @@ func listed(paths []string) string {
 	return text
 }
 
-// shown is what others chose, on one line: a name can have a line break in it, and what
-// follows that would read as if we had said it.
+// shown returns foreign text on one line. Otherwise a name with a line break could forge a
+// line of the answer.
 func shown(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text

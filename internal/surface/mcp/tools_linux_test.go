@@ -79,7 +79,7 @@ func tour(s *scene, one, other *client) {
 	}
 	other.call("check", args{"paths": []string{filepath.Join(s.Root, "app/user.rb")}}).fine("held by " + me)
 	other.call("status", nil).fine("hold nothing", me+" holds app/")
-	other.call("why", args{"path": "app/user.rb"}).fine("held by "+me, "lately:", "acquired")
+	other.call("why", args{"path": "app/user.rb"}).fine("held by "+me, "recent events:", "acquired")
 	one.call("why", args{"path": "app/user.rb"}).fine("is yours")
 
 	was := s.read("app/user.rb")

@@ -17,23 +17,23 @@ import (
 type writeInput struct {
 	Path   string  `json:"path" jsonschema:"the file, from the root of the codebase or absolute"`
 	Text   *string `json:"text,omitempty" jsonschema:"the whole new content"`
-	Base64 string  `json:"base64,omitempty" jsonschema:"the same in base64, for what is no text"`
-	Delete bool    `json:"delete,omitempty" jsonschema:"remove the file instead"`
-	Base   string  `json:"base,omitempty" jsonschema:"what you know the file to hold: the SHA-256 of its content in hex, or the word nothing"`
+	Base64 string  `json:"base64,omitempty" jsonschema:"the whole new content in base64, for binary files"`
+	Delete bool    `json:"delete,omitempty" jsonschema:"delete the file instead"`
+	Base   string  `json:"base,omitempty" jsonschema:"the content that the file must have now: its SHA-256 in hex, or nothing if the file must not exist"`
 }
 
-// written is what became of a write.
+// written is the result of a write.
 type written struct {
 	answer
 	Path    string `json:"path,omitempty"`
-	Landed  bool   `json:"landed" jsonschema:"false without a refusal: it was so already"`
-	Landing uint64 `json:"landing,omitempty" jsonschema:"the number under which it can be undone"`
-	Version string `json:"version,omitempty" jsonschema:"what the file holds now"`
+	Landed  bool   `json:"landed" jsonschema:"false without a refusal: the file had this content already"`
+	Landing uint64 `json:"landing,omitempty" jsonschema:"the number with which it can be undone"`
+	Version string `json:"version,omitempty" jsonschema:"the version of the file now"`
 }
 
-// write claims a file and writes it through the gate. Without a base the session must have
-// seen what it replaces; with one the gate holds the file to it.
-func write(ctx context.Context, v *visit, in writeInput) (out written, err error) {
+// write claims a file and writes it through the gate. With a base, the gate checks that the
+// file still has it. Without one, the session must have read the file.
+func write(ctx context.Context, v *call, in writeInput) (out written, err error) {
 	path, err := v.file(in.Path)
 	if err != nil {
 		return out, err
@@ -42,26 +42,26 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 	if err != nil {
 		return out, err
 	}
-	call := "mcp write " + path // a client can have several under way
+	call := "mcp write " + path // a client can run several at once
 	out.Path = path
-	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
+	err = v.within(ctx, "", func(sess *session.Session) (err error) {
 		out.Refused, err = sess.Claim(ctx, session.Write{Path: path, Whole: change.Base == nil})
 		if err != nil || len(out.Refused) > 0 {
 			return err
 		}
-		return sess.Begin(call, session.Call{Writes: []string{path}}) // others see that the file changes by its holder
+		return sess.Begin(call, session.Call{Writes: []string{path}}) // so that others know who changes the file
 	})
 	if err != nil || len(out.Refused) > 0 {
 		return out, err
 	}
-	done, err := landing.Apply(ctx, v.app, v.seated.GrantID, []gate.Change{change}, true)
+	done, err := landing.Apply(ctx, v.app, v.info.GrantID, []gate.Change{change}, true)
 	if err == nil {
 		out.Landed, out.Version = done.Files[0].Landed, done.Files[0].Version.String()
 		if done.Landing != nil {
 			out.Landing = done.Landing.Seq
 		}
 	}
-	left := v.sit(context.WithoutCancel(ctx), "", func(sess *session.Session) error {
+	left := v.within(context.WithoutCancel(ctx), "", func(sess *session.Session) error {
 		began := sess.End(call, false)
 		if err != nil {
 			return nil
@@ -70,17 +70,17 @@ func write(ctx context.Context, v *visit, in writeInput) (out written, err error
 		if err := sess.Left(ctx, began, []string{path}); err != nil {
 			return err
 		}
-		return sess.Saw(ctx, path, func([]byte) bool { return true }) // it was written as a whole
+		return sess.Saw(ctx, path, func([]byte) bool { return true }) // the session knows all of it
 	})
 	return out, errors.Join(err, left)
 }
 
-// change is what is to become of a file.
-func (in writeInput) change(v *visit, path string) (c gate.Change, err error) {
+// change returns the change to a file.
+func (in writeInput) change(v *call, path string) (c gate.Change, err error) {
 	c = gate.Change{Path: path, Delete: in.Delete}
 	switch text, binary := in.Text != nil, in.Base64 != ""; {
 	case text && binary, in.Delete && (text || binary):
-		return c, &lockkeeper.InputError{Field: "text", Reason: "it says more than one thing that is to become of the file", Next: "give one of text, base64 and delete"}
+		return c, &lockkeeper.InputError{Field: "text", Reason: "text, base64 and delete exclude each other", Next: "give one of text, base64 and delete"}
 	case text:
 		c.Body = gate.Bytes([]byte(*in.Text))
 	case binary:
@@ -90,7 +90,7 @@ func (in writeInput) change(v *visit, path string) (c gate.Change, err error) {
 		}
 		c.Body = gate.Bytes(content)
 	case !in.Delete:
-		return c, &lockkeeper.InputError{Field: "text", Reason: "missing", Next: "give the whole new content, or delete"}
+		return c, &lockkeeper.InputError{Field: "text", Reason: "required", Next: "give the whole new content, or delete"}
 	}
 	if in.Base != "" {
 		c.Base, err = landing.ParseBase(v.app, path, in.Base)
@@ -101,51 +101,51 @@ func (in writeInput) change(v *visit, path string) (c gate.Change, err error) {
 func (w *written) text() string {
 	switch {
 	case len(w.Refused) > 0 && w.Refused[0].Holder == nil:
-		return shown(w.Path) + " was not written. To replace it, read it, and say with base what you have read."
+		return shown(w.Path) + " was not written. To replace it, read it and give the SHA-256 of its content as base."
 	case w.isRefusal():
 		return shown(w.Path) + " was not written."
 	case !w.Landed:
-		return shown(w.Path) + " was so already."
+		return shown(w.Path) + " had this content already."
 	}
 	return fmt.Sprintf("WROTE %s: landing %d, now %s.", shown(w.Path), w.Landing, w.Version)
 }
 
 type deferInput struct {
 	Path    string  `json:"path" jsonschema:"the file, from the root of the codebase or absolute"`
-	Patch   string  `json:"patch,omitempty" jsonschema:"a unified diff of this one file, against what it holds now"`
+	Patch   string  `json:"patch,omitempty" jsonschema:"a unified diff of this file against its current content"`
 	Content *string `json:"content,omitempty" jsonschema:"the whole new content instead"`
-	Base    string  `json:"base,omitempty" jsonschema:"what you know the file to hold: the SHA-256 of its content in hex; without it what your session has read counts"`
+	Base    string  `json:"base,omitempty" jsonschema:"the content that the file must have: its SHA-256 in hex; default: what your session has read"`
 }
 
-// postponed is a change that lands later.
+// postponed is a queued change.
 type postponed struct {
 	answer
 	ID    string         `json:"id,omitempty"`
 	Path  string         `json:"path,omitempty"`
-	State deferred.State `json:"state,omitempty" jsonschema:"queued; what becomes of it is told as news"`
+	State deferred.State `json:"state,omitempty" jsonschema:"queued; the result comes as news"`
 }
 
-func deferPatch(ctx context.Context, v *visit, in deferInput) (out postponed, err error) {
+func deferPatch(ctx context.Context, v *call, in deferInput) (out postponed, err error) {
 	path, err := v.file(in.Path)
 	if err != nil {
 		return out, err
 	}
 	if (in.Patch == "") == (in.Content == nil) {
-		return out, &lockkeeper.InputError{Field: "patch", Reason: "give a patch or the content, and not both", Next: "send a unified diff of " + path}
+		return out, &lockkeeper.InputError{Field: "patch", Reason: "give either a patch or the content", Next: "send a unified diff of " + path}
 	}
 	text := in.Patch
 	if in.Content != nil {
 		text = *in.Content
 	}
 	base := in.Base
-	err = v.sit(ctx, "", func(sess *session.Session) error { // who it is, and what they know
+	err = v.within(ctx, "", func(sess *session.Session) error { // sets v.info
 		base = cmp.Or(base, sess.Known(path))
 		return nil
 	})
 	if err != nil {
 		return out, err
 	}
-	patch := deferred.Patch{Path: v.at(path), By: v.seated.Callsign, Session: v.seated.ID}
+	patch := deferred.Patch{Path: v.at(path), By: v.info.Callsign, Session: v.info.ID}
 	if base != "" {
 		known, err := landing.ParseBase(v.app, path, base)
 		if err != nil {

@@ -16,7 +16,7 @@ type Options struct {
 	App    *project.Project // the codebase; the caller's to close
 	View   Views            // nil: a look of its own
 	Runs   *acts.Runs       // that conducts runs in this process; nil: they are started elsewhere
-	People *access.Accounts     // who may use the server; nil: it is not shown
+	People *access.Accounts // who may use the server; nil: it is not shown
 	Now    func() time.Time // nil: time.Now
 	Failed func(error)      // hears of what went wrong here, and not by what somebody asked; nil: nobody does
 }

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// nameOf returns the caller by the name its client reports. Agent is empty until the client has
-// reported it.
+// nameOf returns the program that started this process, under the name that its client gave.
+// Agent is empty before the client has initialized the session.
 func (s *Server) nameOf(ss *mcp.ServerSession) session.Caller {
 	who := *s.window
 	if said := ss.InitializeParams(); said != nil && said.ClientInfo != nil {
@@ -25,7 +25,7 @@ func (s *Server) nameOf(ss *mcp.ServerSession) session.Caller {
 	return who
 }
 
-// callerOf is who makes a call.
+// callerOf returns the caller of a tool.
 func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (session.Caller, error) {
 	if s.window != nil {
 		who := s.nameOf(ss)
@@ -33,38 +33,37 @@ func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (sessi
 		return who, nil
 	}
 	if extra == nil || extra.TokenInfo == nil || ss.ID() == "" {
-		return session.Caller{}, &lockkeeper.RefusedError{Act: "call", Reason: "nobody knows who calls", Next: "connect anew, with a token"}
+		return session.Caller{}, &lockkeeper.RefusedError{Act: "call", Reason: "not logged in", Next: "connect again, with a token"}
 	}
 	who := session.Caller{ID: ss.ID(), Agent: extra.TokenInfo.UserID}
 	return who, s.attend(ss, who)
 }
 
-// visit is one call of a tool.
-type visit struct {
+// A call is one call of a tool.
+type call struct {
 	*Server
-	who    session.Caller
-	seated session.Info // as it was last seen
+	who  session.Caller
+	info session.Info // of the caller's session, when it was last used
 }
 
-// sit opens the caller's session for what do does; about says what it works on, if that is
-// known.
-func (v *visit) sit(ctx context.Context, about string, do func(*session.Session) error) (err error) {
+// within calls do with the caller's session; about says what the session works on, if known.
+func (v *call) within(ctx context.Context, about string, do func(*session.Session) error) (err error) {
 	sess, hosted, err := v.enter(ctx, v.who, about)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		v.seated = sess.Info()
+		v.info = sess.Info()
 		if hosted || v.who.Process == nil {
 			err = errors.Join(err, sess.Close())
-		} else { // hooks of the same window may come, and go on with what is claimed
+		} else { // hooks of the same agent may take over the claims
 			err = errors.Join(err, sess.Leave(ctx, true))
 		}
 	}()
 	return do(sess)
 }
 
-// enter opens the session of a caller: the one that hooks have in its window, or its own.
+// enter opens the session of a caller: that of the same agent's hooks, or its own.
 func (s *Server) enter(ctx context.Context, who session.Caller, about string) (sess *session.Session, hosted bool, err error) {
 	if who.Process != nil {
 		there, err := s.registry.OfProcess(who.Process)
@@ -80,7 +79,7 @@ func (s *Server) enter(ctx context.Context, who session.Caller, about string) (s
 	return sess, hosted, err
 }
 
-// leave gives back what a caller has, unless hooks of its window have taken it over.
+// leave releases the claims of a caller, unless hooks of the same agent have taken them over.
 func (s *Server) leave(who session.Caller) error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
@@ -98,16 +97,16 @@ func (s *Server) leave(who session.Caller) error {
 
 // news returns what happened since the last call: files that became free, and the results of
 // deferred patches.
-func (v *visit) news(ctx context.Context) (list []string, err error) {
-	_, landing := v.later.Land(ctx) // what fails of one patch keeps no other news back
-	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
+func (v *call) news(ctx context.Context) (list []string, err error) {
+	_, landing := v.later.Land(ctx) // news are returned even if a patch fails
+	err = v.within(ctx, "", func(sess *session.Session) (err error) {
 		list, err = sess.News(ctx)
 		return err
 	})
 	if err != nil {
 		return list, errors.Join(landing, err)
 	}
-	ended, err := v.later.News(v.seated.ID)
+	ended, err := v.later.News(v.info.ID)
 	return append(list, ended...), errors.Join(landing, err)
 }
 
@@ -123,7 +122,7 @@ func (s *Server) at(path string) string {
 // file returns the canonical name of a file to write.
 func (s *Server) file(path string) (string, error) {
 	if strings.TrimSpace(path) == "" {
-		return "", &lockkeeper.InputError{Field: "path", Reason: "empty", Next: "name a file, from the root of the codebase"}
+		return "", &lockkeeper.InputError{Field: "path", Reason: "required", Next: "name a file, relative to the root of the codebase"}
 	}
 	name, err := s.registry.Path(s.at(path))
 	if err != nil {
@@ -135,7 +134,7 @@ func (s *Server) file(path string) (string, error) {
 	return name, nil
 }
 
-// files names several, each once in the order given.
+// files returns the canonical names of files, without duplicates.
 func (s *Server) files(paths []string) (list []string, err error) {
 	switch {
 	case len(paths) == 0:

@@ -15,23 +15,23 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// mostShown bounds the lists of an answer.
+// mostShown is the maximum length of a list in an answer.
 const mostShown = 100
 
-// standings is who is at work.
-type standings struct {
+// overview says who is working.
+type overview struct {
 	answer
-	You      sitting      `json:"you"`
-	Sessions []sitting    `json:"sessions,omitempty" jsonschema:"the others that may be there"`
+	You      peer         `json:"you"`
+	Sessions []peer       `json:"sessions,omitempty" jsonschema:"other sessions"`
 	Held     []holding    `json:"held,omitempty" jsonschema:"who holds what, you included"`
 	Waiting  []holding    `json:"waiting,omitempty" jsonschema:"who waits for what"`
 	LeftOut  int          `json:"left_out,omitempty" jsonschema:"how many more there are"`
 	Deferred []waitingFor `json:"deferred,omitempty" jsonschema:"changes that wait for their file"`
-	Off      string       `json:"off,omitempty" jsonschema:"who has switched the checks off, and until when"`
+	Off      string       `json:"off,omitempty" jsonschema:"who disabled the checks, and until when"`
 }
 
-// sitting is a session as others see it.
-type sitting struct {
+// A peer is a session as others see it.
+type peer struct {
 	Callsign string    `json:"callsign"`
 	Agent    string    `json:"agent"`
 	TTY      string    `json:"tty,omitempty"`
@@ -49,7 +49,7 @@ type holding struct {
 	Read   []string  `json:"read,omitempty"`
 	Since  time.Time `json:"since"`
 	You    bool      `json:"you,omitempty"`
-	Gone   bool      `json:"gone,omitempty" jsonschema:"its process is gone: what it held is free for whoever asks"`
+	Gone   bool      `json:"gone,omitempty" jsonschema:"its process is gone, so its files are free"`
 }
 
 type waitingFor struct {
@@ -59,13 +59,13 @@ type waitingFor struct {
 	At   time.Time `json:"at"`
 }
 
-func sittingOf(s session.Info) sitting {
-	return sitting{Callsign: s.Callsign, Agent: s.Agent, TTY: s.TTY, About: s.About, Began: s.Began, Seen: s.Seen}
+func peerOf(s session.Info) peer {
+	return peer{Callsign: s.Callsign, Agent: s.Agent, TTY: s.TTY, About: s.About, Began: s.Began, Seen: s.Seen}
 }
 
-func status(ctx context.Context, v *visit, _ nothing) (out standings, err error) {
-	err = v.sit(ctx, "", func(sess *session.Session) (err error) {
-		out.You = sittingOf(sess.Info())
+func status(ctx context.Context, v *call, _ nothing) (out overview, err error) {
+	err = v.within(ctx, "", func(sess *session.Session) (err error) {
+		out.You = peerOf(sess.Info())
 		out.You.Holds, err = sess.Holds(ctx)
 		return err
 	})
@@ -78,7 +78,7 @@ func status(ctx context.Context, v *visit, _ nothing) (out standings, err error)
 	}
 	for _, s := range live {
 		if s.Callsign != out.You.Callsign {
-			out.Sessions = append(out.Sessions, sittingOf(s))
+			out.Sessions = append(out.Sessions, peerOf(s))
 		}
 	}
 	if err := out.addHeld(ctx, v); err != nil {
@@ -95,21 +95,21 @@ func status(ctx context.Context, v *visit, _ nothing) (out standings, err error)
 	}
 	off, err := v.registry.Off(ctx)
 	if off != nil {
-		out.Off = fmt.Sprintf("the checks of sessions are off, by %s until %s", off.By, off.Until.UTC().Format(time.RFC3339))
+		out.Off = fmt.Sprintf("checks of sessions are disabled by %s until %s", off.By, off.Until.UTC().Format(time.RFC3339))
 	}
 	out.Sessions, out.Deferred = first(out.Sessions), first(out.Deferred)
 	return out, err
 }
 
-// first is the beginning of a list.
+// first returns the first entries of a list.
 func first[T any](list []T) []T { return list[:min(len(list), mostShown)] }
 
-// addHeld adds who holds and who waits.
-func (s *standings) addHeld(ctx context.Context, v *visit) error {
+// addHeld adds the holders and the waiting requests.
+func (s *overview) addHeld(ctx context.Context, v *call) error {
 	entries, err := v.app.Locks.Requests(ctx)
 	for _, e := range entries {
 		h := holding{Holder: e.Holder, About: e.Metadata["reason"], Write: e.WritePaths, Read: append(e.ReadPaths, e.UpgradeablePaths...),
-			Since: e.AcquiredAt, You: e.ID == v.seated.GrantID}
+			Since: e.AcquiredAt, You: e.ID == v.info.GrantID}
 		list := &s.Held
 		if e.State == string(lockkeeper.Waiting) {
 			list = &s.Waiting
@@ -125,15 +125,15 @@ func (s *standings) addHeld(ctx context.Context, v *visit) error {
 	return err
 }
 
-func (s *standings) text() string {
-	lines := []string{fmt.Sprintf("You are %s, and hold %s.", s.You.Callsign, listed(s.You.Holds))}
+func (s *overview) text() string {
+	lines := []string{fmt.Sprintf("You are %s and hold %s.", s.You.Callsign, listed(s.You.Holds))}
 	if s.Off != "" {
 		lines = append(lines, "NOTE: "+s.Off+".")
 	}
 	for _, h := range s.Held {
 		switch {
 		case h.Gone:
-			lines = append(lines, h.line("is gone, and free for whoever asks is"))
+			lines = append(lines, h.line("is gone and no longer locks"))
 		case !h.You:
 			lines = append(lines, h.line("holds"))
 		}
@@ -148,7 +148,7 @@ func (s *standings) text() string {
 		lines = append(lines, fmt.Sprintf("deferred: %s by %s", shown(d.Path), shown(d.By)))
 	}
 	if len(lines) == 1 {
-		lines = append(lines, "Nobody else holds anything.")
+		lines = append(lines, "No one else holds a lock.")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -165,14 +165,14 @@ type whyInput struct {
 	Path string `json:"path" jsonschema:"the file, from the root of the codebase or absolute"`
 }
 
-// reasons is why a file is as it is.
+// reasons says who holds a file, who waits for it and what happened to it.
 type reasons struct {
 	answer
 	Path   string            `json:"path,omitempty"`
 	Yours  bool              `json:"yours" jsonschema:"this session holds it"`
-	By     []session.Blocker `json:"by,omitempty" jsonschema:"who holds it, or came earlier"`
-	Queued []queuedItem      `json:"queued,omitempty" jsonschema:"items of the queue that want it"`
-	Events []string          `json:"events,omitempty" jsonschema:"what happened lately, the newest first"`
+	By     []session.Blocker `json:"by,omitempty" jsonschema:"who holds it or requested it earlier"`
+	Queued []queuedItem      `json:"queued,omitempty" jsonschema:"queued items that need it"`
+	Events []string          `json:"events,omitempty" jsonschema:"recent events, newest first"`
 }
 
 type queuedItem struct {
@@ -181,14 +181,14 @@ type queuedItem struct {
 	Status string `json:"status"`
 }
 
-// eventsShown is how many events why tells.
+// eventsShown is how many events why returns.
 const eventsShown = 8
 
-func why(ctx context.Context, v *visit, in whyInput) (out reasons, err error) {
+func why(ctx context.Context, v *call, in whyInput) (out reasons, err error) {
 	if out.Path, err = v.registry.Path(v.at(in.Path)); err != nil {
 		return out, err
 	}
-	err = v.sit(ctx, "", func(sess *session.Session) error {
+	err = v.within(ctx, "", func(sess *session.Session) error {
 		holds, err := sess.Holds(ctx)
 		if err != nil {
 			return err
@@ -234,10 +234,10 @@ func (r *reasons) text() string {
 		lines = append(lines, path+": "+o.Holder.String())
 	}
 	for _, it := range r.Queued {
-		lines = append(lines, fmt.Sprintf("queued: %s (%s) wants it", it.ID, shown(it.Name)))
+		lines = append(lines, fmt.Sprintf("queued: %s (%s) needs it", it.ID, shown(it.Name)))
 	}
 	if len(r.Events) > 0 {
-		lines = append(lines, "lately:")
+		lines = append(lines, "recent events:")
 	}
 	for _, e := range r.Events {
 		lines = append(lines, "  "+shown(e))
