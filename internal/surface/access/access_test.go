@@ -118,11 +118,11 @@ func TestTokens(t *testing.T) {
 		}
 		return err
 	}))
-	must(t, b.Remove("ci"))
+	must(t, b.Revoke("ci"))
 	if _, known, err := b.ByToken(token); known || err != nil {
 		t.Errorf("removed: %v %v", known, err)
 	}
-	if err := b.Remove("ci"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+	if err := b.Revoke("ci"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("removed twice: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestTickets(t *testing.T) {
 	if len(files) != 1 {
 		t.Errorf("%d tickets are kept", len(files))
 	}
-	must(t, b.Remove("alice"))
+	must(t, b.Revoke("alice"))
 	if _, known, err := b.Redeem(ended, noon.Add(time.Hour)); known || err != nil {
 		t.Errorf("a ticket of somebody who was removed: %v %v", known, err)
 	}
@@ -236,7 +236,7 @@ func TestSessions(t *testing.T) {
 	if _, ok, _ := b.Redeem(other, noon); ok {
 		t.Error("a session is a ticket, too")
 	}
-	must(t, b.Remove("alice"))
+	must(t, b.Revoke("alice"))
 	if known(other, noon) {
 		t.Error("it did not end with its name")
 	}
@@ -281,7 +281,7 @@ func TestSessionsAreBounded(t *testing.T) {
 			t.Errorf("it ended because of another's: %v", err)
 		}
 	}
-	must(t, b.Remove("ann"))
+	must(t, b.Revoke("ann"))
 	_, err = b.StartSession(t.Context(), bob, noon.Add(2*time.Minute), noon.Add(time.Hour))
 	must(t, err)
 	if n := kept(); n != 1 {

@@ -105,8 +105,8 @@ func (a *Accounts) Member(ctx context.Context, name string, role Role) (Person, 
 
 func (e *Account) person() Person { return Person{Name: e.Name, Role: e.Role, id: e.id} }
 
-// Remove deletes an account. Its token and its sessions stop working at once.
-func (a *Accounts) Remove(name string) error {
+// Revoke deletes an account. Its token and its sessions stop working at once.
+func (a *Accounts) Revoke(name string) error {
 	there, err := a.find(name)
 	if err != nil {
 		return err

@@ -212,7 +212,7 @@ func TestAnswersOfAFormerHolder(t *testing.T) {
 	body, key := map[string]any{"write": []string{"app/models/post.rb"}}, header(onceHeader, "8c5f2a60-2")
 	var g given
 	s.as(access.Agent, "POST", "/api/v1/grants", body, key).want(ok).into(&g)
-	must(t, s.People.Remove("the-agent"))
+	must(t, s.People.Revoke("the-agent"))
 	s.tokens[access.Agent] = s.Token(t, "the-agent", access.Agent)
 	if a := s.as(access.Agent, "POST", "/api/v1/grants", body, key).want(http.StatusLocked, "blocked"); strings.Contains(string(a.body), g.Token) {
 		t.Errorf("the new one was given the token of the old one: %s", a.body)

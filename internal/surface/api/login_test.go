@@ -63,7 +63,7 @@ func TestLoginByLink(t *testing.T) {
 	_, ticket, _ = strings.Cut(link, "#")
 	cookie = (&http.Response{Header: s.send("POST", "/login", "secret="+ticket, s.sameOrigin, form).want(http.StatusSeeOther).header}).Cookies()[0]
 	s.send("GET", "/api/v1/me", nil, session).want(ok)
-	must(t, s.People.Remove("ann"))
+	must(t, s.People.Revoke("ann"))
 	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized)
 	if a := s.send("GET", "/board", nil, session); a.status != http.StatusSeeOther || a.header.Get("Location") != "/login" {
 		t.Errorf("%d %v", a.status, a.header)

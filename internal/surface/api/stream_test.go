@@ -219,7 +219,7 @@ func TestStreamsEndWithTheirPerson(t *testing.T) {
 	if a.header.Get("Retry-After") == "" {
 		t.Error("nobody says when to come back")
 	}
-	must(t, s.People.Remove("guest"))
+	must(t, s.People.Revoke("guest"))
 	stop := make(chan struct{})
 	noted := make(chan struct{})
 	go func() { // also of one that is never quiet
@@ -257,7 +257,7 @@ func TestNobodyListensForLong(t *testing.T) {
 	must(t, err)
 	l := s.listen(header("Authorization", "Bearer "+token))
 	<-l.events
-	must(t, s.People.Remove("guest"))
+	must(t, s.People.Revoke("guest"))
 	removed := time.Now()
 	var heard []time.Time
 	again := time.NewTicker(beat * 3 / 5)

@@ -43,8 +43,8 @@ func TestHostileCalls(t *testing.T) {
 	c.call("claim", args{"paths": "app/user.rb"}).not()
 	c.call("claim", args{"paths": []string{"app/user.rb"}, "force": true}).not("force")
 	c.call("report_gap", args{"path": "app/user.rb", "reason": strings.Repeat("x", 100_000)}).not("longer")
-	c.call("write", args{"path": "app/user.rb", "text": "a", "delete": true}).not("more than one thing")
-	c.call("write", args{"path": "app/user.rb"}).not("missing")
+	c.call("write", args{"path": "app/user.rb", "text": "a", "delete": true}).not("exclude each other")
+	c.call("write", args{"path": "app/user.rb"}).not("required")
 	c.call("write", args{"path": "other/user.rb", "text": "not in the allowlist"}).not("allowlist", "rescue show")
 	for _, tool := range []string{"force", "force_release", "unlock", "off", "", "clear"} {
 		if _, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args{}}); err == nil {
@@ -193,7 +193,7 @@ func TestTokensOverHTTP(t *testing.T) {
 	if status, text := ask(tokens["two"], "", "POST", "/api/v1/grants/"+grants[0].ID+"/force-release", `{"reason":"mine","confirm":"`+grants[0].Holder+`"}`, ""); status != http.StatusForbidden {
 		t.Errorf("an agent by force: %d %s", status, text)
 	}
-	must(t, access.Open(s.App.AccessDir()).Remove("one"))
+	must(t, access.Open(s.App.AccessDir()).Revoke("one"))
 	if status, _ := ask(tokens["one"], one.ID(), "POST", "/mcp", release, ""); status != http.StatusUnauthorized {
 		t.Errorf("a token that was taken away: %d", status)
 	}

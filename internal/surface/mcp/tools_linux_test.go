@@ -124,7 +124,7 @@ func more(s *scene, c *client) {
 	t := s.t
 	c.call("claim", args{"paths": []string{"app/post.rb"}}).fine()
 	gap := c.call("report_gap", args{"path": "app/mailer.rb", "reason": "posts are mailed"}).fine("RECORDED", "app/mailer.rb")
-	a := c.call("ask_for_more", args{"paths": []string{"app/user.rb", "app/mailer.rb"}, "reason": "the names changed"}).fine("ASKED", "waits for a person", "nothing more than before")
+	a := c.call("ask_for_more", args{"paths": []string{"app/user.rb", "app/mailer.rb"}, "reason": "the names changed"}).fine("ASKED", "waits for a person", "claims have not changed")
 	again := c.call("ask_for_more", args{"paths": []string{"app/mailer.rb", "app/user.rb"}, "reason": "the names changed"}).fine()
 	if a.value.Item == "" || again.value.Item != a.value.Item {
 		t.Errorf("asked as %q, and again as %q", a.value.Item, again.value.Item)

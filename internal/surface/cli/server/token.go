@@ -106,7 +106,7 @@ event streams end within 15 seconds.`,
 		Args:    command.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.AsPerson(cmd.Context(), "token remove", func(a *project.Project) error {
-				if err := access.Open(a.AccessDir()).Remove(args[0]); err != nil {
+				if err := access.Open(a.AccessDir()).Revoke(args[0]); err != nil {
 					return err
 				}
 				return p.Answer(map[string]any{"name": args[0], "removed": true}, "%s can no longer use the server", term.Clean(args[0]))
