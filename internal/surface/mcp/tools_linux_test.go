@@ -295,7 +295,7 @@ func TestNowhere(t *testing.T) {
 	c, err := start(t.TempDir())
 	must(t, err)
 	tools, err := c.ListTools(t.Context(), nil)
-	if err == nil && len(tools.Tools) > 0 || !strings.Contains(c.InitializeResult().Instructions, "no codebase with locks") {
+	if err == nil && len(tools.Tools) > 0 || !strings.Contains(c.InitializeResult().Instructions, "has no locks") {
 		t.Errorf("%+v %v, %q", tools, err, c.InitializeResult().Instructions)
 	}
 	must(t, c.Close(), os.Rename(filepath.Join(s.Root, ".lockkeeper"), filepath.Join(s.Dir, "lost")))

@@ -133,7 +133,7 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 		t.Error(why)
 	}
 	must(t, w.Close())
-	if said := r.done(now, ""); !strings.Contains(said, "anew") {
+	if said := r.done(now, ""); !strings.Contains(said, "repeats the phase") {
 		t.Error(said)
 	}
 }
