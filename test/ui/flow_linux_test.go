@@ -120,7 +120,7 @@ func (b *tab) takeBack(s *stage, press func(selector string)) {
 		press(`details:has(` + form + `) > summary`)
 	}
 	press(form + ` button`)
-	b.sees("#said", "put back")
+	b.sees("#said", "restored")
 	if s.read(paths[0]) == before {
 		b.Errorf("%s is as it was before the undo", paths[0])
 	}

@@ -27,27 +27,27 @@ type deed struct {
 // deeds are all acts.
 func deeds() []deed {
 	return []deed{
-		{"answer", access.Operator, "Answer what waits for a person", answer},
-		{"take-back", access.Operator, "Take answers back", takeBack},
+		{"answer", access.Operator, "Answer a decision", answer},
+		{"take-back", access.Operator, "Withdraw answers", takeBack},
 		{"move", access.Operator, "Move an item to another batch", move},
 		{"split", access.Operator, "Split a batch", split},
 		{"merge", access.Operator, "Merge two batches", merge},
 		{"targets", access.Operator, "Say which files a batch may change", setTargets},
-		{"add-item", access.Operator, "Add an item of one's own", addItem},
-		{"re-enable", access.Operator, "Let a dropped item come up again", reenable},
-		{"redo", access.Operator, "Have a phase done anew", redo},
-		{"exclude", access.Operator, "Do without a screen", exclude},
-		{"include", access.Operator, "Take a screen in again", include},
-		{"retry", access.Operator, "Try again what failed", retry},
-		{"cancel", access.Operator, "Take an item out of the queue, and end it if it runs", cancel},
-		{"undo", access.Operator, "Take back what landed", undo},
-		{"start", access.Operator, "Start a run, or go on with one", start},
+		{"add-item", access.Operator, "Add an item", addItem},
+		{"re-enable", access.Operator, "Allow a dropped item again", reenable},
+		{"redo", access.Operator, "Repeat a phase", redo},
+		{"exclude", access.Operator, "Exclude a screen", exclude},
+		{"include", access.Operator, "Include a screen again", include},
+		{"retry", access.Operator, "Retry a failed item", retry},
+		{"cancel", access.Operator, "Cancel an item, and stop it if it runs", cancel},
+		{"undo", access.Operator, "Undo a landing", undo},
+		{"start", access.Operator, "Start or resume a run", start},
 		{"stop", access.Operator, "Stop the run", stop},
 		{"phase", access.Operator, "Start a phase of a unit", startPhase},
-		{"land", access.Operator, "Land what is kept", land},
-		{"drop", access.Operator, "Drop what is kept", drop},
-		{"force-release", access.Admin, "Take a grant away from its holder", forceRelease},
-		{"clear-locks", access.Admin, "Take away all locks", clearLocks},
+		{"land", access.Operator, "Land a rescued write", land},
+		{"drop", access.Operator, "Drop a rescued write", drop},
+		{"force-release", access.Admin, "Revoke a grant", forceRelease},
+		{"clear-locks", access.Admin, "Revoke all locks", clearLocks},
 	}
 }
 
@@ -58,10 +58,10 @@ type said struct {
 	Lines   []string // what happened, the most important first
 	Next    string   // what can be done now
 	Flow    string
-	Back    []string // references of answers that can be taken back
+	Back    []string // references of answers that can be withdrawn
 
 	status int
-	goTo   string // where in the dashboard one goes on
+	goTo   string // the next address in the dashboard
 }
 
 // act does what a form asks, and says what happened.
@@ -96,7 +96,7 @@ func (s said) with(err error) said {
 	return s
 }
 
-// nextHeader tells the page that something was done, and where one goes on; empty: here.
+// nextHeader tells the page that an act succeeded, and which address to show; empty: this one.
 const nextHeader = "Lockkeeper-Next"
 
 // say answers an act: within the page that asked, or else with a page of its own.
@@ -132,7 +132,7 @@ type form struct {
 func (f form) need(name string) (string, error) {
 	value := strings.TrimSpace(f.Get(name))
 	if value == "" {
-		return "", &lockkeeper.InputError{Field: name, Reason: "it is missing", Next: "fill it in"}
+		return "", &lockkeeper.InputError{Field: name, Reason: "required", Next: "fill it in"}
 	}
 	return value, nil
 }
@@ -178,12 +178,12 @@ func (f form) refs() (list []progress.Ref, seen acts.Seen, err error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, nil, &lockkeeper.InputError{Field: "ref", Reason: "nothing is chosen", Next: "choose what is meant"}
+		return nil, nil, &lockkeeper.InputError{Field: "ref", Reason: "nothing is selected", Next: "select at least one"}
 	}
 	return list, seen, nil
 }
 
-// desk opens the flow that a form is about.
-func (d *Dashboard) desk(ctx context.Context, f form) (*acts.Decider, error) {
+// decider opens the flow that a form is about.
+func (d *Dashboard) decider(ctx context.Context, f form) (*acts.Decider, error) {
 	return acts.Open(ctx, d.app, f.Get("flow"), f.who.Actor())
 }

@@ -14,8 +14,8 @@ import (
 const linesSaid = 4
 
 // verdict says what came of an act on a flow.
-func verdict(desk *acts.Decider, v acts.Verdict, err error) (said, error) {
-	s := said{Changed: len(v.Done) > 0, Flow: desk.Flow.Name}
+func verdict(decider *acts.Decider, v acts.Verdict, err error) (said, error) {
+	s := said{Changed: len(v.Done) > 0, Flow: decider.Flow.Name}
 	s.Lines = append(s.Lines, doneInWords(v.Done)...)
 	for _, refused := range v.Refused {
 		s = s.with(refused)
@@ -30,12 +30,12 @@ func verdict(desk *acts.Decider, v acts.Verdict, err error) (said, error) {
 		case u.Waits > 0:
 			s.Lines = append(s.Lines, fmt.Sprintf("%s waits for %s.", u.Unit, counted(u.Waits, "more answer")))
 		case u.Next != "":
-			s.Lines = append(s.Lines, fmt.Sprintf("%s goes on with %s.", u.Unit, plain(u.Next)))
+			s.Lines = append(s.Lines, fmt.Sprintf("%s continues with %s.", u.Unit, plain(u.Next)))
 		}
 	}
 	switch {
 	case s.Changed && v.Conductor == "":
-		s.Lines = append(s.Lines, "Nobody conducts this flow now: it goes on when a run is started.")
+		s.Lines = append(s.Lines, "No run is active for this flow: it continues when you start one.")
 	case s.Changed && v.Waiting == 0:
 		s.Lines = append(s.Lines, "Nothing else waits for you.")
 	}
@@ -74,7 +74,7 @@ func answer(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	desk, err := d.desk(ctx, f)
+	decider, err := d.decider(ctx, f)
 	if err != nil {
 		return said{}, err
 	}
@@ -82,8 +82,8 @@ func answer(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if note := strings.TrimSpace(f.Get("note")); note != "" {
 		saying.Notes = []string{note}
 	}
-	v, err := desk.Give(ctx, word, refs, saying)
-	s, err := verdict(desk, v, err)
+	v, err := decider.Give(ctx, word, refs, saying)
+	s, err := verdict(decider, v, err)
 	for _, one := range v.Done {
 		s.Back = append(s.Back, one.Ref.String())
 	}
@@ -95,16 +95,16 @@ func takeBack(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	desk, err := d.desk(ctx, f)
+	decider, err := d.decider(ctx, f)
 	if err != nil {
 		return said{}, err
 	}
-	v, err := desk.Withdraw(ctx, refs)
-	return verdict(desk, v, err)
+	v, err := decider.Withdraw(ctx, refs)
+	return verdict(decider, v, err)
 }
 
 // onPlan does something to the plan of a unit that the person saw.
-func onPlan(d *Dashboard, ctx context.Context, f form, fields []string, do func(desk *acts.Decider, unit string, values []string, seen acts.Seen) (acts.Verdict, error)) (said, error) {
+func onPlan(d *Dashboard, ctx context.Context, f form, fields []string, do func(decider *acts.Decider, unit string, values []string, seen acts.Seen) (acts.Verdict, error)) (said, error) {
 	values, err := f.needs(append([]string{"unit"}, fields...)...)
 	if err != nil {
 		return said{}, err
@@ -115,83 +115,83 @@ func onPlan(d *Dashboard, ctx context.Context, f form, fields []string, do func(
 			return said{}, err
 		}
 	}
-	desk, err := d.desk(ctx, f)
+	decider, err := d.decider(ctx, f)
 	if err != nil {
 		return said{}, err
 	}
-	v, err := do(desk, values[0], values[1:], seen)
-	return verdict(desk, v, err)
+	v, err := do(decider, values[0], values[1:], seen)
+	return verdict(decider, v, err)
 }
 
 func move(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"item", "to"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		return desk.MoveItem(ctx, unit, v[0], v[1], seen)
+	return onPlan(d, ctx, f, []string{"item", "to"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		return decider.MoveItem(ctx, unit, v[0], v[1], seen)
 	})
 }
 
 func split(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"batch", "item"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		return desk.Split(ctx, unit, v[0], f.Values["item"], seen)
+	return onPlan(d, ctx, f, []string{"batch", "item"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		return decider.Split(ctx, unit, v[0], f.Values["item"], seen)
 	})
 }
 
 func merge(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"into", "from"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		return desk.Merge(ctx, unit, v[0], v[1], seen)
+	return onPlan(d, ctx, f, []string{"into", "from"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		return decider.Merge(ctx, unit, v[0], v[1], seen)
 	})
 }
 
 func setTargets(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"batch", "paths"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+	return onPlan(d, ctx, f, []string{"batch", "paths"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
 		var paths []string
 		for line := range strings.Lines(v[1]) {
 			if path := strings.TrimSpace(line); path != "" {
 				paths = append(paths, path)
 			}
 		}
-		return desk.SetTargets(ctx, unit, v[0], paths, seen)
+		return decider.SetTargets(ctx, unit, v[0], paths, seen)
 	})
 }
 
 func addItem(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"description"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		return desk.AddItem(ctx, unit, flow.Ready{Description: v[0], Impact: flow.Level(f.Get("impact")), Effort: flow.Level(f.Get("effort")), Rationale: strings.TrimSpace(f.Get("rationale"))})
+	return onPlan(d, ctx, f, []string{"description"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		return decider.AddItem(ctx, unit, flow.Ready{Description: v[0], Impact: flow.Level(f.Get("impact")), Effort: flow.Level(f.Get("effort")), Rationale: strings.TrimSpace(f.Get("rationale"))})
 	})
 }
 
 func reenable(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"item"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		words, err := desk.Words(ctx, unit, v[0])
+	return onPlan(d, ctx, f, []string{"item"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		words, err := decider.Words(ctx, unit, v[0])
 		if err != nil {
 			return acts.Verdict{}, err
 		}
-		return desk.Reenable(ctx, unit, words, f.Get("undo") != "")
+		return decider.Reenable(ctx, unit, words, f.Get("undo") != "")
 	})
 }
 
 func redo(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"phase"}, func(desk *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		desk = desk.Seeing(seen)
+	return onPlan(d, ctx, f, []string{"phase"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
+		decider = decider.Seeing(seen)
 		if batch := f.Get("batch"); batch != "" {
 			if shown := f.Get("was"); shown != "" {
-				if err := desk.StillIs(ctx, unit, batch, shown); err != nil {
+				if err := decider.StillIs(ctx, unit, batch, shown); err != nil {
 					return acts.Verdict{}, err
 				}
 			}
-			return desk.RedoBatch(ctx, unit, batch, v[0])
+			return decider.RedoBatch(ctx, unit, batch, v[0])
 		}
-		return desk.Redo(ctx, unit, v[0])
+		return decider.Redo(ctx, unit, v[0])
 	})
 }
 
 func exclude(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"screen", "note"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		return desk.Exclude(ctx, unit, v[0], v[1])
+	return onPlan(d, ctx, f, []string{"screen", "note"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		return decider.Exclude(ctx, unit, v[0], v[1])
 	})
 }
 
 func include(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"screen"}, func(desk *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		return desk.Include(ctx, unit, v[0])
+	return onPlan(d, ctx, f, []string{"screen"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
+		return decider.Include(ctx, unit, v[0])
 	})
 }

@@ -14,11 +14,11 @@ import (
 // Options are what a dashboard needs.
 type Options struct {
 	App    *project.Project // the codebase; the caller's to close
-	View   Views            // nil: a look of its own
-	Runs   *acts.Runs       // that conducts runs in this process; nil: they are started elsewhere
-	People *access.Accounts // who may use the server; nil: it is not shown
+	View   Views            // nil: a view.Reader of App
+	Runs   *acts.Runs       // of this process; nil: it starts no runs
+	People *access.Accounts // users of the server; nil: not shown
 	Now    func() time.Time // nil: time.Now
-	Failed func(error)      // hears of what went wrong here, and not by what somebody asked; nil: nobody does
+	Failed func(error)      // called with internal errors; nil: they are ignored
 }
 
 // Dashboard is the pages and acts of one codebase.

@@ -207,7 +207,7 @@ func TestFlowByPages(t *testing.T) {
 	run := r.page("/run")
 	landing := formOf(run, "/do/undo")
 	said := r.done(landing, "")
-	if !strings.Contains(said, "put back") {
+	if !strings.Contains(said, "restored") {
 		t.Error(said)
 	}
 	if again := r.refused(landing, "", http.StatusConflict); !strings.Contains(again, "undone") {
@@ -238,7 +238,7 @@ func TestStalePage(t *testing.T) {
 		}
 	}
 	item := oneItem(page)
-	if said := r.done(item, "todo"); !strings.Contains(said, "will be done") || !strings.Contains(said, "Take back") {
+	if said := r.done(item, "todo"); !strings.Contains(said, "will be done") || !strings.Contains(said, "Withdraw") {
 		t.Error(said)
 	}
 	if why := r.refused(item, "reject", http.StatusConflict); !strings.Contains(why, "is not what you saw") {
@@ -248,7 +248,7 @@ func TestStalePage(t *testing.T) {
 		t.Error("an unknown answer is refused without a word")
 	}
 	r.done(formOf(r.page("/decide?ref=plan+blog%2Fposts"), "/do/add-item"), "", "description", "Say hello", "rationale", "")
-	if said := r.done(formOf(r.page("/"), "/do/stop"), "", "now", "1"); !strings.Contains(said, "has ended") {
+	if said := r.done(formOf(r.page("/"), "/do/stop"), "", "now", "1"); !strings.Contains(said, "has stopped") {
 		t.Error(said)
 	}
 }
@@ -279,7 +279,7 @@ func TestActsOnLocksAndWork(t *testing.T) {
 	}
 	hold("otter", file)
 	clear := formOf(r.page("/locks"), "/do/clear-locks")
-	if why := r.refused(clear, "", http.StatusConflict, "reason", "x", "confirm", "no"); !strings.Contains(why, "unchanged") {
+	if why := r.refused(clear, "", http.StatusConflict, "reason", "x", "confirm", "no"); !strings.Contains(why, "no lock was changed") {
 		t.Error(why)
 	}
 	hold("badger", "app/models/blog/comment.rb")
@@ -324,7 +324,7 @@ func TestActsOnLocksAndWork(t *testing.T) {
 	if said := r.done(formOf(shelf, "/do/land"), ""); !strings.Contains(said, "has landed") {
 		t.Error(said)
 	}
-	if said := r.done(formOf(r.page("/rescue"), "/do/drop"), ""); !strings.Contains(said, "for good") {
+	if said := r.done(formOf(r.page("/rescue"), "/do/drop"), ""); !strings.Contains(said, "is deleted") {
 		t.Error(said)
 	}
 	if text := r.page("/rescue").words(); !strings.Contains(text, "Nothing is kept.") {

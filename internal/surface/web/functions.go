@@ -210,12 +210,12 @@ type offer struct {
 
 // offers are the acts that pages offer on what they show, by the names that view has.
 var offers = map[string]offer{
-	"retry":         {Do: "retry", Field: "item", Label: "Retry", Asks: "A note for whoever takes it up", Note: "note", Warns: "It goes back into the queue, at the phase in which it failed."},
-	"cancel":        {Do: "cancel", Field: "item", Label: "Cancel", Asks: "Why, for whoever looks at it later", Note: "reason", Warns: "It leaves the queue. If it runs it loses its locks, and what runs under them is ended. It can be retried.", Bad: true},
-	"undo":          {Do: "undo", Field: "landing", Label: "Undo", Warns: "What it changed is put back as it was, under locks of your own.", Bad: true},
-	"land":          {Do: "land", Field: "id", Label: "Land", Warns: "It is written to where it was to go, if that is still as it was then."},
-	"drop":          {Do: "drop", Field: "id", Label: "Drop", Warns: "What is kept is dropped for good.", Bad: true},
-	"force-release": {Do: "force-release", Field: "grant", Label: "Take away", Asks: "Why, for the record", Note: "reason", Must: true, Warns: "Its holder loses these locks, and what runs under them is ended.", Bad: true},
+	"retry":         {Do: "retry", Field: "item", Label: "Retry", Asks: "A note for the next agent", Note: "note", Warns: "It returns to the queue, at the phase in which it failed."},
+	"cancel":        {Do: "cancel", Field: "item", Label: "Cancel", Asks: "Why, for the record", Note: "reason", Warns: "It leaves the queue. If it runs, it loses its locks and its processes are stopped. You can retry it.", Bad: true},
+	"undo":          {Do: "undo", Field: "landing", Label: "Undo", Warns: "Its changes are undone, under locks of your own.", Bad: true},
+	"land":          {Do: "land", Field: "id", Label: "Land", Warns: "It is written to its file, if that has not changed since."},
+	"drop":          {Do: "drop", Field: "id", Label: "Drop", Warns: "The rescued content is deleted.", Bad: true},
+	"force-release": {Do: "force-release", Field: "grant", Label: "Revoke", Asks: "Why, for the record", Note: "reason", Must: true, Warns: "Its holder loses these locks, and its processes are stopped.", Bad: true},
 }
 
 // with is the offer of one act. One that is not known has no form: it shows its command.

@@ -41,7 +41,7 @@ func TestCancelOfWhatRunsByNow(t *testing.T) {
 	waiting := formOf(page(), "/do/cancel")
 	job, err := q.Dispatch(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
 	must(t, err)
-	if why := r.refused(waiting, "", http.StatusConflict); !strings.Contains(why, "it runs since this was shown") {
+	if why := r.refused(waiting, "", http.StatusConflict); !strings.Contains(why, "it has started since the page was loaded") {
 		t.Error(why)
 	}
 	running := formOf(page(), "/do/cancel")
@@ -51,7 +51,7 @@ func TestCancelOfWhatRunsByNow(t *testing.T) {
 	}
 	job, err = q.Dispatch(ctx, lockkeeper.Worker{ID: "here/1", Node: "here"})
 	must(t, err)
-	if said := r.done(running, "", "reason", "it hangs"); !strings.Contains(said, "What ran under its locks is ended") {
+	if said := r.done(running, "", "reason", "it hangs"); !strings.Contains(said, "Its processes were stopped") {
 		t.Error(said)
 	}
 	_ = job.Return(ctx, "it was cancelled") // which it knows by now, or not

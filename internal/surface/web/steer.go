@@ -30,7 +30,7 @@ func (d *Dashboard) item(ctx context.Context, f form) (*lockkeeper.Item, error) 
 	}
 	it, err := q.Find(ctx, name)
 	if err == nil && it == nil {
-		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "there is no such item", Next: "look at the list of work"}
+		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "unknown item", Next: "see the page Work"}
 	}
 	return it, err
 }
@@ -49,16 +49,15 @@ func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
 		}
 		return done("%s (%s) is queued again, in the phase %s.", it.Workflow, it.ID, plain(it.Phase)), nil
 	}
-	desk, err := acts.Open(ctx, d.app, name, f.who.Actor())
+	decider, err := acts.Open(ctx, d.app, name, f.who.Actor())
 	if err != nil {
 		return said{}, err
 	}
-	v, err := desk.RetryItem(ctx, it, note)
-	return verdict(desk, v, err)
+	v, err := decider.RetryItem(ctx, it, note)
+	return verdict(decider, v, err)
 }
 
-// cancel takes an item out of the queue. One that runs is ended for a person who was shown
-// that it does, and for nobody else.
+// cancel cancels an item. It stops a running item only if the page showed it as running.
 func cancel(d *Dashboard, ctx context.Context, f form) (said, error) {
 	it, err := d.item(ctx, f)
 	if err != nil {
@@ -70,19 +69,19 @@ func cancel(d *Dashboard, ctx context.Context, f form) (said, error) {
 	}
 	ran := it.IsHolding()
 	if ran && f.Get("was") != string(it.Status) {
-		return said{}, &lockkeeper.RefusedError{Act: "cancel " + it.ID, Reason: "it runs since this was shown: it would lose its locks, and what runs under them would be ended", Next: "look at it again, and cancel it then"}
+		return said{}, &lockkeeper.RefusedError{Act: "cancel " + it.ID, Reason: "it has started since the page was loaded: it would lose its locks and be stopped", Next: "load the page again, then cancel it"}
 	}
 	if it, err = q.Cancel(ctx, it.ID, f.who.Actor(), strings.TrimSpace(f.Get("reason"))); err != nil {
 		return said{}, err
 	}
 	s := done("%s (%s) is cancelled; it can be retried.", it.Workflow, it.ID)
 	if ran {
-		s.Lines = append(s.Lines, "What ran under its locks is ended.")
+		s.Lines = append(s.Lines, "Its processes were stopped.")
 	}
 	return s, nil
 }
 
-// undo takes back what a batch, or one landing, changed.
+// undo reverses the changes of a batch or of one landing.
 func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
 	by := f.who.Actor()
 	var u *acts.Undone
@@ -99,20 +98,20 @@ func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
 		if err != nil {
 			return said{}, err
 		}
-		desk, err := d.desk(ctx, f)
+		decider, err := d.decider(ctx, f)
 		if err != nil {
 			return said{}, err
 		}
-		if u, err = desk.UndoBatch(ctx, of[0], of[1], acts.Holding(d.app, by)); err != nil {
+		if u, err = decider.UndoBatch(ctx, of[0], of[1], acts.Holding(d.app, by)); err != nil {
 			return said{}, err
 		}
 	}
 	return undone(u), nil
 }
 
-// undone says what was taken back.
+// undone says what was undone.
 func undone(u *acts.Undone) said {
-	s := done("%s put back: %s.", counted(len(u.Paths), "path"), strings.Join(u.Paths[:min(len(u.Paths), linesSaid)], ", "))
+	s := done("%s restored: %s.", counted(len(u.Paths), "path"), strings.Join(u.Paths[:min(len(u.Paths), linesSaid)], ", "))
 	if more := len(u.Paths) - linesSaid; more > 0 {
 		s.Lines[0] = fmt.Sprintf("%s, and %d more.", strings.TrimSuffix(s.Lines[0], "."), more)
 	}
@@ -125,15 +124,15 @@ func undone(u *acts.Undone) said {
 		s.Lines = append(s.Lines, fmt.Sprintf("Of batch %s %s still stand.", b.Name(), counted(len(b.Left), "landing")))
 	}
 	if b != nil && b.Commit != "" {
-		s.Lines = append(s.Lines, "Git commit "+b.Commit+" is still there: commit what was put back.")
+		s.Lines = append(s.Lines, "Git commit "+b.Commit+" still exists: commit the restored files.")
 	}
 	return s
 }
 
-// conductor is what conducts runs here.
+// conductor returns the runs of this server.
 func (d *Dashboard) conductor(act string) (*acts.Runs, error) {
 	if d.runs == nil {
-		return nil, &lockkeeper.RefusedError{Act: act, Reason: "this server conducts no runs", Next: "lockkeeper run"}
+		return nil, &lockkeeper.RefusedError{Act: act, Reason: "this server cannot start runs", Next: "lockkeeper run"}
 	}
 	return d.runs, nil
 }
@@ -157,7 +156,7 @@ func start(d *Dashboard, ctx context.Context, f form) (said, error) {
 			continue
 		}
 		if err := number.set(text); err != nil || strings.HasPrefix(text, "-") {
-			return said{}, &lockkeeper.InputError{Field: number.name, Value: text, Reason: "not a number above 0", Next: "leave it empty for what is configured"}
+			return said{}, &lockkeeper.InputError{Field: number.name, Value: text, Reason: "not a number above 0", Next: "leave it empty for the configured value"}
 		}
 	}
 	begun, err := runs.Start(ctx, o)
@@ -177,9 +176,9 @@ func stop(d *Dashboard, ctx context.Context, f form) (said, error) {
 		return said{}, err
 	}
 	if o.Now {
-		return done("The run has ended. It goes on where it was when it is started again."), nil
+		return done("The run has stopped. Start it again to resume it."), nil
 	}
-	return done("Nothing new starts: the run ends once what its agents do is finished."), nil
+	return done("Nothing new starts: the run stops when its agents have finished."), nil
 }
 
 func startPhase(d *Dashboard, ctx context.Context, f form) (said, error) {
@@ -207,9 +206,9 @@ func land(d *Dashboard, ctx context.Context, f form) (said, error) {
 		return said{}, err
 	}
 	if l == nil {
-		return done("%s is so already; what was kept is dropped.", e.Path), nil
+		return done("%s has this content already; the rescued write is dropped.", e.Path), nil
 	}
-	return done("%s has landed, as landing %d; what was kept is dropped.", e.Path, l.Seq), nil
+	return done("%s has landed, as landing %d; the rescued write is dropped.", e.Path, l.Seq), nil
 }
 
 func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
@@ -221,10 +220,10 @@ func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	return done("What was kept of %s is dropped for good.", e.Path), nil
+	return done("The rescued write to %s is deleted.", e.Path), nil
 }
 
-// forceRelease takes a grant away from the holder that the person was shown.
+// forceRelease revokes a grant of the holder that the page showed.
 func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 	of, err := f.needs("grant", "holder", "reason")
 	if err != nil {
@@ -235,18 +234,18 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 		return said{}, err
 	}
 	if e == nil {
-		return said{}, &lockkeeper.NotHeldError{GrantID: of[0], Reason: "it is not there any more: released, expired or recovered", Next: "look at the locks as they are now"}
+		return said{}, &lockkeeper.NotHeldError{GrantID: of[0], Reason: "it is gone: released, expired or recovered", Next: "load the page Locks again"}
 	}
 	if err := acts.ForceRelease(ctx, d.app, e, of[1], of[2], f.who.Actor()); err != nil {
 		return said{}, err
 	}
-	return done("The grant of %s is taken away; what ran under it is ended.", e.Holder), nil
+	return done("The grant of %s is revoked; its processes were stopped.", e.Holder), nil
 }
 
 // clearLocks releases all grants. It is refused if a grant was made since the page was shown.
 func clearLocks(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if strings.TrimSpace(f.Get("confirm")) != "clear" {
-		return said{}, &lockkeeper.RefusedError{Act: "clear", Reason: "it was not confirmed, and the locks are unchanged", Next: "type clear"}
+		return said{}, &lockkeeper.RefusedError{Act: "clear", Reason: "not confirmed; no lock was changed", Next: "type clear"}
 	}
 	reason, err := f.need("reason")
 	if err != nil {

@@ -150,7 +150,7 @@ func titleOf(l view.Lane, s view.Interval, over time.Time, zone *time.Location) 
 	} else {
 		text += fmt.Sprintf("\n%s to %s, %s", s.Began.In(zone).Format(clock), over.In(zone).Format(clock), exact(over.Sub(s.Began)))
 		if s.Open {
-			text += ", goes on"
+			text += ", still running"
 		}
 	}
 	if s.Text != "" {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// moment is a time as it is shown: how long ago, and what the clock said.
+// A moment is a time as pages show it: an age and a clock time.
 type moment struct {
 	ISO   string // for machines
 	Whole string // for people, all of it
@@ -14,7 +14,7 @@ type moment struct {
 	Age   string
 }
 
-// momentOf is a time as it is shown at now. live.js says ages in the same words.
+// momentOf returns how a page shows a time at now. live.js formats ages in the same way.
 func momentOf(at, now time.Time) moment {
 	at = at.In(now.Location())
 	clock := at.Format("15:04:05")
@@ -31,7 +31,7 @@ func momentOf(at, now time.Time) moment {
 	return moment{ISO: at.UTC().Format("2006-01-02T15:04:05.000Z"), Whole: at.Format("Monday, 2 January 2006, 15:04:05 -0700"), Clock: clock, Age: age}
 }
 
-// span says a length of time in as few signs as tell it.
+// span formats a duration briefly.
 func span(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {
@@ -45,7 +45,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// exact says a length of time that may be short.
+// exact formats a duration that may be short.
 func exact(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -76,7 +76,7 @@ func plural(n int, one string, many ...string) string {
 	return one + "s"
 }
 
-// grouped writes a number with its thousands apart.
+// grouped formats a number with groups of thousands.
 func grouped(n int64) string {
 	if n < 0 {
 		return "-" + grouped(-n)
@@ -88,8 +88,14 @@ func grouped(n int64) string {
 	return s
 }
 
-// plain is the name of a status, a phase or a kind as a word.
-func plain(name string) string { return strings.ReplaceAll(name, "_", " ") }
+// plain returns the name of a status, a phase or a kind as people read it. The stored status
+// error is called failed on every surface.
+func plain(name string) string {
+	if name == "error" {
+		return "failed"
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
 
 // tone returns the color of a status: good, waiting, failed, needs a person, or running. Other
 // statuses have no color.
