@@ -191,7 +191,7 @@ func TestBellWithoutServer(t *testing.T) {
 	_, p, _, px := outage(t, 3*time.Second)
 	px.refuse(true)
 	_, err := p.Listen(t.Context(), "id")
-	wantStore(t, err, "not to be reached")
+	wantStore(t, err, "cannot reach")
 	px.refuse(false)
 	var b store.Listener
 	eventually(t, func() (err error) { b, err = p.Listen(t.Context(), "id"); return err })

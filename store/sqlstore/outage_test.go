@@ -121,12 +121,12 @@ func TestPostgresNotThere(t *testing.T) {
 	s, p, m, px := outage(t, 3*time.Second)
 	px.refuse(true)
 	px.cut()
-	wantStore(t, p.Update(t.Context(), marking("while down", nil)), "not to be reached")
-	wantStore(t, p.View(t.Context(), func(store.Reader) error { return nil }), "not to be reached")
+	wantStore(t, p.Update(t.Context(), marking("while down", nil)), "cannot reach")
+	wantStore(t, p.View(t.Context(), func(store.Reader) error { return nil }), "cannot reach")
 	_, err := m.TryAcquire(t.Context(), request("h", "a"))
-	wantStore(t, err, "not to be reached")
+	wantStore(t, err, "cannot reach")
 	_, err = px.through(s).open(t.Context(), Options{})
-	wantStore(t, err, "not to be reached")
+	wantStore(t, err, "cannot reach")
 	if strings.Contains(err.Error(), "@") {
 		t.Errorf("the message has the URL's secrets: %v", err)
 	}

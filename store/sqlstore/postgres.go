@@ -236,7 +236,7 @@ func (p *Postgres) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	e := &lockkeeper.StoreError{Store: p.name, Err: err, Reason: "PostgreSQL is not to be reached", Next: "check that the server runs and is reachable from here; no lock was changed"}
+	e := &lockkeeper.StoreError{Store: p.name, Err: err, Reason: "cannot reach PostgreSQL", Next: "check that the server runs and is reachable from here; no lock was changed"}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return e

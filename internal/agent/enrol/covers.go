@@ -53,7 +53,7 @@ func (h Host) differs(ev event, group, entry *node) string {
 	if command := entry.find("command"); !h.runs(ev, command.text()) {
 		add("command", command)
 		if ev.before && !strings.HasSuffix(strings.TrimSpace(command.text()), "|| exit 2") {
-			list = append(list, "should lockkeeper go missing or die, all is let through")
+			list = append(list, "if lockkeeper is missing or crashes, every write passes unchecked")
 		}
 	}
 	if t := entry.find("timeout"); t != nil {

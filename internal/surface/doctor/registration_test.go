@@ -207,7 +207,7 @@ func TestRegistrationDecides(t *testing.T) {
 		"on a condition":             {onEntry("if", "Bash(git *)"), nothing, `if "Bash(git *)"`},
 		"once":                       {onEntry("once", true), nothing, "once true"},
 		"another shell":              {onEntry("shell", "powershell"), nothing, "shell"},
-		"a failure lets pass":        {onEntry("command", "lockkeeper hook claude-code"), nothing, "all is let through"},
+		"a failure lets pass":        {onEntry("command", "lockkeeper hook claude-code"), nothing, "passes unchecked"},
 		"a refusal is lost":          {onEntry("command", "lockkeeper hook claude-code || true"), nothing, "every write is let through"},
 		"checked here alone": {onEntry("command", `case "$CLAUDE_PROJECT_DIR" in "") lockkeeper hook claude-code || exit 2;; *) true; esac`),
 			nothing, "differs from what init writes"},
