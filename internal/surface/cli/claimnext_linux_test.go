@@ -86,7 +86,7 @@ func TestUnclaimUnderACommand(t *testing.T) {
 	if out := d.must(0, "unclaim", "--instance", "CLI-1"); out != "released: Chapter_02" {
 		t.Error(out)
 	}
-	d.sees("Chapter_01 stays claimed until the command ends")
+	d.sees("Chapter_01 stays claimed until the command under the claim ends")
 	if out := d.must(0, "unclaim", "Chapter_01", "--instance", "CLI-1"); out != "nothing was released" {
 		t.Error(out)
 	}

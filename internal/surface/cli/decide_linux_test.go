@@ -365,7 +365,7 @@ func TestWalk(t *testing.T) {
 	d.shown.Reset()
 	d.mu.Unlock()
 	check(t, b.Decide(ctx, "shop/orders", "ann", progress.Choice{Item: "i1", Was: flow.Defer}))
-	const ask = "Say why it needs no answer"
+	const ask = "Type why it needs no answer"
 	wait = d.types(typed{"q quit?", 1, "s"}, typed{"q quit?", 2, "r"}, typed{ask, 1, "\n"}, typed{"q quit?", 3, "r"}, typed{ask, 2, "we know\n"})
 	if out := d.must(0, "decide", "walk"); out != "1 answered, 1 skipped" {
 		t.Errorf("answered %q", out)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/acts"
@@ -74,7 +75,11 @@ func (d *decider) read(ctx context.Context) (*waitingList, error) {
 	if len(v.Unread) > 0 {
 		return nil, fmt.Errorf("cannot read the documents of %s: %s", v.Unread[0].Unit, v.Unread[0].Reason)
 	}
-	l := &waitingList{Flow: v.Flow, Conductor: v.Conductor, Waiting: []progress.Decision{}, Asked: []progress.Ref{}, Failed: command.ListOf(v.Failed)}
+	failed, err := conduct.Failures(ctx, d.flow.App, v.Flow) // also of units that have no documents
+	if err != nil {
+		return nil, err
+	}
+	l := &waitingList{Flow: v.Flow, Conductor: v.Conductor, Waiting: []progress.Decision{}, Asked: []progress.Ref{}, Failed: command.ListOf(failed)}
 	for _, g := range v.Open {
 		l.Waiting = append(l.Waiting, g.Decision)
 		if g.Asked {
