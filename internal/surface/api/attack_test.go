@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// addresses is one address for each route, whether it leads anywhere or not.
+// addresses returns one URL path for each route. Its placeholders need not name existing objects.
 func (s *scene) addresses() (list [][2]string) {
 	for _, rt := range s.server.table {
 		list = append(list, [2]string{rt.method, wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "x")})
@@ -23,8 +23,7 @@ func (s *scene) addresses() (list [][2]string) {
 	return list
 }
 
-// Nobody who has not said who they are gets anything but the few open routes, by any
-// method, whatever they send.
+// An unauthenticated client reaches only the open routes, with any method and any body.
 func TestNothingWithoutAToken(t *testing.T) {
 	s := newScene(t)
 	token := s.tokens[access.Admin]
@@ -50,7 +49,7 @@ func TestNothingWithoutAToken(t *testing.T) {
 			}
 		}
 	}
-	// What there is is not told either.
+	// Strangers cannot find out which paths exist: unknown paths are refused, too.
 	for _, at := range []string{"/api/v1/nowhere", "/nowhere", "/.env", "/debug/pprof/", "/api/v1/grants/../../x"} {
 		if a := s.send("GET", at, nil); a.status != http.StatusUnauthorized && a.status != http.StatusNotFound {
 			t.Errorf("%s: %d", at, a.status)
@@ -73,7 +72,7 @@ func TestRoles(t *testing.T) {
 				continue
 			}
 			a := s.as(role, at[0], at[1], nil).want(http.StatusForbidden).has("the-"+string(role), string(rt.need.AtLeast))
-			if rt.failure != failureLFS { // which knows no codes
+			if rt.failure != failureLFS { // git-lfs errors have no codes
 				a.want(http.StatusForbidden, codeForbidden)
 			}
 		}
@@ -84,7 +83,7 @@ func TestRoles(t *testing.T) {
 	s.as(access.Admin, "GET", "/do/clear-locks", nil).want(http.StatusMethodNotAllowed, codeMethod)
 }
 
-// A page whose own name was pointed at this machine gets nothing, not even the login page.
+// A page that points its own DNS name at this machine is refused, even on the login page.
 func TestForeignHosts(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.AllowHosts = []string{"Locks.example.org", "exact.example.org:8443"} })
 	port := s.server.Address()[strings.LastIndexByte(s.server.Address(), ':')+1:]
@@ -105,8 +104,8 @@ func TestForeignHosts(t *testing.T) {
 	}
 }
 
-// What another page makes a browser send is refused, also where the browser adds the
-// session: cookies know no ports, so a page of another server on this machine is one, too.
+// Requests that a page of another origin makes a browser send are refused, even if the browser adds the session.
+// Cookies are not bound to a port, so another server on this machine counts as another origin.
 func TestForeignPages(t *testing.T) {
 	s := newScene(t)
 	session := s.login(s.member("ann", access.Admin))
@@ -132,26 +131,26 @@ func TestForeignPages(t *testing.T) {
 		}
 		a.want(http.StatusForbidden, codeOrigin)
 	}
-	post(s.sameOrigin).want(http.StatusConflict)                         // it gets there: nothing runs
+	post(s.sameOrigin).want(http.StatusConflict)                         // it reaches the handler: no run is active
 	post(header("Origin", s.server.Address())).want(http.StatusConflict) // a browser without fetch metadata
 	post(header("Sec-Fetch-Site", "same-origin")).want(http.StatusConflict)
 
-	// Forms cannot send JSON, and nothing else is read as such.
+	// HTML forms cannot send JSON, and no other media type is parsed as JSON.
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "application/json-x"} {
 		s.send("POST", "/api/v1/run/stop", `{"now":true}`, session, s.sameOrigin, header("Content-Type", media)).want(http.StatusUnsupportedMediaType, codeMedia)
 	}
-	// Other pages cannot load anything either, nor hold streams open; links may lead here.
+	// Pages of other origins cannot load data or hold streams open. Links to this server work.
 	for _, path := range []string{"/state", "/api/v1/me", "/events", "/"} {
 		s.send("GET", path, nil, session, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "no-cors"), header("Sec-Fetch-Dest", "image")).want(http.StatusForbidden, codeOrigin)
 		s.send("GET", path, nil, session, header("Sec-Fetch-Site", "same-site"), header("Sec-Fetch-Mode", "cors"), header("Sec-Fetch-Dest", "empty")).want(http.StatusForbidden, codeOrigin)
 		s.send("GET", path, nil, session, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "iframe")).want(http.StatusForbidden, codeOrigin)
 	}
 	s.send("GET", "/api/v1/me", nil, session, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "document")).want(ok)
-	// Nobody is logged in by another page.
+	// A page of another origin cannot log anyone in.
 	ticket, err := s.People.Ticket(t.Context(), s.member("eve", access.Viewer), time.Now())
 	must(t, err)
 	s.send("POST", "/login", "secret="+ticket, header("Content-Type", "application/x-www-form-urlencoded"), header("Origin", "https://evil.example")).want(http.StatusForbidden, codeOrigin)
-	// And a browser is never told that others may ask.
+	// No response has CORS headers that permit other origins.
 	for _, a := range []answer{post(s.sameOrigin), s.send("OPTIONS", "/state", nil, session, header("Origin", "https://evil.example"), header("Access-Control-Request-Method", "POST"))} {
 		for name := range a.header {
 			if strings.HasPrefix(name, "Access-Control-") {
@@ -161,7 +160,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// Every answer, good or bad, tells browsers what it may never do.
+// Every response, including errors, carries the security headers.
 func TestEveryAnswerIsConfined(t *testing.T) {
 	s := newScene(t)
 	for _, a := range []answer{
@@ -181,7 +180,7 @@ func TestEveryAnswerIsConfined(t *testing.T) {
 	}
 }
 
-// Addresses that mean another one than they say lead nowhere, and no file is read by them.
+// A path that is not canonical or climbs out of its directory is refused, and no file is read.
 func TestAddressesThatClimb(t *testing.T) {
 	s := newScene(t)
 	for _, path := range []string{
@@ -205,7 +204,7 @@ func TestAddressesThatClimb(t *testing.T) {
 	}
 }
 
-// What models and files say is text, wherever it turns up.
+// Text from models and files is escaped on every page.
 func TestScriptsAreText(t *testing.T) {
 	s := newScene(t)
 	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
@@ -231,7 +230,7 @@ func TestScriptsAreText(t *testing.T) {
 	}
 }
 
-// Bodies and headers have a size, and whoever is slow with them is cut off.
+// Bodies and headers are limited in size, and slow senders are cut off.
 func TestOversizedAndSlowRequests(t *testing.T) {
 	s := newScene(t)
 	large := func(n int) string { return `{"reason":"` + strings.Repeat("x", n) + `"}` }
@@ -256,15 +255,15 @@ func TestOversizedAndSlowRequests(t *testing.T) {
 	if said := s.raw("POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + s.tokens[access.Operator] + "\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n{}\r\n0\r\n\r\n"); !strings.Contains(said, " 400 ") || !strings.Contains(said, "the body is incomplete") {
 		t.Errorf("a body that is none: %.300s", said)
 	}
-	// Who sends all before they read the answer gets it, too.
+	// A client that sends its whole body before it reads still gets the response.
 	much := strings.Repeat("x", 4<<20)
 	if said := s.raw("POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + s.tokens[access.Operator] + "\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(much)) + "\r\n\r\n" + much); !strings.Contains(said, " 413 ") {
 		t.Errorf("a body of 4 MiB: %.300s", said)
 	}
 }
 
-// raw sends bytes as they are, with the server's address in place of %s, and reads what
-// comes back until the end.
+// raw sends text unchanged, with the server's address in place of %s, and returns the response up to the end of
+// the connection.
 func (s *scene) raw(text string) string {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
@@ -278,14 +277,14 @@ func (s *scene) raw(text string) string {
 	return string(said)
 }
 
-// Strangers who send slowly keep nobody from what is open to all, and send little.
+// Slow unauthenticated clients do not block the open routes for others, and their bodies are limited.
 func TestSlowStrangers(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.Limits = Limits{Strangers: 2} })
 	for _, ask := range []string{"POST /login", "POST /login", "GET /healthz", "GET /login", "POST /login"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.Address(), "http://"))
 		must(t, err)
 		defer conn.Close()
-		// That it is asked to go on says that the server has begun to read.
+		// The "100 Continue" response shows that the server has begun to read.
 		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", ask, conn.RemoteAddr(), s.server.Address())
 		must(t, conn.SetReadDeadline(time.Now().Add(hung)))
 		said := make([]byte, len("HTTP/1.1 100 Continue"))
@@ -300,7 +299,7 @@ func TestSlowStrangers(t *testing.T) {
 	s.send("POST", "/login", "secret="+strings.Repeat("x", 8<<10), s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded")).want(http.StatusRequestEntityTooLarge, codeTooLarge)
 }
 
-// A flood is answered or turned away, and afterwards all is as before.
+// During a flood, each request is answered or refused. Afterward, the server works as before.
 func TestFloods(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.Limits = Limits{Requests: 4, Connections: 64} })
 	var answered, turnedAway, strangers atomic.Int64
@@ -338,7 +337,7 @@ func TestFloods(t *testing.T) {
 			t.Errorf("%d places of room %d are still taken", room.taken(), name)
 		}
 	}
-	for range 4 { // all that there is is taken, and stays so
+	for range 4 { // occupy every place until the test ends
 		leave, err := s.server.rooms[roomUsual].enter(t.Context())
 		must(t, err)
 		defer leave()
@@ -349,8 +348,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// Whoever tries to log in again and again has to wait, and others need not: not even at
-// the same address, with what is right.
+// Repeated failed logins from one address must wait. A correct secret still logs in, even from the same address.
 func TestLoginsAreCounted(t *testing.T) {
 	now := time.Now()
 	s := newScene(t, func(o *Options) { o.Now = func() time.Time { return now } })
@@ -364,7 +362,7 @@ func TestLoginsAreCounted(t *testing.T) {
 	}
 	s.send("POST", "/login", "secret="+s.tokens[access.Viewer], s.sameOrigin, form).want(http.StatusSeeOther)
 	s.login(s.member("ann", access.Admin))
-	s.as(access.Viewer, "GET", "/api/v1/me", nil).want(ok) // who has a token need not log in
+	s.as(access.Viewer, "GET", "/api/v1/me", nil).want(ok) // a token needs no login
 	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
 	now = now.Add(6 * time.Second)
 	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusUnauthorized)

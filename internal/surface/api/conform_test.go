@@ -27,15 +27,15 @@ import (
 	"lockkeeper/sched"
 )
 
-// tour asks routes, and holds every answer against the OpenAPI document.
+// A tour sends requests to routes and checks every response against the OpenAPI document.
 type tour struct {
 	*scene
 	compiler *jsonschema.Compiler
 	document map[string]any
-	seen     map[string]bool // ways in which routes have answered: see wayOf
+	seen     map[string]bool // responses seen so far, by wayOf
 }
 
-// wayOf names one way in which a route answers.
+// wayOf returns the key of one route and response status.
 func wayOf(rt *route, status int) string { return fmt.Sprint(rt.key(), " ", status) }
 
 const documentURL = "http://lockkeeper/openapi.json"
@@ -52,7 +52,7 @@ func newTour(t *testing.T) *tour {
 	return u
 }
 
-// operation is the description of a route.
+// operation returns the OpenAPI operation of a route.
 func (u *tour) operation(rt *route) map[string]any {
 	u.t.Helper()
 	paths := u.document["paths"].(map[string]any)
@@ -64,7 +64,7 @@ func (u *tour) operation(rt *route) map[string]any {
 	return op
 }
 
-// ask asks with enough rights, wants it done, and holds it against the document.
+// ask sends a request with a sufficient role, requires success, and checks the response against the document.
 func (u *tour) ask(method, path string, body any) answer {
 	u.t.Helper()
 	role := access.Admin
@@ -79,7 +79,7 @@ func (u *tour) ask(method, path string, body any) answer {
 	return u.conforms(a)
 }
 
-// route finds the route of an address.
+// route returns the route of an address.
 func (u *tour) route(method, path string) *route {
 	u.t.Helper()
 	r, err := http.NewRequest(method, "http://x"+path, nil)
@@ -89,7 +89,7 @@ func (u *tour) route(method, path string) *route {
 	return rt
 }
 
-// conforms holds an answer against what the document says of its route and status.
+// conforms checks a response against the document's entry for its route and status.
 func (u *tour) conforms(a answer) answer {
 	u.t.Helper()
 	method, path, _ := strings.Cut(a.asked, " ")
@@ -123,19 +123,17 @@ func (u *tour) conforms(a answer) answer {
 	return a
 }
 
-// unasked is the one route that cannot do here what it is for: there is no key to the API
-// that it asks.
+// unasked is the one route that cannot succeed in this test: it needs an API key.
 const unasked = "POST /api/v1/decide/api"
 
-// ofDashboard reports whether a route is a page of the dashboard, or a form on one. What they
-// say is shown by the dashboard's own tests. Here each of them has to answer, and as HTML.
+// ofDashboard reports whether a route is a page or a form of the dashboard. The dashboard's own tests check
+// their content. Here each of them must answer with HTML.
 func ofDashboard(rt *route) bool {
 	return slices.ContainsFunc(web.Routes(), func(page web.Route) bool { return page.Method == rt.method && page.Pattern == rt.pattern })
 }
 
-// The document describes exactly the routes that there are, those of the dashboard, of agents
-// and of git-lfs among them, and every one of them was asked here and has answered in every
-// way that is described.
+// The document describes exactly the existing routes, including those of the dashboard, of agents and of
+// git-lfs. The tour requests each of them and sees every documented response.
 //
 // shows: GP-25 CF-32 SW-70 PL-77
 func TestEveryRoute(t *testing.T) {
@@ -212,7 +210,7 @@ func (u *tour) tourLocks() {
 	u.tourClear()
 }
 
-// tourClear takes all locks away, but none that somebody got since they were looked at.
+// tourClear clears all locks. Clearing is refused if a lock was acquired since the admin saw the list.
 func (u *tour) tourClear() {
 	u.t.Helper()
 	u.taken(access.Agent, "app/x.rb")
@@ -249,7 +247,7 @@ func (u *tour) tourQueue() {
 	u.ask("POST", "/api/v1/items/"+id+"/cancel", nil)
 }
 
-// idle waits until no run is under way.
+// idle waits until no run is active.
 func (u *tour) idle() (now acts.Running) {
 	u.t.Helper()
 	for deadline := time.Now().Add(hung); ; time.Sleep(20 * time.Millisecond) {
@@ -310,7 +308,7 @@ func (u *tour) tourRun() {
 	u.idle()
 }
 
-// fails lets the analysis of a unit fail: its agent has no script.
+// fails makes the analysis of a unit fail: its agent has no script.
 func (u *tour) fails(unit string) {
 	u.t.Helper()
 	script, _ := projecttest.Lookup(u.Env)(scripted.ScriptVariable)
@@ -386,7 +384,7 @@ func (u *tour) tourUnits() {
 	u.as(access.Operator, "POST", "/api/v1/units/include/blog/posts?flow=controllers", map[string]any{"screen": "Post List"}).want(http.StatusBadRequest, "input")
 	u.as(access.Operator, "POST", "/api/v1/units/include/blog/posts?colour=red", map[string]any{"screen": "Post List"}).want(http.StatusBadRequest, "input")
 
-	// An item that was rejected in one run does not come up in the next, unless it is let.
+	// An item that was rejected in one run does not appear in the next run unless it is reopened.
 	u.audited("blog/z", "Mend z", "Polish z")
 	u.ask("POST", "/api/v1/decide/reject", map[string]any{"refs": []string{"item blog/z/i1", "item blog/z/i2"}, "only": true})
 	u.ask("POST", "/api/v1/units/redo/blog/z", map[string]any{"phase": "analyze"})
@@ -447,7 +445,7 @@ func (u *tour) tourRest() {
 	l := u.listen()
 	<-l.events
 	l.cancel()
-	u.seen[wayOf(u.route("GET", "/events"), ok)] = true // it goes on, and is read as it comes
+	u.seen[wayOf(u.route("GET", "/events"), ok)] = true // the stream does not end, so other tests read it
 	u.conforms(u.send("GET", "/login/login.css", nil).want(ok))
 	u.conforms(u.as(access.Agent, "POST", "/logout", nil).want(http.StatusSeeOther))
 	form := header("Content-Type", "application/x-www-form-urlencoded")
@@ -457,7 +455,7 @@ func (u *tour) tourRest() {
 	}
 }
 
-// tourPages asks for every page, and sends every form empty.
+// tourPages requests every page and submits every form empty.
 func (u *tour) tourPages() {
 	u.t.Helper()
 	for i := range u.server.table {
@@ -469,7 +467,7 @@ func (u *tour) tourPages() {
 		address := wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "x")
 		a := u.as(access.Admin, rt.method, address, nil, header("Content-Type", "application/x-www-form-urlencoded"))
 		switch is := a.header.Get("Content-Type"); {
-		case a.status == http.StatusNotFound && named, a.status == http.StatusSeeOther: // there is no x; back to the page
+		case a.status == http.StatusNotFound && named, a.status == http.StatusSeeOther: // x does not exist, or the form redirects to the page
 		case a.status == http.StatusNotFound, a.status >= http.StatusInternalServerError, !strings.HasPrefix(is, mediaPage):
 			u.t.Errorf("%s: %d %s %.600s", a.asked, a.status, is, a.body)
 		}

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// What cannot be read is refused with what is wrong and where.
+// An invalid body is refused with the reason and the location of the error.
 func TestBadBodies(t *testing.T) {
 	s := newScene(t)
 	for body, says := range map[string]string{
@@ -41,7 +41,7 @@ func TestBadBodies(t *testing.T) {
 		`{"write":["app/x"],"wait_seconds":-1}`:    "from 0 to",
 		`{"write":["app/x"],"wait_seconds":1e9}`:   "from 0 to",
 		`{"write":["app/x"],"wait_seconds":1e300}`: "from 0 to",
-		`{"write":["app/x"],"wait_seconds":18446744083}`: "from 0 to", // more than a duration can be
+		`{"write":["app/x"],"wait_seconds":18446744083}`: "from 0 to", // overflows time.Duration
 		`{"write":["app/x"],"ttl_seconds":1e300}`:        "from 1 to",
 		`{"write":["app/x"],"ttl_seconds":0.5}`:          "from 1 to",
 		`{"write":["app/x"],"policy":"whatever"}`:        "whatever",
@@ -72,21 +72,19 @@ func TestBadBodies(t *testing.T) {
 	s.as(access.Viewer, "GET", "/api/v1/items?status=whatever", nil).want(http.StatusBadRequest, "input")
 	s.as(access.Viewer, "GET", "/api/v1/timeline?from=yesterday", nil).want(http.StatusBadRequest, "input").has("not a time")
 	s.as(access.Viewer, "GET", "/api/v1/board?flow=whatever", nil).want(http.StatusBadRequest, "input")
-	// What an address says is understood, or refused: another flow than the one that is meant
-	// must not run.
+	// A query parameter that the route does not know is refused: ignoring flow= would start another flow.
 	for _, at := range []string{"/api/v1/run/start?flow=screens", "/api/v1/run/stop?now=true", "/pipeline/analyze/blog/posts?flow=screens", "/api/v1/landings/1/undo?whole=1"} {
 		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input").has("unknown query parameter")
 	}
 	s.as(access.Viewer, "GET", "/state?flow=screens", nil).want(http.StatusBadRequest, "input")
-	// An answer to nothing is none.
+	// An answer must name at least one decision.
 	for at, body := range map[string]string{"/api/v1/decide/undo": `{"refs":[]}`, "/api/v1/decide/items": `{"choices":[]}`} {
 		s.as(access.Operator, "POST", at, body).want(http.StatusBadRequest, "input").has("no reference is given")
 		s.as(access.Operator, "POST", at, nil).want(http.StatusBadRequest, "input")
 	}
 }
 
-// What can be read in two ways is refused on every route, and not only where its handler
-// thinks of it.
+// Ambiguous requests are refused on every route, independent of its handler.
 func TestAmbiguousRequests(t *testing.T) {
 	s := newScene(t)
 	session := s.login(s.member("ann", access.Admin))
@@ -127,7 +125,7 @@ func TestAmbiguousRequests(t *testing.T) {
 	lfs(`{"Path":"app/models/post.rb"}`).want(http.StatusUnprocessableEntity).has("spelled")
 }
 
-// What is not there is 404, what is asked in the wrong way 405.
+// Unknown objects get 404. Wrong methods get 405.
 func TestUnknownThings(t *testing.T) {
 	s := newScene(t)
 	s.audited("blog/posts", "Mend it")
@@ -155,8 +153,8 @@ func TestUnknownThings(t *testing.T) {
 	s.as(access.Operator, "POST", "/pipeline/whatever/blog/posts", nil).want(http.StatusNotFound, codeNotFound).has("whatever")
 }
 
-// A repeated request is done once, however it comes: twice at the same time, later, from a
-// form; the same key for something else is refused.
+// A repeated request runs once: if it arrives concurrently, later, or from a form. The same key with another
+// request is refused.
 func TestDoubleSubmits(t *testing.T) {
 	s := newScene(t)
 	body := map[string]any{"write": []string{"app/models/post.rb"}}
@@ -181,9 +179,9 @@ func TestDoubleSubmits(t *testing.T) {
 		t.Errorf("%v, %d replayed", ids, replayed.Load())
 	}
 	s.as(access.Agent, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/models/user.rb"}}, key).want(http.StatusConflict, codeReused)
-	s.as(access.Agent, "POST", "/api/v1/grants", body).want(http.StatusLocked, "blocked") // without the key it is another request
+	s.as(access.Agent, "POST", "/api/v1/grants", body).want(http.StatusLocked, "blocked") // without the key, this is a new request
 	s.as(access.Operator, "POST", "/api/v1/grants", body, key).want(http.StatusLocked, "blocked")
-	// That it was refused is an answer, too.
+	// A refusal is replayed, too.
 	refused := s.as(access.Agent, "POST", "/api/v1/grants", body, header(onceHeader, "2")).want(http.StatusLocked, "blocked")
 	again := s.as(access.Agent, "POST", "/api/v1/grants", body, header(onceHeader, "2")).want(http.StatusLocked, "blocked")
 	if string(refused.body) != string(again.body) || again.header.Get("Idempotent-Replayed") == "" {
@@ -206,7 +204,7 @@ func TestDoubleSubmits(t *testing.T) {
 	}
 }
 
-// A person whose name belonged to another person before gets none of that person's answers.
+// A new person with a former person's name does not get that person's stored answers.
 func TestAnswersOfAFormerHolder(t *testing.T) {
 	s := newScene(t)
 	body, key := map[string]any{"write": []string{"app/models/post.rb"}}, header(onceHeader, "8c5f2a60-2")
@@ -219,8 +217,7 @@ func TestAnswersOfAFormerHolder(t *testing.T) {
 	}
 }
 
-// What is remembered of requests is bounded, in number, size and time; what is under way is
-// not forgotten.
+// Stored answers are bounded in number, size and age. Requests in progress are never dropped.
 func TestWhatIsRememberedOfRequests(t *testing.T) {
 	now := time.Now()
 	o := newOnce(func() time.Time { return now })
@@ -258,8 +255,7 @@ func TestWhatIsRememberedOfRequests(t *testing.T) {
 	}
 }
 
-// Whoever acts on a page that is not true any more is told what is different, and nothing
-// is changed.
+// An act on an outdated page changes nothing, and the response says what changed.
 //
 // shows: GP-25
 func TestStalePages(t *testing.T) {
@@ -287,7 +283,7 @@ func TestStalePages(t *testing.T) {
 	s.as(access.Operator, "POST", "/api/v1/decide/whatever", map[string]any{"refs": []string{ref}}).want(http.StatusNotFound, codeNotFound)
 	s.as(access.Operator, "POST", "/api/v1/decide/defer", map[string]any{"where": "impact<=low"}).want(ok).has(`"done":[]`)
 	s.as(access.Operator, "POST", "/api/v1/decide/defer", map[string]any{"where": "impact>=high"}).want(ok).has("is deferred")
-	// A controller in the wrong status cannot start a phase, and says where it is.
+	// A unit in the wrong status cannot start a phase. The response names its status.
 	a = s.as(access.Operator, "POST", "/pipeline/analyze/blog/posts", nil).want(http.StatusConflict, codeWrongStatus)
 	var p struct{ Error map[string]any }
 	must(t, json.Unmarshal(a.body, &p))
@@ -296,7 +292,7 @@ func TestStalePages(t *testing.T) {
 	}
 }
 
-// The pages of lists follow each other without a gap, also while what they show changes.
+// Consecutive pages of a list have no gaps, even if entries change between requests.
 func TestPages(t *testing.T) {
 	s := newScene(t)
 	var all []string
@@ -315,7 +311,7 @@ func TestPages(t *testing.T) {
 		if next = page.Next; next == "" {
 			break
 		}
-		if pages == 1 { // one that was on the first page goes
+		if pages == 1 { // remove an entry of the first page
 			_, err := s.App.Locks.Request(t.Context(), got[9])
 			must(t, err, s.App.Locks.ForceRelease(t.Context(), got[9], lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, "for the test"))
 		}

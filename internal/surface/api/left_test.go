@@ -19,11 +19,10 @@ type gone struct{ *httptest.ResponseRecorder }
 func (gone) SetReadDeadline(time.Time) error  { return nil }
 func (gone) SetWriteDeadline(time.Time) error { return nil }
 
-// ask has the server answer a request in this goroutine, until the context of its
-// connection ends.
+// ask handles a request in the calling goroutine. The request's connection ends with ctx.
 func (s *scene) ask(ctx context.Context, path, key string) *httptest.ResponseRecorder {
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, s.server.listener.Addr())
-	ctx = context.WithValue(ctx, peerKey{}, func() error { return nil }) // it comes over no connection
+	ctx = context.WithValue(ctx, peerKey{}, func() error { return nil }) // there is no connection whose peer could be checked
 	r := httptest.NewRequestWithContext(ctx, "POST", s.server.Address()+path, io.NopCloser(strings.NewReader("{}")))
 	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
 	r.Header.Set("Content-Type", "application/json")
@@ -44,7 +43,7 @@ func TestActsOfWhoLeft(t *testing.T) {
 			close(began)
 			<-left
 		}
-		return "done", c.r.Context().Err() // as what tells others of an act would find
+		return "done", c.r.Context().Err() // fails if the act's context was canceled
 	})
 	s.server.add(&slow)
 	ctx, leave := context.WithCancel(t.Context())

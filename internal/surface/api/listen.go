@@ -11,8 +11,8 @@ import (
 	"lockkeeper"
 )
 
-// listen opens the address that a server is reached at. Without TLS others on the network can
-// read and change the traffic, so an address beyond this machine needs the operator's consent.
+// listen opens the listening address of a server. Without TLS, others on the network can read and change the
+// traffic, so an address beyond this machine needs the operator's consent.
 func listen(ctx context.Context, o *Options) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -43,7 +43,7 @@ func listen(ctx context.Context, o *Options) (net.Listener, error) {
 	return tls.NewListener(bounded, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), nil
 }
 
-// isLoopback reports whether only this machine reaches a host.
+// isLoopback reports whether a host is reachable only from this machine.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -52,12 +52,11 @@ func isLoopback(host string) bool {
 	return err == nil && at.Unmap().IsLoopback()
 }
 
-// writeBuffer is how much the kernel keeps for a client that does not read. By itself it
-// would keep megabytes for each.
+// writeBuffer is the size of the kernel's send buffer for a connection. The default would use megabytes for each
+// client that does not read.
 const writeBuffer = 256 << 10
 
-// boundedListener takes so many connections at once. More of them wait where the kernel
-// keeps them.
+// A boundedListener limits the number of open connections. Further connections wait in the kernel's backlog.
 type boundedListener struct {
 	net.Listener
 	places chan struct{}
@@ -79,7 +78,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		tcp.SetWriteBuffer(writeBuffer) // refused only by a connection that is gone, as the first read finds
+		tcp.SetWriteBuffer(writeBuffer) // fails only if the connection is closed, which the first read reports
 	}
 	return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
 }
@@ -90,7 +89,7 @@ func (l *boundedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// placedConn gives its place back when it is closed.
+// A placedConn frees its place in the listener when it is closed.
 type placedConn struct {
 	net.Conn
 	leave func()
@@ -102,7 +101,7 @@ func (c *placedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// addressOfListener is what people type to reach a server.
+// addressOfListener returns the URL of a server.
 func addressOfListener(l net.Listener, secure bool) string {
 	scheme := "http"
 	if secure {
@@ -113,7 +112,7 @@ func addressOfListener(l net.Listener, secure bool) string {
 		return fmt.Sprintf("%s://%s", scheme, l.Addr())
 	}
 	host := at.Addr().Unmap()
-	if host.IsUnspecified() { // every address of this machine, of which one is sure to be there
+	if host.IsUnspecified() { // it listens on every address, so loopback works
 		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return fmt.Sprintf("%s://%s", scheme, netip.AddrPortFrom(host, at.Port()))

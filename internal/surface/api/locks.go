@@ -14,7 +14,7 @@ import (
 	"lockkeeper/lock"
 )
 
-// lockRoutes are the lock engine's.
+// lockRoutes returns the routes of the lock engine.
 func lockRoutes() []route {
 	grants := api + "/grants"
 	return []route{
@@ -34,14 +34,14 @@ func lockRoutes() []route {
 // longestWait limits how long a request may wait.
 const longestWait = 10 * time.Minute
 
-// targets are paths from the root, by mode.
+// targets lists paths from the root, by mode.
 type targets struct {
 	Read        []string `json:"read,omitempty" doc:"A path from the root; may be given more than once."`
 	Upgradeable []string `json:"upgradeable,omitempty" doc:"The same, to read now and perhaps write later."`
 	Write       []string `json:"write,omitempty" doc:"The same, to write."`
 }
 
-// locks resolves paths. One that is wrong refuses them all.
+// locks resolves the paths. One invalid path refuses them all.
 func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
 	if len(t.Read)+len(t.Upgradeable)+len(t.Write) > lockkeeper.MaxTargets {
 		return nil, &lockkeeper.InputError{Field: "targets", Reason: "more than " + strconv.Itoa(lockkeeper.MaxTargets), Next: "split the work, or lock a directory for reading"}
@@ -64,12 +64,12 @@ func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
 	return list, nil
 }
 
-// wanted is a request for locks.
+// wanted is the body of a request for locks.
 type wanted struct {
 	targets
 	Holder string  `json:"holder,omitempty"` // appended to the caller's name, as in ci/otter
 	Policy string  `json:"policy,omitempty"`
-	TTL    float64 `json:"ttl_seconds,omitempty"`  // 0: the policy's own
+	TTL    float64 `json:"ttl_seconds,omitempty"`  // 0: the policy's default
 	Wait   float64 `json:"wait_seconds,omitempty"` // 0: do not wait
 	Reason string  `json:"reason,omitempty"`
 }
@@ -98,7 +98,7 @@ func acquire(s *Server, c *call, in wanted) (given, error) {
 		}
 		return given{}, err
 	}
-	if err := c.r.Context().Err(); err != nil { // nobody would know of it
+	if err := c.r.Context().Err(); err != nil { // the client has disconnected and would never learn of the grant
 		return given{}, errors.Join(err, g.Release(context.WithoutCancel(ctx)))
 	}
 	return given{g.Snapshot(s.opt.Now()), g.Token}, nil
@@ -106,7 +106,7 @@ func acquire(s *Server, c *call, in wanted) (given, error) {
 
 var errLeaving = &refusal{code: codeBusy, reason: "the server ends; nothing was taken", next: "ask again once it is back", after: 5 * time.Second}
 
-// allowWait gives the answer time for the wait.
+// allowWait extends the write deadline of the response by the wait.
 func (s *Server) allowWait(c *call, wait time.Duration) error {
 	return c.control.SetWriteDeadline(time.Now().Add(wait + s.opt.Limits.Write))
 }
@@ -131,13 +131,13 @@ func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.
 	return req, seconds(in.Wait), err
 }
 
-// seconds is a time that is known to be short enough for a duration.
+// seconds converts n to a duration. The caller has checked its range.
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // grantPage is a page of grants and waiting requests.
 type grantPage struct {
 	Grants []lock.RequestInfo `json:"grants"`
-	Next   string             `json:"next,omitempty"` // to be given as after; empty: there is no more
+	Next   string             `json:"next,omitempty"` // pass it as after; empty: this is the last page
 }
 
 func listGrants(s *Server, c *call, q struct {
@@ -164,15 +164,14 @@ func listGrants(s *Server, c *call, q struct {
 	return page, nil
 }
 
-// placeOf is the place of a grant in the list, which stays the same while others come and
-// go.
+// placeOf returns the sort key of a grant in the list. It does not change when other grants come and go.
 func placeOf(e lock.RequestInfo) string {
 	return e.AcquiredAt.UTC().Format("20060102T150405.000000000") + "-" + e.ID
 }
 
 func showGrant(s *Server, c *call, _ nothing) (*lock.RequestInfo, error) { return s.grant(c) }
 
-// grant finds the grant that an address names.
+// grant returns the grant that the URL names.
 func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
 	id := c.r.PathValue("id")
 	if err := project.CheckGrantID(id); err != nil {
@@ -251,7 +250,7 @@ func extend(s *Server, c *call, in struct {
 	return g.Snapshot(s.opt.Now()), err
 }
 
-// released says whether something was given back now.
+// released reports whether this request released the grant.
 type released struct {
 	ID       string `json:"id"`
 	Released bool   `json:"released"`
@@ -262,7 +261,7 @@ func release(s *Server, c *call, in held) (released, error) {
 	if err := in.checkToken(); err != nil {
 		return released{}, err
 	}
-	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // false for an id that no grant has
+	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // false for an unknown id
 	return released{id, done}, err
 }
 
@@ -282,7 +281,7 @@ func forceRelease(s *Server, c *call, in struct {
 	return released{e.ID, true}, err
 }
 
-// clearedLocks is which grants are gone, and why others are not.
+// clearedLocks lists the released grants, and the reasons why others were kept.
 type clearedLocks struct {
 	Freed []string         `json:"freed"` // their ids
 	Kept  []map[string]any `json:"kept"`
@@ -290,8 +289,8 @@ type clearedLocks struct {
 
 func clearLocks(s *Server, c *call, in struct {
 	Reason  string `json:"reason"`
-	Confirm string `json:"confirm"` // clear
-	Seq     uint64 `json:"seq"`     // of what the person saw
+	Confirm string `json:"confirm"` // must be "clear"
+	Seq     uint64 `json:"seq"`     // of the state that the person saw
 }) (clearedLocks, error) {
 	if in.Confirm != "clear" {
 		return clearedLocks{}, &lockkeeper.InputError{Field: "confirm", Value: in.Confirm, Reason: "everybody would lose their locks, and what runs under them", Next: "send clear as confirm"}
@@ -309,7 +308,7 @@ func clearLocks(s *Server, c *call, in struct {
 	return clearedLocks{append([]string{}, cleared.Freed...), kept}, nil
 }
 
-// verdict is whether locks are free.
+// A verdict reports whether locks are free.
 type verdict struct {
 	Free      bool                      `json:"free"`
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts"`

@@ -18,13 +18,13 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// loginPage is parsed when it is first shown: every command of the program starts with
-// this package in it, and a hook has milliseconds.
+// loginPage parses the login template on first use. Every command of the program links this package, and a hook
+// has only milliseconds to start.
 var loginPage = sync.OnceValue(func() *template.Template {
 	return template.Must(template.ParseFS(assets, "assets/login.html"))
 })
 
-// showLogin is the page that people log in on.
+// showLogin serves the login page.
 func showLogin(_ *Server, c *call) error { return writeLogin(c, http.StatusOK, "") }
 
 func writeLogin(c *call, status int, wrong string) error {
@@ -38,7 +38,7 @@ func writeLogin(c *call, status int, wrong string) error {
 	return nil
 }
 
-// loginAsset is what the page is made with.
+// loginAsset serves the styles and scripts of the login page.
 func loginAsset(_ *Server, c *call) error {
 	name := c.r.PathValue("asset")
 	body, err := assets.ReadFile("assets/" + name)
@@ -51,8 +51,8 @@ func loginAsset(_ *Server, c *call) error {
 	return nil
 }
 
-// logIn exchanges a ticket, or a token, for a session. What is right logs in however many
-// attempts were wrong before: many people have one address, and nobody may lock out another.
+// logIn exchanges a ticket or a token for a session. A correct secret logs in even after many failed attempts:
+// many people can share one address, and none of them may lock out another.
 func logIn(s *Server, c *call) error {
 	secret := c.r.PostFormValue("secret")
 	who, known, err := s.accounts.ByToken(secret)
@@ -82,9 +82,9 @@ func logIn(s *Server, c *call) error {
 
 func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }
 
-// logOut ends the session, and has the browser forget it.
+// logOut ends the session and deletes the browser's cookie.
 func logOut(s *Server, c *call) error {
-	if cookie, err := c.r.Cookie(s.cookieName()); err == nil { // else it came with a token
+	if cookie, err := c.r.Cookie(s.cookieName()); err == nil { // otherwise the request carries a token
 		if err := s.accounts.EndSession(cookie.Value); err != nil {
 			return err
 		}
@@ -94,12 +94,12 @@ func logOut(s *Server, c *call) error {
 	return nil
 }
 
-// cookieName tells the sessions of codebases apart: browsers send cookies to every port of
-// a machine.
+// cookieName returns a cookie name that differs between codebases, because browsers send cookies to every port
+// of a machine.
 func (s *Server) cookieName() string {
 	name := "lockkeeper_" + s.opt.App.Space[:8]
 	if s.opt.Certificate != "" {
-		name = "__Host-" + name // nobody else can have set it
+		name = "__Host-" + name // browsers let no other host or plain HTTP set it
 	}
 	return name
 }
@@ -108,7 +108,7 @@ func (s *Server) cookie(value string, until time.Time) *http.Cookie {
 	return &http.Cookie{Name: s.cookieName(), Value: value, Path: "/", Expires: until, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.opt.Certificate != ""}
 }
 
-// addressOf is the machine that a request comes from.
+// addressOf returns the IP address that a request comes from.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -117,11 +117,10 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// attempts bounds how often somebody may be wrong: secrets cannot be guessed, so this is
-// about the noise.
+// attempts limits failed logins per address. Secrets cannot be guessed, so this only limits load and log noise.
 type attempts struct {
-	burst int           // at once
-	every time.Duration // one more
+	burst int           // attempts allowed at once
+	every time.Duration // time until one more is allowed
 
 	mu   sync.Mutex
 	left map[string]credit
@@ -132,8 +131,7 @@ type credit struct {
 	at time.Time
 }
 
-// addressesKept bounds how many addresses are told apart. When there are more, all begin
-// anew.
+// addressesKept limits the number of tracked addresses. When it is exceeded, all counts are reset.
 const addressesKept = 10_000
 
 func newAttempts(burst int, every time.Duration) *attempts {

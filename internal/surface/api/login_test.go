@@ -22,8 +22,8 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// A link logs its owner in once; the session holds over a restart, and ends with the name.
-// No secret is in an address or in the log.
+// A login link works once. Its session survives a restart and ends when the account is removed. URLs and the log
+// contain no secret.
 func TestLoginByLink(t *testing.T) {
 	var log bytes.Buffer
 	s := newScene(t, func(o *Options) {
@@ -39,7 +39,7 @@ func TestLoginByLink(t *testing.T) {
 	s.send("GET", "/login/login.js", nil).want(ok).has("history.replaceState")
 	s.send("GET", "/login/login.css", nil).want(ok)
 	form := header("Content-Type", "application/x-www-form-urlencoded")
-	s.send("GET", "/login?secret="+ticket, nil, form).want(ok) // which uses nothing up
+	s.send("GET", "/login?secret="+ticket, nil, form).want(ok) // GET does not use up the ticket
 	a := s.send("POST", "/login", "secret="+ticket, s.sameOrigin, form).want(http.StatusSeeOther)
 	if a.header.Get("Location") != "/" {
 		t.Errorf("it leads to %s", a.header.Get("Location"))
@@ -55,7 +55,7 @@ func TestLoginByLink(t *testing.T) {
 	if gone := (&http.Response{Header: out.header}).Cookies()[0]; gone.Value != "" || gone.Expires.After(time.Now()) {
 		t.Errorf("%+v", gone)
 	}
-	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized) // whoever has a copy of the cookie
+	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized) // a copied cookie is useless after logout
 	s.restart()
 	s.send("GET", "/api/v1/me", nil, session).want(http.StatusUnauthorized, codeUnauthorized)
 	link, err = s.server.LoginLink(t.Context())
@@ -77,7 +77,7 @@ func TestLoginByLink(t *testing.T) {
 			t.Errorf("the log has a secret: %s", log.String())
 		}
 	}
-	// Sessions end by themselves, too.
+	// Sessions also expire.
 	who := s.member("bob", access.Operator)
 	over, err := s.People.StartSession(t.Context(), who, time.Now(), time.Now().Add(-time.Second))
 	must(t, err)
@@ -94,7 +94,7 @@ func (a answer) hasNot(part string) answer {
 	return a
 }
 
-// Beyond this machine a server needs TLS, or a word.
+// An address beyond this machine needs TLS or explicit consent.
 func TestListening(t *testing.T) {
 	s := newScene(t)
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.org:0"} {
@@ -129,7 +129,7 @@ func TestListening(t *testing.T) {
 	}
 }
 
-// With TLS sessions go over TLS alone, and HTTP/2 serves streams, too.
+// With TLS, session cookies are sent only over TLS, and streams also work over HTTP/2.
 func TestTLS(t *testing.T) {
 	cert, key, pool := certificate(t)
 	s := newScene(t, func(o *Options) {
@@ -153,7 +153,7 @@ func TestTLS(t *testing.T) {
 	if got.ProtoMajor != 2 || got.StatusCode != ok {
 		t.Errorf("%s %s", got.Proto, got.Status)
 	}
-	// Without TLS nobody knows who made a page, whatever its name.
+	// An http origin is refused even if its host matches: anyone on the network could have written that page.
 	s.send("POST", "/api/v1/run/stop", nil, session, header("Origin", strings.Replace(s.server.Address(), "https:", "http:", 1))).want(http.StatusForbidden, codeOrigin)
 	s.send("POST", "/api/v1/run/stop", nil, session, header("Origin", s.server.Address())).want(http.StatusConflict)
 	l := s.listen()
@@ -172,7 +172,7 @@ func TestTLS(t *testing.T) {
 	s.client.CloseIdleConnections()
 }
 
-// certificate makes one for 127.0.0.1.
+// certificate creates a self-signed certificate for 127.0.0.1.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -33,7 +33,7 @@ type scene struct {
 	client *http.Client
 }
 
-// newScene opens the application and serves it, with options as they are changed.
+// newScene opens the application and serves it. Each change modifies the options.
 func newScene(t testing.TB, change ...func(*Options)) *scene {
 	t.Helper()
 	return newSceneOf(t, projecttest.Sample(t, projecttest.Options{}), change...)
@@ -64,7 +64,7 @@ func (s *scene) serve() {
 	must(s.t, err)
 }
 
-// restart ends the server and begins another one at the same address.
+// restart closes the server and opens another one at the same address.
 func (s *scene) restart() {
 	s.t.Helper()
 	address := strings.TrimPrefix(s.server.Address(), "http://")
@@ -73,7 +73,7 @@ func (s *scene) restart() {
 	s.serve()
 }
 
-// answer is what the server said.
+// An answer is one response of the server.
 type answer struct {
 	t      testing.TB
 	asked  string
@@ -82,7 +82,7 @@ type answer struct {
 	body   []byte
 }
 
-// as asks with the token of a role; "": with none.
+// as sends a request with the token of a role, or without a token if role is empty.
 func (s *scene) as(role access.Role, method, path string, body any, change ...func(*http.Request)) answer {
 	s.t.Helper()
 	return s.send(method, path, body, append([]func(*http.Request){func(r *http.Request) {
@@ -92,7 +92,7 @@ func (s *scene) as(role access.Role, method, path string, body any, change ...fu
 	}}, change...)...)
 }
 
-// send asks. A body that is a string is sent as it is, others as JSON.
+// send sends a request. A string body is sent unchanged, any other body as JSON.
 func (s *scene) send(method, path string, body any, change ...func(*http.Request)) answer {
 	s.t.Helper()
 	a, err := s.try(method, path, body, change...)
@@ -100,7 +100,7 @@ func (s *scene) send(method, path string, body any, change ...func(*http.Request
 	return a
 }
 
-// try is send for what may not be answered at all.
+// try is send for requests that may get no response.
 func (s *scene) try(method, path string, body any, change ...func(*http.Request)) (answer, error) {
 	var sent io.Reader
 	switch body := body.(type) {
@@ -135,7 +135,7 @@ func (s *scene) try(method, path string, body any, change ...func(*http.Request)
 	return answer{s.t, method + " " + path, got.StatusCode, got.Header, text}, err
 }
 
-// want checks the status, and the code of an error.
+// want checks the status and the error code.
 func (a answer) want(status int, code ...lockkeeper.Code) answer {
 	a.t.Helper()
 	if a.status != status {
@@ -151,7 +151,7 @@ func (a answer) want(status int, code ...lockkeeper.Code) answer {
 	return a
 }
 
-// has checks that the answer says something.
+// has checks that the body contains all parts.
 func (a answer) has(parts ...string) answer {
 	a.t.Helper()
 	for _, part := range parts {
@@ -162,7 +162,7 @@ func (a answer) has(parts ...string) answer {
 	return a
 }
 
-// into reads the answer.
+// into decodes the body as JSON.
 func (a answer) into(value any) answer {
 	a.t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
@@ -199,7 +199,7 @@ func (s *scene) member(name string, role access.Role) access.Person {
 	return p
 }
 
-// sameOrigin is what a browser says of a page of this server.
+// sameOrigin adds the headers that a browser sends from a page of this server.
 func (s *scene) sameOrigin(r *http.Request) {
 	r.Header.Set("Origin", s.server.Address())
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -219,16 +219,16 @@ func (s *scene) audited(unit string, words ...string) {
 	projecttest.Audited(s.t, projecttest.Tracker(s.t, s.App), unit, words...)
 }
 
-// planned takes a unit with two items to a plan of two batches that nobody has approved.
+// planned advances a unit with two items to an unapproved plan of two batches.
 func (s *scene) planned(unit string, targets ...string) {
 	s.t.Helper()
 	projecttest.Planned(s.t, projecttest.Tracker(s.t, s.App), unit, targets...)
 }
 
-// pruneTo cuts the log to so many events.
+// pruneTo prunes the log to keep events.
 func pruneTo(keep int) func(*lock.Tx) error {
 	return func(a *lock.Tx) error {
-		for range 50 { // it does a bounded amount of work
+		for range 50 { // each call does a bounded amount of work
 			if err := a.Prune(a.Now().Wall.Add(-24*time.Hour), keep); err != nil {
 				return err
 			}

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// metrics counts what happens. Counters begin with the server, and are fed by the event
-// log; what is there now is read from the store when somebody asks.
+// metrics holds the counters of a server. They start at zero with the server and follow the event log. Gauges
+// are read from the store at each scrape.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -27,10 +27,10 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	sent      prometheus.Counter
 
-	waiting map[string]time.Time // grant or item to when it began to wait; for follow alone
+	waiting map[string]time.Time // start of the wait by grant or item id; used only by follow
 }
 
-// waitingKept bounds what is remembered of those who wait.
+// waitingKept limits the number of waits that metrics tracks.
 const waitingKept = 50_000
 
 func newMetrics(s *Server) *metrics {
@@ -66,7 +66,7 @@ func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error))
 		if errors.Is(err, feed.ErrClosed) || ctx.Err() != nil {
 			return
 		}
-		if err != nil { // of the store, and the feed goes on when the store does
+		if err != nil { // a store error: the feed continues when the store is back
 			trouble(err)
 			select {
 			case <-time.After(time.Second):
@@ -81,7 +81,7 @@ func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error))
 	}
 }
 
-// count takes up one event.
+// count updates the metrics with one event.
 func (m *metrics) count(ev *lockkeeper.Event) {
 	m.events.WithLabelValues(string(ev.Kind)).Inc()
 	item := view.ItemID(*ev)
@@ -99,7 +99,7 @@ func (m *metrics) count(ev *lockkeeper.Event) {
 	}
 }
 
-// began notes that a grant or an item waits, from the first time that it is told.
+// began records when a grant or an item started to wait. Later calls for the same id change nothing.
 func (m *metrics) began(id string, at time.Time) {
 	if _, known := m.waiting[id]; id != "" && !known && len(m.waiting) < waitingKept {
 		m.waiting[id] = at

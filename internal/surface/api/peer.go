@@ -10,15 +10,15 @@ import (
 	"lockkeeper/internal/machine/peer"
 )
 
-// Which clients on this machine a server admits, if they prove who they are. Clients on
-// other machines are always admitted.
+// These settings say which authenticated clients on this machine a server admits. Clients on other machines are
+// always admitted.
 const (
-	ClientsOutside = "outside" // those that are seen to run outside of every sandbox
-	ClientsUnseen  = "unseen"  // also those whose process cannot be seen
+	ClientsOutside = "outside" // clients known to run outside every sandbox
+	ClientsUnseen  = "unseen"  // also clients whose process cannot be inspected
 	ClientsAny     = "any"     // also agents in sandboxes
 )
 
-// peerKey is where a connection's context has its verdict, a func() error.
+// peerKey is the context key of a connection's peer check, a func() error.
 type peerKey struct{}
 
 // withPeer lets the requests of a connection ask whether its client may be served. The

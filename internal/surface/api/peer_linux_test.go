@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// confinedClient is the name under which the test program asks as an agent in a sandbox
-// does: method and address are its arguments, what it says of itself its input.
+// confinedClient is the name under which the test program acts as an agent in a sandbox. Its arguments are the
+// method and the URL, and it reads the headers from standard input.
 const confinedClient = "confined-client"
 
 func askConfined() int {
@@ -50,7 +50,7 @@ func askConfined() int {
 	return 0
 }
 
-// confined asks as an agent in a sandbox, with whatever headers it came by.
+// confined sends a request from inside a sandbox, with the given headers.
 func (s *scene) confined(method, path string, headers ...string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), "/proc/self/exe", method, s.server.Address()+path)
@@ -62,7 +62,7 @@ func (s *scene) confined(method, path string, headers ...string) string {
 	return out.String()
 }
 
-// An agent in a sandbox that came by the secrets of an admin gets nothing, by any route.
+// An agent in a sandbox is refused on every route, even with an admin's secrets.
 func TestAgentsInSandboxes(t *testing.T) {
 	s := newScene(t)
 	bearer := "Authorization: Bearer " + s.tokens[access.Admin]
@@ -83,7 +83,7 @@ func TestAgentsInSandboxes(t *testing.T) {
 	if !strings.Contains(got, `"code":"confined"`) || !strings.Contains(got, `"next":"finish your task`) {
 		t.Errorf("it is not told what to do: %s", got)
 	}
-	s.as(access.Admin, "GET", "/api/v1/me", nil).want(ok) // who is in none does as before
+	s.as(access.Admin, "GET", "/api/v1/me", nil).want(ok) // a client outside a sandbox is still served
 }
 
 // A setting lets agents in sandboxes use their tokens.

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// A token, whatever its role, writes nothing that agents never write.
+// A token of any role cannot write paths that are protected from agents.
 func TestWriteKeepsProtected(t *testing.T) {
 	for _, role := range []access.Role{access.Agent, access.Admin} {
 		t.Run(string(role), func(t *testing.T) {

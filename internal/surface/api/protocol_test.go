@@ -8,8 +8,8 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// tourAgents speaks the Model Context Protocol, as a client does that begins a session, uses
-// it and ends it; and as those who may not.
+// tourAgents uses the Model Context Protocol: it opens a session, calls tools and ends the session. It also
+// sends requests that must be refused.
 func (u *tour) tourAgents() {
 	u.t.Helper()
 	session := ""
@@ -24,7 +24,7 @@ func (u *tour) tourAgents() {
 	u.conforms(post(access.Agent, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).want(http.StatusAccepted))
 	claim := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"claim","arguments":{"paths":["app/models/tour.rb"]}}}`
 	post("", claim).want(http.StatusUnauthorized, codeUnauthorized)
-	post(access.Operator, claim).want(http.StatusForbidden) // the session is another's
+	post(access.Operator, claim).want(http.StatusForbidden) // the session belongs to another caller
 	u.as(access.Agent, "GET", "/api/v1/check?write=app/models/tour.rb", nil).want(ok).has(`"free":true`)
 	u.conforms(post(access.Agent, claim).want(ok).has("app/models/tour.rb"))
 	u.as(access.Agent, "GET", "/api/v1/check?write=app/models/tour.rb", nil).want(ok).has(`"free":false`)
@@ -41,7 +41,7 @@ func (u *tour) tourAgents() {
 	}
 }
 
-// tourLFS asks as git-lfs does: with the token as a password, or as a bearer.
+// tourLFS sends requests as git-lfs does, with the token as a password or as a bearer token.
 func (u *tour) tourLFS() {
 	u.t.Helper()
 	ask := func(role access.Role, method, path, body string) answer {

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// queueRoutes are the queue's.
+// queueRoutes returns the routes of the queue.
 func queueRoutes() []route {
 	items := api + "/items"
 	return []route{
@@ -44,7 +44,7 @@ func listItems(s *Server, c *call, q struct {
 	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: limit})
 }
 
-// item finds the item that an address names.
+// item returns the item that the URL names.
 func (s *Server) item(c *call) (*lockkeeper.Item, error) {
 	name := c.r.PathValue("id")
 	it, err := s.queue.Find(c.r.Context(), name)
@@ -54,7 +54,7 @@ func (s *Server) item(c *call) (*lockkeeper.Item, error) {
 	return it, err
 }
 
-// changed is an item after something was done to it.
+// changed is the response to an act on an item: the item in its new state.
 type changed struct {
 	Item *lockkeeper.Item `json:"item"`
 }
@@ -72,7 +72,7 @@ func retryItem(s *Server, c *call, in struct {
 
 func cancelItem(s *Server, c *call, in struct {
 	Reason  string `json:"reason,omitempty"`
-	Confirm string `json:"confirm,omitempty"` // of one that runs: its id
+	Confirm string `json:"confirm,omitempty"` // for a running item: its id
 }) (changed, error) {
 	it, err := s.item(c)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/project/projecttest"
 )
 
-// A server whose store does not answer lives, and is not ready. Strangers are told no more
-// than that, and the log of the server why.
+// A server whose store does not answer is alive but not ready. Unauthenticated clients learn no more than that.
+// The server's log has the reason.
 func TestNotReady(t *testing.T) {
 	var log strings.Builder
 	s := newScene(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })

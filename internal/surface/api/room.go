@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// roomName says where requests of a kind find room: those that stay for long must not
-// keep out those that do not.
+// A roomName is a class of requests with its own concurrency limit, so that long requests do not block short
+// ones.
 type roomName uint8
 
 const (
 	roomUsual   roomName = iota
 	roomLarge            // large bodies
-	roomWaits            // in the line for locks
-	roomStreams          // of events
-	roomOpen             // of whom nobody knows
+	roomWaits            // waits for locks
+	roomStreams          // event streams
+	roomOpen             // unauthenticated requests
 )
 
-// room is how many requests of a kind there are at once.
+// A room limits the number of concurrent requests of one class.
 type room struct {
 	places chan struct{}
-	wait   time.Duration // for a place
+	wait   time.Duration // longest wait for a place
 	what   string
 }
 
@@ -28,7 +28,7 @@ func newRoom(size int, wait time.Duration, what string) *room {
 	return &room{places: make(chan struct{}, size), wait: wait, what: what}
 }
 
-// enter takes a place, until leave.
+// enter takes a place in the room, or returns an error if none becomes free in time. The caller must call leave.
 func (m *room) enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-m.places }
 	select {
@@ -48,5 +48,5 @@ func (m *room) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// taken is how many places are taken.
+// taken returns the number of occupied places.
 func (m *room) taken() int { return len(m.places) }

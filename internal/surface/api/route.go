@@ -9,19 +9,19 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// route is one thing that can be asked of the server.
+// A route is one method and URL pattern of the server, with its handler and its description.
 type route struct {
 	method  string
-	pattern string // of net/http, without the method
+	pattern string // for net/http, without the method
 	summary string
 	need    access.Need
-	open    bool         // nobody has to say who they are
-	query   reflect.Type // of what follows the ? in its address; nil: nothing
-	in      reflect.Type // of the body; nil: nothing
-	out     reflect.Type // of the answer; nil: it is not JSON
-	media   string       // of the answer; empty: JSON
-	replies []reply      // to what is asked rightly; none: 200, as asked
-	failure failure      // how it says what was wrong; empty: as a Problem
+	open    bool         // needs no authentication
+	query   reflect.Type // type of the query parameters; nil: none allowed
+	in      reflect.Type // type of the body; nil: none
+	out     reflect.Type // type of the response; nil: not JSON
+	media   string       // content type of the response; empty: JSON
+	replies []reply      // successful responses; empty: 200 with out or media
+	failure failure      // error format; empty: Problem
 	room    roomName
 	large   bool // its body may be large
 	whole   bool // the act completes even if the client disconnects
@@ -31,14 +31,14 @@ type route struct {
 
 func (rt *route) key() string { return rt.method + " " + rt.pattern }
 
-// reply is one way in which a route answers.
+// A reply is one successful response of a route.
 type reply struct {
 	status int
-	media  string // empty: there is no body
+	media  string // empty: no body
 	what   string
 }
 
-// failure is how a route says what was wrong: the name of a response in the OpenAPI document.
+// failure is an error format: the name of a response in the OpenAPI document.
 type failure string
 
 const (
@@ -48,10 +48,10 @@ const (
 	failureLFS      failure = "GitLFS"
 )
 
-// call is one request that was let in.
+// A call is one request on its way through the layers and its handler.
 type call struct {
 	w       http.ResponseWriter
-	control *http.ResponseController // of the connection, whatever w is
+	control *http.ResponseController // of the connection, even if w is a buffer
 	r       *http.Request
 	route   *route
 	who     access.Person
@@ -64,13 +64,13 @@ type proof uint8
 const (
 	proofNone proof = iota
 	proofToken
-	proofSession // which browsers send by themselves
+	proofSession // browsers send it without being asked
 )
 
-// nothing is the body, or the answer, of routes that need none.
+// nothing is the type of an empty body or response.
 type nothing struct{}
 
-// typeOf is the type of a body or an answer.
+// typeOf returns the reflect.Type of a body or a response.
 func typeOf[T any]() reflect.Type {
 	if t := reflect.TypeFor[T](); t != reflect.TypeFor[nothing]() {
 		return t
@@ -95,7 +95,7 @@ func ask[Query, Out any](pattern string, need access.Need, summary string, answe
 		}}
 }
 
-// act is a route that changes something. Its body is In.
+// act returns a route that changes something. In is the type of its body.
 func act[In, Out any](pattern string, need access.Need, summary string, answer func(*Server, *call, In) (Out, error)) route {
 	return route{method: http.MethodPost, pattern: pattern, summary: summary, need: need, in: typeOf[In](), out: typeOf[Out](), whole: true,
 		serve: func(s *Server, c *call) error {
@@ -112,36 +112,36 @@ func act[In, Out any](pattern string, need access.Need, summary string, answer f
 		}}
 }
 
-// raw is a route that answers in its own way.
+// raw returns a route whose handler writes the response itself.
 func raw(method, pattern string, need access.Need, media, summary string, serve func(*Server, *call) error) route {
 	return route{method: method, pattern: pattern, summary: summary, need: need, media: media, serve: serve}
 }
 
-// withRoom is a route whose requests stay for long, or are large.
+// withRoom returns the route with another concurrency limit.
 func (rt route) withRoom(name roomName) route {
 	rt.room = name
 	return rt
 }
 
-// withLargeBody is a route whose body may be large.
+// withLargeBody returns the route with a higher limit for its body.
 func (rt route) withLargeBody() route {
 	rt.large, rt.room = true, roomLarge
 	return rt
 }
 
-// of is a route whose address may say more.
+// of returns the route with query parameters.
 func (rt route) of(query reflect.Type) route {
 	rt.query = query
 	return rt
 }
 
-// answers is a route that answers in these ways.
+// answers returns the route with these successful responses.
 func (rt route) answers(replies ...reply) route {
 	rt.replies = replies
 	return rt
 }
 
-// failing is a route that says in its own way what was wrong.
+// failing returns the route with another error format.
 func (rt route) failing(how failure) route {
 	rt.failure = how
 	return rt
@@ -153,7 +153,7 @@ func (rt route) opened() route {
 	return rt
 }
 
-// under is the same route at another address.
+// under returns the same route under a path prefix.
 func (rt route) under(prefix string) route {
 	rt.pattern = prefix + rt.pattern
 	return rt
@@ -177,7 +177,7 @@ func (s *Server) find(r *http.Request) (*route, *http.Request, error) {
 	return nil, r, &refusal{code: codeNotFound, reason: "there is nothing at " + r.URL.Path, next: "see /api/v1/openapi.json for what there is"}
 }
 
-// matchKey is where what the mux finds is noted.
+// matchKey is the context key under which the mux's handlers record the matched route.
 type matchKey struct{}
 
 type match struct {
@@ -185,8 +185,8 @@ type match struct {
 	r     *http.Request
 }
 
-// match asks the mux. Its handlers do nothing but to note that they were found: whether
-// they are reached is decided after that.
+// match returns the route that the mux finds. The mux's handlers only record the match. The layers decide later
+// whether the route's own handler runs.
 func (s *Server) match(r *http.Request, method string) (*route, *http.Request) {
 	var found match
 	r = r.WithContext(context.WithValue(r.Context(), matchKey{}, &found))
@@ -195,14 +195,14 @@ func (s *Server) match(r *http.Request, method string) (*route, *http.Request) {
 	return found.route, found.r
 }
 
-// add puts a route into the mux.
+// add registers a route with the mux.
 func (s *Server) add(rt *route) {
 	s.mux.HandleFunc(rt.key(), func(_ http.ResponseWriter, r *http.Request) {
 		*r.Context().Value(matchKey{}).(*match) = match{rt, r}
 	})
 }
 
-// discarded is a response without a client.
+// discarded is a response writer that discards everything.
 type discarded struct{}
 
 func (discarded) Header() http.Header         { return http.Header{} }

@@ -7,7 +7,7 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// Who may do what.
+// These are the roles that routes need.
 var (
 	viewers   = access.Need{AtLeast: access.Viewer}
 	lookers   = access.Need{AtLeast: access.Viewer, Agents: true}
@@ -18,13 +18,13 @@ var (
 
 const api = "/api/v1"
 
-// routes is all that can be asked of a server.
+// routes returns every route of the server.
 func routes() []route {
 	return slices.Concat(systemRoutes(), viewRoutes(), lockRoutes(), queueRoutes(), decideRoutes(), unitRoutes(), runRoutes(), treeRoutes(),
 		pageRoutes(), agentRoutes(), lfsRoutes())
 }
 
-// systemRoutes are about the server itself.
+// systemRoutes returns the routes about the server itself.
 func systemRoutes() []route {
 	return []route{
 		raw(http.MethodGet, "/healthz", viewers, "text/plain", "Whether the process lives.", health).opened(),
@@ -43,9 +43,9 @@ func systemRoutes() []route {
 
 // Content types other than JSON.
 const (
-	mediaPage = "text/html" // which a browser shows
+	mediaPage = "text/html" // shown by a browser
 	mediaForm = "application/x-www-form-urlencoded"
-	mediaAny  = "*/*" // which a file tells of itself
+	mediaAny  = "*/*" // depends on the file
 )
 
 func health(_ *Server, c *call) error { return plain(c, "ok\n") }
@@ -54,7 +54,7 @@ func health(_ *Server, c *call) error { return plain(c, "ok\n") }
 func ready(s *Server, c *call) error {
 	if _, err := s.queue.Census(c.r.Context()); err != nil {
 		s.opt.Log.Warn("the store does not answer", "error", err)
-		return &refusal{code: codeBusy, reason: "the store does not answer"} // to whom it may concern: no more than that
+		return &refusal{code: codeBusy, reason: "the store does not answer"} // the client may be unauthenticated, so the details are only logged
 	}
 	return plain(c, "ok\n")
 }

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// runRoutes start and end work. Two of them have the addresses of the documents.
+// runRoutes returns the routes that start and stop runs. Two of them have the URLs that the documents use.
 func runRoutes() []route {
 	phase := act("/pipeline/{phase}/{unit...}", operators, "Start a phase of a unit.", func(s *Server, c *call, _ nothing) (phaseStarted, error) {
 		return s.startPhase(c, c.r.PathValue("phase"))
@@ -27,7 +27,7 @@ func runRoutes() []route {
 	}
 }
 
-// phaseStarted says what was started.
+// phaseStarted is the response to the start of a phase.
 type phaseStarted struct {
 	Unit  string `json:"unit"`
 	Phase string `json:"phase"`

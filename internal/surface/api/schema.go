@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// schema is a JSON schema, as OpenAPI 3.1 has it.
+// schema is a JSON schema for OpenAPI 3.1.
 type schema = map[string]any
 
-// schemas describes Go types as JSON has them. Named structures are described once, as
-// components that others refer to.
+// schemas builds the JSON schemas of Go types. A named struct is described once, as a component that other
+// schemas refer to.
 type schemas struct{ components map[string]schema }
 
 func (g *schemas) of(t reflect.Type) schema {
@@ -56,14 +56,14 @@ func implements[I any](t reflect.Type) bool {
 	return t.Implements(want) || reflect.PointerTo(t).Implements(want)
 }
 
-// structure describes a structure, by reference where it has a name.
+// structure describes a struct. A named struct is described by a reference to its component.
 func (g *schemas) structure(t reflect.Type) schema {
 	if t.Name() == "" {
 		return g.object(t)
 	}
 	name := path.Base(t.PkgPath()) + "." + t.Name()
 	if _, known := g.components[name]; !known {
-		g.components[name] = schema{} // it may contain itself
+		g.components[name] = schema{} // a placeholder ends the recursion of a type that contains itself
 		g.components[name] = g.object(t)
 	}
 	return schema{"$ref": "#/components/schemas/" + name}

@@ -25,50 +25,50 @@ import (
 	"lockkeeper/internal/surface/web"
 )
 
-// Options of a Server. App, Look and Runs stay the caller's to close, after the server.
+// Options configures a Server. The caller closes App, View and Runs after the server.
 type Options struct {
 	App  *project.Project
 	View *view.Reader
 	Runs *acts.Runs
 
-	Listen         string        // an address with its port; default 127.0.0.1:0
-	Certificate    string        // a file, with Key: TLS
-	Key            string        // a file
-	BeyondLoopback bool          // without TLS, too
-	AllowHosts     []string      // names besides the address that the server is known by
-	Webhook        string        // an address that is told when somebody is needed; empty: none
+	Listen         string        // host and port; default 127.0.0.1:0
+	Certificate    string        // file name; with Key, the server uses TLS
+	Key            string        // file name
+	BeyondLoopback bool          // allow other machines even without TLS
+	AllowHosts     []string      // host names that clients may use in addition to the address
+	Webhook        string        // URL to call when a decision needs a person; empty: none
 	Session        time.Duration // how long a login lasts; default 7 days
-	Owner          string        // whom LoginLink logs in; empty: nobody
-	Clients        string        // on this machine: ClientsOutside, ClientsUnseen or ClientsAny; default ClientsOutside
+	Owner          string        // the account that LoginLink logs in; empty: none
+	Clients        string        // which clients on this machine are admitted: ClientsOutside (default), ClientsUnseen or ClientsAny
 	Name           string        // of the codebase; default: the name of its folder
 	Version        string        // of the program
 
-	Log    *slog.Logger     // default: nothing is logged
+	Log    *slog.Logger     // default: no log
 	Now    func() time.Time // default: time.Now
 	Limits Limits
 }
 
-// Limits bound what a server takes on. The zero value of each means its default.
+// Limits bounds the load of a server. A zero field means its default, which the comment gives.
 type Limits struct {
 	Connections  int   // 4,096
-	Streams      int   // of events, at once; 2,000
-	Requests     int   // at once, besides; 128
-	Waits        int   // requests that wait for locks, at once; 256
-	Large        int   // requests with large bodies, at once; 8
-	Strangers    int   // requests to what is open to all, at once; 32
+	Streams      int   // concurrent event streams; 2,000
+	Requests     int   // other concurrent requests; 128
+	Waits        int   // concurrent requests that wait for locks; 256
+	Large        int   // concurrent requests with large bodies; 8
+	Strangers    int   // concurrent requests to open routes; 32
 	Body         int64 // bytes; 1 MiB
 	LargeBody    int64 // bytes; 8 MiB
-	StrangerBody int64 // bytes, of requests to what is open to all; 4 KiB
+	StrangerBody int64 // bytes, for open routes; 4 KiB
 	Header       int   // bytes; 16 KiB
 
-	Read        time.Duration // of a body; 30 s
-	Write       time.Duration // of an answer; 60 s
-	Idle        time.Duration // of a connection; 60 s
-	Heartbeat   time.Duration // between two signs of life in a stream; 15 s
-	StreamWrite time.Duration // of one page of a stream; 10 s
+	Read        time.Duration // time to read a body; 30 s
+	Write       time.Duration // time to write a response; 60 s
+	Idle        time.Duration // time until an idle connection is closed; 60 s
+	Heartbeat   time.Duration // interval between heartbeats of a stream; 15 s
+	StreamWrite time.Duration // time to write one page of a stream; 10 s
 
-	LoginBurst int           // attempts at once; 10
-	LoginEvery time.Duration // one more; 6 s
+	LoginBurst int           // failed logins allowed at once; 10
+	LoginEvery time.Duration // time until one more is allowed; 6 s
 }
 
 func (l *Limits) fill() {
@@ -91,10 +91,10 @@ func (l *Limits) fill() {
 	fill(&l.LoginEvery, 6*time.Second)
 }
 
-// fill gives what is not said its default.
+// fill sets a zero value to its default.
 func fill[T comparable](value *T, usual T) { *value = cmp.Or(*value, usual) }
 
-// Server is the running server of a codebase.
+// A Server is the running server of a codebase.
 type Server struct {
 	opt      Options
 	queue    *job.Queue
@@ -120,14 +120,14 @@ type Server struct {
 	http     *http.Server
 	address  string
 	running  context.Context // canceled when all requests must stop
-	leaving  context.Context // has ended when nobody is to wait for anything any more
+	leaving  context.Context // canceled when streams and waits for locks must end
 	leave    context.CancelFunc
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	handlers census
 }
 
-// Open begins to serve.
+// Open starts a server.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	o.fill()
 	s := &Server{opt: o, accounts: access.Open(o.App.AccessDir()), mux: http.NewServeMux(), once: newOnce(o.Now), logins: newAttempts(o.Limits.LoginBurst, o.Limits.LoginEvery)}
@@ -201,7 +201,7 @@ func (s *Server) announce(ctx context.Context) error {
 	return s.accounts.Announce(ctx, access.Listening{Address: s.address, Process: &self, Since: s.opt.Now().UTC()})
 }
 
-// start begins to answer.
+// start accepts connections and starts the background goroutines.
 func (s *Server) start(ctx context.Context) {
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.running, s.stop = base, stop
@@ -227,11 +227,10 @@ func (s *Server) start(ctx context.Context) {
 	}
 }
 
-// Address is where the server is reached, as http://127.0.0.1:4711.
+// Address returns the URL of the server, such as http://127.0.0.1:4711.
 func (s *Server) Address() string { return s.address }
 
-// LoginLink makes an address that logs the owner in, once: whoever started the server may do
-// everything.
+// LoginLink returns a URL that logs the owner in once. The user who started the server has every right.
 func (s *Server) LoginLink(ctx context.Context) (string, error) {
 	who, err := s.accounts.Member(ctx, s.opt.Owner, access.Admin)
 	if err != nil {
@@ -241,11 +240,11 @@ func (s *Server) LoginLink(ctx context.Context) (string, error) {
 	return access.Listening{Address: s.address}.LoginLink(ticket), err
 }
 
-// closing is how long requests that are under way have to end by themselves.
+// closing is how long active requests may take to finish when the server closes.
 const closing = 5 * time.Second
 
-// Close ends the server. Streams and waits for locks end at once, and clients come back to
-// the next one; what else is under way ends soon. Nothing of it runs when it returns.
+// Close stops the server. Streams and waits for locks end at once, and clients reconnect to the next server.
+// Other requests get a short time to finish. No goroutine of the server runs when Close returns.
 func (s *Server) Close() error {
 	err := s.accounts.Withdraw(s.address)
 	s.leave()
@@ -256,14 +255,14 @@ func (s *Server) Close() error {
 	if errors.Is(shut, context.DeadlineExceeded) {
 		shut = s.http.Close()
 	}
-	s.stop() // what did not end in time does now
+	s.stop() // cancel the requests that did not finish in time
 	s.handlers.close()
 	s.done.Wait()
 	return errors.Join(err, feedErr, shut, s.agents.Close())
 }
 
-// census counts handlers that run, and lets none begin once it is closed: net/http does
-// not wait for those whose connections it closes.
+// A census counts running handlers and admits none after it is closed. It is needed because net/http does not
+// wait for handlers whose connections it closes.
 type census struct {
 	mu     sync.Mutex
 	closed bool

@@ -7,17 +7,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scrapeTime is how long a look at the store may take when metrics are asked for.
+// scrapeTime limits how long a scrape may read the store.
 const scrapeTime = 5 * time.Second
 
-// stock is the gauges of the metrics. They are read with each request.
+// stock collects the gauges of the metrics. It reads the store at each scrape.
 type stock struct{ s *Server }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("lockkeeper_"+name, help, labels, nil)
 }
 
-// Describe implements prometheus.Collector: what there is depends on the moment.
+// Describe implements prometheus.Collector. It describes nothing, because the set of gauges varies.
 func (k *stock) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

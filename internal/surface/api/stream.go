@@ -14,26 +14,25 @@ import (
 	"lockkeeper/store"
 )
 
-// streamPage is how many bytes of events are on their way to one client at most, unless a
-// single event has more.
+// streamPage limits the bytes in flight to one client. A single larger event is sent alone.
 const streamPage = 16 << 10
 
-// forgotten is what a client is told where the log does not keep what it wants next.
+// forgotten is the data of a gap event: the log no longer has the events that the client needs next.
 type forgotten struct {
 	From   uint64 `json:"from"`
 	To     uint64 `json:"to"`
 	Reason string `json:"reason"`
 }
 
-// stream sends events to one client, from where it says it is, for as long as it listens.
-// It reads from the feed, which is shared, as fast as the client takes it.
+// stream sends events to one client, starting after the last event that the client has seen, until the client
+// disconnects. It reads from the shared feed as fast as the client reads.
 func (s *Server) stream(c *call) error {
 	after, err := s.streamFrom(c.r)
 	if err != nil {
 		return err
 	}
 	c.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	c.w.Header().Set("X-Accel-Buffering", "no") // of proxies
+	c.w.Header().Set("X-Accel-Buffering", "no") // disables buffering in proxies
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
@@ -42,7 +41,7 @@ func (s *Server) stream(c *call) error {
 	if err != nil {
 		return err
 	}
-	if after > latest { // it knows of events that this log does not have
+	if after > latest { // the client has seen events that are not in this log
 		err = out.send(frameOf(latest, "gap", forgotten{From: latest + 1, To: after, Reason: "the log is another one than the one you have seen: read the state anew"}))
 		out.after = latest
 	} else {
@@ -51,17 +50,17 @@ func (s *Server) stream(c *call) error {
 	for err == nil {
 		err = out.more()
 	}
-	return errAnswered // however it ended: the client comes back
+	return errAnswered // the client reconnects after any error
 }
 
-// streamFrom is the last event that a client says it has seen; one that says nothing
-// begins now.
+// streamFrom returns the last event that the client has seen. Without one, the stream starts with the next
+// event.
 func (s *Server) streamFrom(r *http.Request) (uint64, error) {
 	query, err := decodeQuery[streamQuery](r.URL.RawQuery)
 	if err != nil {
 		return 0, err
 	}
-	if header := r.Header.Get("Last-Event-ID"); header != "" { // of a browser that comes back
+	if header := r.Header.Get("Last-Event-ID"); header != "" { // set by a browser that reconnects
 		seq, err := strconv.ParseUint(header, 10, 63)
 		if err != nil {
 			return 0, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you got"}
@@ -75,10 +74,10 @@ func (s *Server) streamFrom(r *http.Request) (uint64, error) {
 }
 
 type streamQuery struct {
-	After *uint64 `json:"after"` // the last event that was seen; none: begin now
+	After *uint64 `json:"after"` // the last event seen; nil: start with the next event
 }
 
-// latest is the number of the last event of the log.
+// latest returns the number of the last event in the log.
 func (s *Server) latest(ctx context.Context) (uint64, error) {
 	events, err := s.opt.App.Locks.Events(ctx, store.EventQuery{Latest: true, Limit: 1})
 	if err != nil || len(events) == 0 {
@@ -87,24 +86,24 @@ func (s *Server) latest(ctx context.Context) (uint64, error) {
 	return events[0].Seq, nil
 }
 
-// client is one who listens.
+// A client is the receiver of one stream.
 type client struct {
 	s       *Server
 	c       *call
 	after   uint64
 	checked time.Time // when the client's permission was last checked
-	page    []byte    // what is on its way, in memory that is used again
+	page    []byte    // the page in flight; its memory is reused
 }
 
 // more sends the next events, or a heartbeat if none arrive for a while.
 func (l *client) more() error {
 	if time.Since(l.checked) >= l.s.opt.Limits.Heartbeat {
 		if _, _, still, err := l.s.whoIs(l.c.r); err != nil || !still {
-			return errStranger // they were removed meanwhile, or their session is over
+			return errStranger // the account was removed, or the session has ended
 		}
 		l.checked = time.Now()
 	}
-	ctx, cancel := context.WithDeadline(l.c.r.Context(), l.checked.Add(l.s.opt.Limits.Heartbeat)) // when it is looked at again
+	ctx, cancel := context.WithDeadline(l.c.r.Context(), l.checked.Add(l.s.opt.Limits.Heartbeat)) // time of the next check
 	defer cancel()
 	events, err := l.s.feed.Next(ctx, l.after)
 	switch {
@@ -118,8 +117,8 @@ func (l *client) more() error {
 	return l.send(text)
 }
 
-// fill takes events onto the page, as many as fit and at least one. It does not keep the
-// list, which others replace: a client that is slow would keep many of them alive.
+// fill encodes as many events as fit on the page, and at least one. It does not retain the list: the feed
+// replaces it, and slow clients would keep many old lists alive.
 func (l *client) fill(events []lockkeeper.Event) (text []byte, sent int) {
 	l.page = l.page[:0]
 	for _, ev := range events {
@@ -133,14 +132,14 @@ func (l *client) fill(events []lockkeeper.Event) (text []byte, sent int) {
 		}
 		l.after = ev.Seq
 		if len(l.page) == 0 && len(next) > streamPage {
-			return next, sent // shared by all who get it
+			return next, sent // shared by all clients that receive it
 		}
 		l.page = append(l.page, next...)
 	}
 	return l.page, sent
 }
 
-// send writes to a client that has to take it soon.
+// send writes text to the client, with a deadline.
 func (l *client) send(text []byte) error {
 	if err := l.c.control.SetWriteDeadline(time.Now().Add(l.s.opt.Limits.StreamWrite)); err != nil {
 		return err
@@ -151,7 +150,7 @@ func (l *client) send(text []byte) error {
 	return l.c.control.Flush()
 }
 
-// frameOf is one event of a stream.
+// frameOf encodes one event of a stream.
 func frameOf(id uint64, kind string, data any) []byte {
 	body, err := json.Marshal(data)
 	if err != nil {
@@ -160,8 +159,8 @@ func frameOf(id uint64, kind string, data any) []byte {
 	return fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", id, kind, body)
 }
 
-// frames remembers the latest events as they are sent, so that each is encoded once for
-// all clients that keep up.
+// frames caches the latest events in encoded form, so that each event is encoded once for all clients that keep
+// up.
 type frames struct {
 	mu   sync.RWMutex
 	ring [512]frame

@@ -18,13 +18,13 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// told is one event of a stream.
+// told is one received event of a stream.
 type told struct {
 	id, kind, data string
 	comment        bool
 }
 
-// listener follows the stream as a browser does.
+// A listener reads the stream as a browser does.
 type listener struct {
 	t      testing.TB
 	cancel context.CancelFunc
@@ -32,7 +32,7 @@ type listener struct {
 	status int
 }
 
-// listen follows the stream from where change says.
+// listen opens the stream. Each change modifies the request.
 func (s *scene) listen(change ...func(*http.Request)) *listener {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -76,7 +76,7 @@ func (s *scene) listen(change ...func(*http.Request)) *listener {
 	return l
 }
 
-// next is the next event that has a kind.
+// next returns the next event, and skips heartbeats.
 func (l *listener) next() told {
 	l.t.Helper()
 	for {
@@ -113,7 +113,7 @@ func after(seq uint64) func(*http.Request) {
 	return func(r *http.Request) { r.URL.RawQuery = fmt.Sprintf("after=%d", seq) }
 }
 
-// note appends so many events to the log.
+// note appends n events to the log.
 func (s *scene) note(n int) {
 	s.t.Helper()
 	for range n {
@@ -129,8 +129,8 @@ func (s *scene) last() uint64 {
 	return seq
 }
 
-// Whoever follows sees every event once and in order: those from now on, those since, and
-// across a restart of the server.
+// A client receives every event once and in order: new events, events since a given number, and events across a
+// restart of the server.
 //
 // shows: SW-84
 func TestStreamOfEvents(t *testing.T) {
@@ -155,7 +155,7 @@ func TestStreamOfEvents(t *testing.T) {
 			t.Errorf("%s instead of %d", got.id, want)
 		}
 	}
-	back := s.listen(header("Last-Event-ID", fmt.Sprint(first)), after(1)) // a browser that comes back keeps its first address
+	back := s.listen(header("Last-Event-ID", fmt.Sprint(first)), after(1)) // a browser that reconnects uses its original URL
 	if got := back.next(); got.id != fmt.Sprint(first+1) {
 		t.Errorf("%+v", got)
 	}
@@ -170,13 +170,13 @@ func TestStreamOfEvents(t *testing.T) {
 	}
 }
 
-// What the log has forgotten is said, and so is that a client knows of another log.
+// The stream reports events that the log has pruned, and a position that belongs to another log.
 func TestGapsInTheStream(t *testing.T) {
 	s := newScene(t)
 	s.note(500)
 	last := s.last()
 	must(t, s.App.Locks.Update(t.Context(), pruneTo(100)))
-	s.restart() // whose feed has not seen them
+	s.restart() // the new server's feed has not seen them
 	old := s.listen(after(5))
 	gap := old.next()
 	var f forgotten
@@ -204,7 +204,7 @@ func TestGapsInTheStream(t *testing.T) {
 	}
 }
 
-// A stream shows that it lives, and ends with the name of whoever follows.
+// A stream sends heartbeats, and ends when the client's account is removed.
 func TestStreamsEndWithTheirPerson(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.Limits = Limits{Heartbeat: 30 * time.Millisecond, Streams: 2} })
 	token, err := s.People.Add(t.Context(), "guest", access.Viewer)
@@ -222,7 +222,7 @@ func TestStreamsEndWithTheirPerson(t *testing.T) {
 	must(t, s.People.Revoke("guest"))
 	stop := make(chan struct{})
 	noted := make(chan struct{})
-	go func() { // also of one that is never quiet
+	go func() { // a stream with constant traffic must end, too
 		defer close(noted)
 		for {
 			select {
@@ -242,8 +242,8 @@ func TestStreamsEndWithTheirPerson(t *testing.T) {
 	s.as(access.Viewer, "HEAD", "/events", nil).want(ok)
 }
 
-// Whether somebody may still listen is looked at in time, also where events keep coming
-// just before that; and a stream ends with the session that it was opened with.
+// The server rechecks a client's permission on time, even if events keep arriving just before each check. A
+// stream ends with the session that opened it.
 func TestNobodyListensForLong(t *testing.T) {
 	const beat = 2 * time.Second
 	var ahead atomic.Int64
@@ -272,15 +272,15 @@ func TestNobodyListensForLong(t *testing.T) {
 			}
 		}
 	}
-	if last := heard[len(heard)-1].Sub(removed); last > 5*beat { // a busy machine can be late to look
+	if last := heard[len(heard)-1].Sub(removed); last > 5*beat { // a busy machine can be late to check
 		t.Errorf("they heard of something %s after they were removed", last)
 	}
 	ahead.Store(int64(8 * 24 * time.Hour))
 	followed.ended()
 }
 
-// A thousand clients that read nothing cost little memory, keep nobody waiting, and are
-// gone after a while.
+// A thousand clients that do not read use little memory, delay no other client, and are disconnected after a
+// while.
 func TestSlowClients(t *testing.T) {
 	const crowd = 1_000
 	s := newScene(t, func(o *Options) { o.Limits = Limits{StreamWrite: time.Second, Heartbeat: time.Second} })
@@ -302,7 +302,7 @@ func TestSlowClients(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	l := s.listen()
-	long := strings.Repeat("a path that is long ", 400) // 8 KB each, so that what the kernel keeps is soon full
+	long := strings.Repeat("a path that is long ", 400) // 8 KB each, to fill the kernel's buffers soon
 	var most atomic.Uint64
 	var slowest time.Duration
 	for range 150 {
@@ -318,7 +318,7 @@ func TestSlowClients(t *testing.T) {
 	if grown > 150<<20 {
 		t.Errorf("the heap grew by %d MB", grown>>20)
 	}
-	if slowest > time.Minute { // each slow client is given a second: one after the other they take longer
+	if slowest > time.Minute { // each slow client may take a second: served one after the other, they would take longer
 		t.Errorf("an event took %s to a quick client", slowest)
 	}
 	s.as(access.Viewer, "GET", "/api/v1/me", nil).want(ok)
@@ -326,18 +326,18 @@ func TestSlowClients(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d are still there", s.server.rooms[roomStreams].taken())
 		}
-		time.Sleep(20 * time.Millisecond) // nothing tells that a stream has ended
+		time.Sleep(20 * time.Millisecond) // the end of a stream causes no event to wait for
 	}
 }
 
-// heap is how many bytes are reachable, or were a moment ago.
+// heap returns the allocated heap bytes, including garbage that is not yet collected.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// Many follow at once, and each sees all.
+// With many concurrent clients, each receives every event.
 func TestManyFollow(t *testing.T) {
 	s := newScene(t)
 	first := s.last()

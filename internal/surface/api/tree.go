@@ -14,7 +14,7 @@ import (
 	"lockkeeper/rescue"
 )
 
-// treeRoutes are about what reached the tree, and what could not.
+// treeRoutes returns the routes for writes, landings and rescued changes.
 func treeRoutes() []route {
 	return []route{
 		act(api+"/write", writers, "Change files under a grant, through the gate. What it refuses is kept and told; with whole, one refusal refuses all.", write).withLargeBody(),
@@ -33,21 +33,21 @@ func treeRoutes() []route {
 type wantedChange struct {
 	Path    string  `json:"path"`              // from the root
 	Text    *string `json:"text,omitempty"`    // the new content; without it and content, the content stays
-	Content []byte  `json:"content,omitempty"` // the same in base64, for what is no text
+	Content []byte  `json:"content,omitempty"` // the same in base64, for binary content
 	Delete  bool    `json:"delete,omitempty"`
-	Mode    string  `json:"mode,omitempty"` // in octal, as 0644
-	Base    string  `json:"base,omitempty"` // what must be there: nothing, a version, or the SHA-256 of the content
+	Mode    string  `json:"mode,omitempty"` // in octal, such as 0644
+	Base    string  `json:"base,omitempty"` // the expected current state: nothing, a version, or the SHA-256 of the content
 }
 
-// writing is changes under a grant.
+// writing is a request to write changes under a grant.
 type writing struct {
 	Grant   string         `json:"grant"`
 	Token   string         `json:"token"`
-	Whole   bool           `json:"whole,omitempty"` // all of them or none
+	Whole   bool           `json:"whole,omitempty"` // land all of them or none
 	Changes []wantedChange `json:"changes"`
 }
 
-// written is what became of them.
+// written is the result of a write, change by change.
 type written struct {
 	Landing uint64        `json:"landing,omitempty"` // 0: nothing landed
 	Files   []writtenFile `json:"files"`
@@ -55,7 +55,7 @@ type written struct {
 
 type writtenFile struct {
 	Path    string         `json:"path"`
-	Landed  bool           `json:"landed"` // false without a refusal: it was so already
+	Landed  bool           `json:"landed"` // false without a refusal: the file was already in that state
 	Version string         `json:"version,omitempty"`
 	Refused map[string]any `json:"refused,omitempty"`
 }
@@ -100,7 +100,7 @@ func write(s *Server, c *call, in writing) (written, error) {
 	return out, nil
 }
 
-// change is a change as the gate has it.
+// change converts w to a change for the gate.
 func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
 	at, err := a.Root.Resolve(a.Root.Dir(), w.Path, lockkeeper.Write)
 	if err != nil {
@@ -149,10 +149,10 @@ func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
 	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.who.Actor(), acts.Holding(s.opt.App, c.who.Actor()))
 }
 
-// rescuedPage is a page of what is kept.
+// rescuedPage is a page of rescued changes.
 type rescuedPage struct {
 	*view.Rescue
-	Next string `json:"next,omitempty"` // to be given as after; empty: there is no more
+	Next string `json:"next,omitempty"` // pass it as after; empty: this is the last page
 }
 
 func listRescued(s *Server, c *call, q struct {
@@ -184,7 +184,7 @@ func listRescued(s *Server, c *call, q struct {
 	return page, nil
 }
 
-// dropped is something that is not kept any more.
+// dropped is the response to a dropped rescue.
 type dropped struct {
 	Entry rescue.Entry `json:"entry"`
 }
@@ -206,14 +206,14 @@ func dropRescued(s *Server, c *call, in struct {
 	return dropped{e}, err
 }
 
-// landedAgain is something that was kept, and has landed; no landing: it was so already.
+// landedAgain is the response to landing a rescued change. Without a landing, the tree already had that state.
 type landedAgain struct {
 	Entry   rescue.Entry        `json:"entry"`
 	Landing *lockkeeper.Landing `json:"landing"`
 }
 
 func landRescued(s *Server, c *call, in struct {
-	OntoCurrent bool `json:"onto_current,omitempty"` // whatever is there now
+	OntoCurrent bool `json:"onto_current,omitempty"` // land it even if the file has changed
 }) (landedAgain, error) {
 	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in.OntoCurrent, acts.Holding(s.opt.App, c.who.Actor()))
 	return landedAgain{e, l}, err

@@ -6,8 +6,8 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// unitRoutes are what a person does to a unit and its plan. The names of units have
-// slashes, so the act comes first and the unit last.
+// unitRoutes returns the routes for acts on a unit and its plan. Unit names contain slashes, so the act comes
+// before the unit in the URL.
 func unitRoutes() []route {
 	return []route{
 		unitAct("add-item", "Add an item that no phase came up with. It will be done.", func(d *acts.Decider, c *call, unit string, in struct {
@@ -19,7 +19,7 @@ func unitRoutes() []route {
 			return d.AddItem(c.r.Context(), unit, flow.Ready{Description: in.Description, Impact: in.Impact, Effort: in.Effort, Rationale: in.Rationale})
 		}),
 		unitAct("reenable", "Let an item come up again that was rejected in an earlier run; undo takes that back.", func(d *acts.Decider, c *call, unit string, in struct {
-			Item        string `json:"item,omitempty"` // its id, or else
+			Item        string `json:"item,omitempty"` // an id; alternatively
 			Description string `json:"description,omitempty"`
 			Undo        bool   `json:"undo,omitempty"`
 		}) (v acts.Verdict, err error) {
@@ -54,7 +54,7 @@ func unitRoutes() []route {
 		}),
 		unitAct("move", "Put an item into another batch.", func(d *acts.Decider, c *call, unit string, in struct {
 			Item string    `json:"item"`
-			To   string    `json:"to"` // a batch
+			To   string    `json:"to"` // batch
 			Seen acts.Seen `json:"seen,omitempty"`
 		}) (acts.Verdict, error) {
 			return d.MoveItem(c.r.Context(), unit, in.Item, in.To, in.Seen)
@@ -82,7 +82,7 @@ func unitRoutes() []route {
 		}),
 		unitAct("retry", "Put what failed of a unit, or of a part of it, back into the queue.", func(d *acts.Decider, c *call, unit string, in struct {
 			Part string `json:"part,omitempty"` // a batch, a screen or a topic; empty: all of it
-			Note string `json:"note,omitempty"` // for whoever takes it up
+			Note string `json:"note,omitempty"` // for the agent or person who redoes it
 		}) (acts.Verdict, error) {
 			name := unit
 			if in.Part != "" {
@@ -94,7 +94,7 @@ func unitRoutes() []route {
 	}
 }
 
-// unitAct is a route of an act on a unit.
+// unitAct returns the route of an act on a unit.
 func unitAct[In any](name, summary string, do func(d *acts.Decider, c *call, unit string, in In) (acts.Verdict, error)) route {
 	return flowAct("/units/"+name+"/{unit...}", summary, func(d *acts.Decider, c *call, in In) (acts.Verdict, error) {
 		return do(d, c, c.r.PathValue("unit"), in)

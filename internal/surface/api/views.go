@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// viewRoutes are what a person sees.
+// viewRoutes returns the routes that read the state of the codebase.
 func viewRoutes() []route {
 	state := raw(http.MethodGet, "/state", viewers, "", "Everything at once.", serveState)
 	state.out = typeOf[view.State]()
@@ -55,7 +55,7 @@ type flowQuery struct {
 	Flow string `json:"flow" doc:"controllers, screens or tasks; empty: the one under way, or last."`
 }
 
-// Sizes of pages.
+// These constants limit the size of pages.
 const (
 	pageUsual  = 100
 	pageLimit  = 1_000
@@ -73,8 +73,8 @@ func pageSize(limit *int) (int, error) {
 	return *limit, nil
 }
 
-// serveState answers with everything at once. It spells itself: nothing else is asked for
-// so often, and is so long.
+// serveState writes the whole state. It uses the state's own JSON encoder, because this is the most frequent and
+// the longest response.
 func serveState(s *Server, c *call) error {
 	state, err := s.opt.View.State(c.r.Context())
 	if err != nil {
@@ -89,10 +89,10 @@ func serveState(s *Server, c *call) error {
 	return nil
 }
 
-// waitingPage is a page of what waits.
+// waitingPage is a page of open decisions.
 type waitingPage struct {
 	*view.Decisions
-	Next *progress.Ref `json:"next,omitempty"` // to be given as after; none: there is no more
+	Next *progress.Ref `json:"next,omitempty"` // pass it as after; nil: this is the last page
 }
 
 func waiting(s *Server, c *call, q struct {

@@ -74,7 +74,7 @@ func TestWaitingForLocks(t *testing.T) {
 	end := ask(t.Context())
 	s.inLine(1)
 	s.restart()
-	r = <-end // answered, and not cut off
+	r = <-end // the wait got a response before the connection closed
 	must(t, r.err)
 	r.a.want(http.StatusServiceUnavailable, codeBusy).has("nothing was taken")
 	s.inLine(0)
@@ -85,7 +85,7 @@ func TestWaitingForLocks(t *testing.T) {
 	}
 }
 
-// Metrics count what happened since the server began, and show what there is.
+// Counters cover the time since the server started. Gauges show the current state.
 func TestMetrics(t *testing.T) {
 	s := newScene(t)
 	g := s.taken(access.Agent, "app/x.rb")
@@ -109,7 +109,7 @@ func TestMetrics(t *testing.T) {
 	defer func() { must(t, job.Return(t.Context(), "the test is over")) }()
 	want := []string{`lockkeeper_events_total{kind="gap"} 1`, `lockkeeper_events_total{kind="waiting"} 1`, `lockkeeper_lock_wait_seconds_count 1`, `lockkeeper_grants{state="held"} 2`, `lockkeeper_sse_clients 1`,
 		`lockkeeper_queue_items{stage="ready"} 0`, `lockkeeper_slots_limit{pool="claude"} 12`, `lockkeeper_run_cost_usd 0`, `lockkeeper_http_requests_total{route="POST /api/v1/write",status="409"} 1`, "go_goroutines", "lockkeeper_dispatch_latency_seconds_count 1"}
-	for deadline := time.Now().Add(hung); ; { // counters follow the log, a moment later
+	for deadline := time.Now().Add(hung); ; { // counters follow the log with a short delay
 		a := s.as(access.Viewer, "GET", "/metrics", nil).want(ok)
 		missing := ""
 		for _, line := range want {
@@ -126,8 +126,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A webhook is told that people are needed, until it has understood: how many, where, and
-// no more than that. It is told again when there is more.
+// The webhook is retried until it succeeds. It says how many decisions are open and where, without their
+// content. It is called again when more are open.
 func TestWebhook(t *testing.T) {
 	type call struct {
 		news needed
@@ -167,13 +167,13 @@ func TestWebhook(t *testing.T) {
 		}
 	}
 	s.audited("blog/comments", "Mend more")
-	s.note(1) // that something was written is an event in a run
+	s.note(1) // in a run, the write itself causes an event
 	if c := <-calls; c.news.Total != 3 {
 		t.Errorf("%s", c.text)
 	}
 }
 
-// listenAt serves on loopback until the test ends.
+// listenAt serves on loopback until the test ends and returns the address.
 func listenAt(t *testing.T, server *http.Server) string {
 	t.Helper()
 	var config Options

@@ -15,17 +15,17 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Times of the webhook.
+// These constants are the delays and timeouts of the webhook.
 const (
-	hookPause    = 5 * time.Second // before a look, so that what comes together is told together
-	hookEvery    = time.Minute     // between two calls, at least
+	hookPause    = 5 * time.Second // before a check, so that one call covers related events
+	hookEvery    = time.Minute     // minimum between two calls
 	hookTimeout  = 10 * time.Second
 	hookAttempts = 6
 )
 
 // needed is the body of a webhook call: that a decision is open, without its content.
 type needed struct {
-	Text    string         `json:"text"` // for chats that show it
+	Text    string         `json:"text"` // a sentence for chat services
 	Root    string         `json:"codebase"`
 	Total   int            `json:"total"`
 	Kinds   map[string]int `json:"kinds"`
@@ -46,13 +46,12 @@ type webhook struct {
 func newWebhook(s *Server, address string) *webhook {
 	return &webhook{s: s, url: address, pause: hookPause, every: hookEvery, retry: time.Second, client: &http.Client{
 		Timeout:       hookTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it goes where the operator said
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it calls only the URL that the operator set
 	}}
 }
 
-// follow looks after events whether more needs a person than was told, until ctx ends. Open
-// decisions are in documents, and every writer of a document also ends an item, which is an
-// event.
+// follow checks after events whether more decisions are open than it last reported, until ctx ends. Decisions
+// are stored in documents, and every writer of a document also ends an item, which is an event.
 func (h *webhook) follow(ctx context.Context, f *feed.Feed) {
 	told := 0
 	for after := f.Last(); ; {
@@ -72,7 +71,7 @@ func (h *webhook) follow(ctx context.Context, f *feed.Feed) {
 				return
 			}
 		default:
-			told = now.Needs.Total // less: what comes is news again
+			told = now.Needs.Total // fewer are open: report the next increase
 		}
 		events, err := f.Next(ctx, after)
 		if errors.Is(err, feed.ErrClosed) || ctx.Err() != nil {
@@ -101,7 +100,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// trouble says what went wrong, without the address: it may be a secret.
+// trouble logs an error without the URL, which may contain a secret.
 func (h *webhook) trouble(err error) {
 	var at *url.Error
 	if errors.As(err, &at) {
@@ -110,7 +109,7 @@ func (h *webhook) trouble(err error) {
 	h.s.opt.Log.Warn("the webhook could not be told", "error", err)
 }
 
-// tell calls the webhook until it has understood, or for a while.
+// tell calls the webhook, with retries, until it succeeds or the attempts are used up.
 func (h *webhook) tell(ctx context.Context, now *view.Now) (err error) {
 	body, err := json.Marshal(h.news(now))
 	if err != nil {
@@ -132,7 +131,7 @@ func (h *webhook) tell(ctx context.Context, now *view.Now) (err error) {
 	return err
 }
 
-// post calls once; final: asking again would get the same answer.
+// post calls the webhook once. If final is true, a retry would fail the same way.
 func (h *webhook) post(ctx context.Context, body []byte) (final bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
