@@ -16,15 +16,15 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// deed is one act, at POST /do/NAME.
+// A deed is one act, at POST /do/NAME.
 type deed struct {
 	name    string
-	role    access.Role // that it takes
+	role    access.Role // the required role
 	summary string
 	do      func(d *Dashboard, ctx context.Context, f form) (said, error)
 }
 
-// deeds are all acts.
+// deeds returns all acts.
 func deeds() []deed {
 	return []deed{
 		{"answer", access.Operator, "Answer a decision", answer},
@@ -51,12 +51,12 @@ func deeds() []deed {
 	}
 }
 
-// said is what came of an act, in words.
+// said is the result of an act, in words.
 type said struct {
-	Bad     bool     // it was refused, all or a part of it
-	Changed bool     // something was done
+	Bad     bool     // all or part of it was refused
+	Changed bool     // the act changed something
 	Lines   []string // what happened, the most important first
-	Next    string   // what can be done now
+	Next    string   // the next step
 	Flow    string
 	Back    []string // references of answers that can be withdrawn
 
@@ -64,7 +64,7 @@ type said struct {
 	goTo   string // the next address in the dashboard
 }
 
-// act does what a form asks, and says what happened.
+// act performs the act of a submitted form and reports the result.
 func (d *Dashboard) act(w http.ResponseWriter, r *http.Request, a deed) {
 	if err := r.ParseForm(); err != nil {
 		d.problem(w, r, http.StatusBadRequest, "The form could not be read: "+err.Error(), "load the page again")
@@ -85,7 +85,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request, a deed) {
 	d.say(w, r, s.status, s)
 }
 
-// with adds that something was refused.
+// with returns s with a refusal added.
 func (s said) with(err error) said {
 	s.Bad = true
 	s.status = max(s.status, httpstatus.Of(err))
@@ -99,7 +99,7 @@ func (s said) with(err error) said {
 // nextHeader tells the page that an act succeeded, and which address to show; empty: this one.
 const nextHeader = "Lockkeeper-Next"
 
-// say answers an act: within the page that asked, or else with a page of its own.
+// say reports the result of an act: within the page that sent the form, or as a page of its own.
 func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s said) {
 	if status == 0 || s.Changed {
 		status = http.StatusOK
@@ -111,7 +111,7 @@ func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s sa
 			Then string
 		}{s, s.goTo}
 		if err := d.ask(r, f); err != nil && r.Context().Err() == nil {
-			d.failed(fmt.Errorf("what waits, after %s: %w", r.URL.Path, err)) // the act is done or refused all the same
+			d.failed(fmt.Errorf("what waits, after %s: %w", r.URL.Path, err)) // the result of the act is unaffected
 		}
 		d.render(w, r, status, "frame", f)
 		return
@@ -128,7 +128,7 @@ type form struct {
 	who access.Person
 }
 
-// need is the value of a field that has to be there.
+// need returns the value of a required field.
 func (f form) need(name string) (string, error) {
 	value := strings.TrimSpace(f.Get(name))
 	if value == "" {
@@ -137,7 +137,7 @@ func (f form) need(name string) (string, error) {
 	return value, nil
 }
 
-// needs are the values of several such fields.
+// needs returns the values of several required fields.
 func (f form) needs(names ...string) (values []string, err error) {
 	for _, name := range names {
 		value, missing := f.need(name)
@@ -155,7 +155,7 @@ func (f form) local(name string) string {
 	return u.String()
 }
 
-// seenAs is a reference together with the version of it that a page shows.
+// seenAs returns a reference together with the version that the page shows.
 func seenAs(ref progress.Ref, version string) string {
 	if version == "" {
 		version = "-"
@@ -163,7 +163,7 @@ func seenAs(ref progress.Ref, version string) string {
 	return version + " " + ref.String()
 }
 
-// refs are the references of a form, with the versions that were shown.
+// refs returns the references of a form, with the versions that the page showed.
 func (f form) refs() (list []progress.Ref, seen acts.Seen, err error) {
 	seen = acts.Seen{}
 	for _, value := range f.Values["ref"] {
@@ -183,7 +183,7 @@ func (f form) refs() (list []progress.Ref, seen acts.Seen, err error) {
 	return list, seen, nil
 }
 
-// decider opens the flow that a form is about.
+// decider opens the flow that a form names.
 func (d *Dashboard) decider(ctx context.Context, f form) (*acts.Decider, error) {
 	return acts.Open(ctx, d.app, f.Get("flow"), f.who.Actor())
 }

@@ -10,10 +10,10 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// linesSaid is how many single things an answer names.
+// linesSaid limits how many results are listed one by one.
 const linesSaid = 4
 
-// verdict says what came of an act on a flow.
+// verdict describes the result of an act on a flow.
 func verdict(decider *acts.Decider, v acts.Verdict, err error) (said, error) {
 	s := said{Changed: len(v.Done) > 0, Flow: decider.Flow.Name}
 	s.Lines = append(s.Lines, doneInWords(v.Done)...)
@@ -42,7 +42,7 @@ func verdict(decider *acts.Decider, v acts.Verdict, err error) (said, error) {
 	return s, nil
 }
 
-// doneInWords names what was done, one by one if it is little, else by what became of it.
+// doneInWords lists the results one by one if they are few, otherwise grouped by outcome.
 func doneInWords(done []acts.Done) (lines []string) {
 	if len(done) <= linesSaid {
 		for _, one := range done {
@@ -103,7 +103,7 @@ func takeBack(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return verdict(decider, v, err)
 }
 
-// onPlan does something to the plan of a unit that the person saw.
+// onPlan performs an act on the version of a unit's plan that the person saw.
 func onPlan(d *Dashboard, ctx context.Context, f form, fields []string, do func(decider *acts.Decider, unit string, values []string, seen acts.Seen) (acts.Verdict, error)) (said, error) {
 	values, err := f.needs(append([]string{"unit"}, fields...)...)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 //go:embed assets templates
 var embedded embed.FS
 
-// assets are the files that pages need, each under a name that says its content: a
-// browser that has one never asks for it again.
+// assets holds the files that pages need. Each URL contains a hash of the content, so that browsers can cache
+// the file forever.
 type assets struct {
 	files map[string]asset
 }
@@ -25,7 +25,7 @@ type asset struct {
 	version string
 }
 
-// kinds are content types by how a name ends. The ones of the machine may be others.
+// kinds maps file extensions to content types. The mapping of the operating system may differ.
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -58,7 +58,7 @@ func readAssets() (*assets, error) {
 	return list, nil
 }
 
-// url is where a file is.
+// url returns the URL of a file.
 func (a *assets) url(name string) (string, error) {
 	f, ok := a.files[name]
 	if !ok {
@@ -67,7 +67,7 @@ func (a *assets) url(name string) (string, error) {
 	return "/assets/" + name + "?v=" + f.version, nil
 }
 
-// asset sends a file.
+// asset serves a file.
 func (d *Dashboard) asset(w http.ResponseWriter, r *http.Request) {
 	f, ok := d.files.files[r.PathValue("file")]
 	if !ok {
@@ -80,5 +80,5 @@ func (d *Dashboard) asset(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	h.Set("Content-Length", fmt.Sprint(len(f.body)))
-	_, _ = w.Write(f.body) // a browser that is gone needs no answer
+	_, _ = w.Write(f.body) // the browser has disconnected
 }

@@ -11,13 +11,13 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// auditData is the page Audit.
+// auditData is the data of the page Audit.
 type auditData struct {
 	*view.Audit
 	Who, Path, Kind, Text string
 	Since, Until          string
-	Older                 string // the address of the next page
-	Newest                string // of the first one; empty: it is this one
+	Older                 string // URL of the next page
+	Newest                string // URL of the first page; empty: this is the first
 }
 
 func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -61,8 +61,8 @@ func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	return data, nil
 }
 
-// timeIn reads a time of a form, as browsers write them, or of an address. It is one of
-// the clock that pages show.
+// timeIn parses a time from a form field, in the format of browsers, or from a URL. A time without a zone is in
+// the zone that pages show.
 func (d *Dashboard) timeIn(field, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

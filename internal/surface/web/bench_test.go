@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// A board of 500 units, from the question to the page.
+// BenchmarkBoard500 measures a request for a board of 500 units.
 func BenchmarkBoard500(b *testing.B) {
 	s := middle(usual)
 	row := s.board.Units[1]

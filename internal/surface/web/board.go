@@ -11,18 +11,18 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// boardData is the page Board.
+// boardData is the data of the page Board.
 type boardData struct {
 	*view.Board
-	Status  string // that rows have to have; empty: any
+	Status  string // shows only rows with this status; empty: all
 	Text    string
 	Shown   []boardRow
 	Choices []statusCount
 	Runs    bool
 }
 
-// boardRow is a unit with all that its row says: of a thousand rows every word that a
-// template has to look for counts.
+// A boardRow is a unit with all values of its row computed. Lookups in templates are too slow for a thousand
+// rows.
 type boardRow struct {
 	view.BoardUnit
 	Label string
@@ -32,7 +32,7 @@ type boardRow struct {
 	Parts []boardPart
 }
 
-// boardPart is a batch, or a screen, of a row.
+// A boardPart is a batch or a screen of a row.
 type boardPart struct {
 	Tone, URL, Title, Text string
 }

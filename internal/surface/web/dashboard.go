@@ -11,17 +11,17 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Options are what a dashboard needs.
+// Options configures a dashboard.
 type Options struct {
-	App    *project.Project // the codebase; the caller's to close
+	App    *project.Project // the codebase; the caller closes it
 	View   Views            // nil: a view.Reader of App
-	Runs   *acts.Runs       // of this process; nil: it starts no runs
+	Runs   *acts.Runs       // of this process; nil: the dashboard starts no runs
 	People *access.Accounts // users of the server; nil: not shown
 	Now    func() time.Time // nil: time.Now
 	Failed func(error)      // called with internal errors; nil: they are ignored
 }
 
-// Dashboard is the pages and acts of one codebase.
+// A Dashboard serves the pages and acts of one codebase.
 type Dashboard struct {
 	app    *project.Project
 	view   Views
@@ -35,7 +35,7 @@ type Dashboard struct {
 	pages map[access.Role]*templates
 }
 
-// New makes the dashboard of a codebase.
+// New returns the dashboard of a codebase.
 func New(o Options) (*Dashboard, error) {
 	d := &Dashboard{app: o.App, view: o.View, runs: o.Runs, people: o.People, now: o.Now, failed: o.Failed}
 	if d.now == nil {

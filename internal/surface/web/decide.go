@@ -12,38 +12,38 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// gatesShown is how many gates the list has around the one that is looked at.
+// gatesShown limits how many decisions the list shows around the selected one.
 const gatesShown = 150
 
-// decideData is the page Decide: what waits, and one of it in full.
+// decideData is the data of the page Decide: the open decisions, and one of them in full.
 type decideData struct {
 	*view.Decisions
 	Filter   filter
 	Kinds    []kindCount
-	Shown    []view.OpenDecision // that pass the filter, around the one that is looked at
-	Before   int                 // that pass it, and stand before those
+	Shown    []view.OpenDecision // decisions that pass the filter, around the selected one
+	Before   int                 // how many that pass the filter come before Shown
 	Behind   int
-	Items    []view.OpenDecision // of all that pass it: those that one answer can be given to
-	Equal    []equal             // items that say the same
-	At       int                 // the place of the one that is looked at, from 1; 0: it is not among them
-	Of       int                 // how many pass the filter
+	Items    []view.OpenDecision // items that pass the filter, which one answer can decide together
+	Equal    []equal             // groups of items with the same text
+	At       int                 // position of the selected decision, from 1; 0: it does not pass the filter
+	Of       int                 // how many decisions pass the filter
 	Decision *view.Decision
-	Next     string // addresses; "" if there is none
+	Next     string // URLs; empty: none
 	Prev     string
-	Runs     bool // runs can be started here
+	Runs     bool // this server can start runs
 }
 
-// filter says which gates are looked at.
+// A filter selects the decisions to show.
 type filter struct {
 	Flow   string
 	Kind   string
-	Impact string // at least
-	Effort string // at most
+	Impact string // minimum
+	Effort string // maximum
 	Unit   string
 	Text   string
 }
 
-// equal is items of several units that say the same.
+// equal is a group of items of several units with the same text.
 type equal struct {
 	Title string
 	Items []view.OpenDecision
@@ -61,7 +61,7 @@ func filterOf(r *http.Request) filter {
 	return filter{Flow: q.Get("flow"), Kind: q.Get("kind"), Impact: q.Get("impact"), Effort: q.Get("effort"), Unit: q.Get("unit"), Text: strings.TrimSpace(q.Get("q"))}
 }
 
-// Narrow reports whether more than a kind is asked for.
+// Narrow reports whether the filter selects by more than flow and kind.
 func (f filter) Narrow() bool { return f.Impact+f.Effort+f.Unit+f.Text != "" }
 
 func (f filter) passes(g view.OpenDecision) bool {
@@ -83,7 +83,7 @@ func (f filter) passes(g view.OpenDecision) bool {
 	return true
 }
 
-// url is the page with this filter, at a reference if one is named.
+// url returns the URL of the page with this filter, with ref selected unless it is empty.
 func (f filter) url(ref string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"flow": f.Flow, "kind": f.Kind, "impact": f.Impact, "effort": f.Effort, "unit": f.Unit, "q": f.Text, "ref": ref} {
@@ -97,10 +97,10 @@ func (f filter) url(ref string) string {
 	return "/decide?" + q.Encode()
 }
 
-// At is the page with this filter, at a reference.
+// At returns the URL of the page with this filter and ref selected.
 func (f filter) At(ref progress.Ref) string { return f.url(ref.String()) }
 
-// Wider is the page with all of the same kind.
+// Wider returns the URL of the page with all decisions of the same kind.
 func (f filter) Wider() string { return filter{Flow: f.Flow, Kind: f.Kind}.url("") }
 
 func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -135,7 +135,7 @@ func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, err
 	return data, err
 }
 
-// count counts what waits of each kind.
+// count counts the open decisions by kind.
 func (d *decideData) count() {
 	all := d.Filter
 	all.Kind = ""
@@ -155,7 +155,7 @@ func (d *decideData) count() {
 	}
 }
 
-// cluster finds the gates of items that say the same.
+// cluster groups the decisions about items with the same text.
 func (d *decideData) cluster() {
 	for _, c := range d.Clusters {
 		same := equal{Title: c.Title}
@@ -168,7 +168,7 @@ func (d *decideData) cluster() {
 	}
 }
 
-// place finds where among those that pass the chosen one is, and what is beside it.
+// place sets the position of the chosen decision, its neighbors, and the part of the list to show.
 func (d *decideData) place(passing []view.OpenDecision, chosen progress.Ref) {
 	at := slices.IndexFunc(passing, func(g view.OpenDecision) bool { return g.Ref == chosen })
 	d.At = at + 1
@@ -183,7 +183,7 @@ func (d *decideData) place(passing []view.OpenDecision, chosen progress.Ref) {
 	d.Shown, d.Before, d.Behind = passing[from:to], from, len(passing)-to
 }
 
-// Then is where one goes on after an answer.
+// Then returns the URL to show after an answer.
 func (d decideData) Then() string {
 	if d.Next != "" {
 		return d.Next
@@ -194,17 +194,16 @@ func (d decideData) Then() string {
 	return d.Filter.url("")
 }
 
-// Here is this page, at what is looked at.
+// Here returns the URL of this page with its decision selected.
 func (d decideData) Here() string { return d.Filter.At(d.Decision.Ref) }
 
-// button is an answer that can be given by pressing it.
+// A button gives one answer.
 type button struct {
 	Word, Key, Means, Asks string
 	First                  bool
 }
 
-// answersTo are the buttons for what is of a kind. An answer that is a text has a field
-// of its own.
+// answersTo returns the buttons for decisions of a kind. An answer in free text has a field instead.
 func answersTo(kind progress.Kind) (list []button) {
 	for _, a := range acts.Answers() {
 		if a.Kind == kind && a.Key != 0 {
@@ -214,7 +213,7 @@ func answersTo(kind progress.Kind) (list []button) {
 	return list
 }
 
-// asksFor is what a kind's answers want to be told, if one does.
+// asksFor returns the prompt for the note that an answer of this kind takes; empty: none.
 func asksFor(kind progress.Kind) string {
 	for _, b := range answersTo(kind) {
 		if b.Asks != "" {

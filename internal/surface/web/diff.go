@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// diffLine is one line of a diff with its numbers in both files.
+// A diffLine is one line of a diff with its numbers in both files.
 type diffLine struct {
-	Kind     string // add, del, hunk, or empty for one that stays
-	Old, New int    // 0: it is not in that file
+	Kind     string // add, del, hunk; empty: unchanged
+	Old, New int    // 0: the line is not in that file
 	Sign     string
 	Text     string
 }
 
-// linesShown is how many lines of one file a page shows.
+// linesShown limits how many lines of one file a page shows.
 const linesShown = 4_000
 
-// linesOf reads a unified diff of one file, as far as it is shown, and says how many
-// lines are left.
+// linesOf parses the unified diff of one file, up to the limit, and returns how many lines it left out.
 func linesOf(unified string) (list []diffLine, left int) {
-	var was, is int // the numbers of the next line
+	var was, is int // numbers of the next line
 	inHunk := false
 	for line := range strings.Lines(unified) {
 		line = strings.TrimSuffix(line, "\n")
@@ -29,7 +28,7 @@ func linesOf(unified string) (list []diffLine, left int) {
 			list = append(list, diffLine{Kind: "hunk", Text: line})
 			continue
 		}
-		if !inHunk { // what names the files
+		if !inHunk { // the header with the file names
 			continue
 		}
 		if len(list) >= linesShown {
@@ -58,7 +57,7 @@ func linesOf(unified string) (list []diffLine, left int) {
 	return list, left
 }
 
-// begins reads where a hunk begins in both files, from -12,7 +12,9 @@.
+// begins parses the start lines of a hunk in both files, from -12,7 +12,9 @@.
 func begins(header string) (was, is int) {
 	for field := range strings.FieldsSeq(header) {
 		number, _, _ := strings.Cut(strings.TrimLeft(field, "-+"), ",")

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { projecttest.Main(m) }
 
 var must = projecttest.Must
 
-// real is the dashboard of the sample application, whose agents are scripted.
+// real is the dashboard of the sample application with scripted agents.
 type real struct {
 	*testing.T
 	*Dashboard
@@ -39,7 +39,7 @@ func newReal(t *testing.T) *real {
 	return r
 }
 
-// page reads a page that there has to be.
+// page requests a page and requires success.
 func (r *real) page(address string) *element {
 	r.Helper()
 	w := get(r.T, r.Dashboard, access.Admin, address)
@@ -53,7 +53,7 @@ func (r *real) page(address string) *element {
 	return page
 }
 
-// press sends a form as a browser does, with some fields as somebody filled them in.
+// press submits a form as a browser does, with some fields filled in.
 func (r *real) press(form *element, word string, filled ...string) *httptest.ResponseRecorder {
 	r.Helper()
 	values := url.Values{}
@@ -68,7 +68,7 @@ func (r *real) press(form *element, word string, filled ...string) *httptest.Res
 	return send(r.T, r.Dashboard, access.Admin, ask, asPart)
 }
 
-// done is press for what has to be done, and what was said.
+// done submits a form, requires success, and returns the reported result.
 func (r *real) done(form *element, word string, filled ...string) string {
 	r.Helper()
 	if form == nil {
@@ -82,7 +82,7 @@ func (r *real) done(form *element, word string, filled ...string) string {
 	return text
 }
 
-// refused is press for what must not be done, and why.
+// refused submits a form, requires a refusal, and returns the reported reason.
 func (r *real) refused(form *element, word string, status int, filled ...string) string {
 	r.Helper()
 	w := r.press(form, word, filled...)
@@ -93,7 +93,7 @@ func (r *real) refused(form *element, word string, status int, filled ...string)
 	return text
 }
 
-// formOf finds a form of a page by what it does, and by a field it has.
+// formOf returns the form of a page with an action and with the given fields.
 func formOf(page *element, action string, has ...string) *element {
 	for _, f := range page.all("form") {
 		if f.attr["action"] != action {
@@ -113,7 +113,7 @@ func formOf(page *element, action string, has ...string) *element {
 	return nil
 }
 
-// decide answers all that comes up on the page Decide until the run has ended.
+// decide answers every decision on the page Decide until the run has ended.
 func (r *real) decide(ctx context.Context) (answered map[string]int) {
 	r.Helper()
 	f, err := feed.Open(ctx, r.App.Store, feed.Options{})
@@ -153,7 +153,7 @@ func (r *real) decide(ctx context.Context) (answered map[string]int) {
 	}
 }
 
-// oneItem is the form of the one item that is looked at, and not that of all.
+// oneItem returns the form of the selected item, not the form for all items.
 func oneItem(page *element) *element {
 	for _, f := range page.all("form") {
 		for _, b := range f.all("button") {
@@ -165,8 +165,7 @@ func oneItem(page *element) *element {
 	return nil
 }
 
-// A whole flow is started, decided, looked at on every page and taken back, with nothing
-// but what the pages offer.
+// A person can start a flow, decide it, view it on every page and undo it, using only the pages.
 // shows: PL-19 PL-25 PL-94 GP-25
 func TestFlowByPages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -253,8 +252,8 @@ func TestStalePage(t *testing.T) {
 	}
 }
 
-// Locks are taken away by an admin who saw whose they are, queued work is cancelled and
-// retried, and what could not land is landed or dropped, all within pages.
+// On the pages, an admin revokes locks of a holder that the page shows, queued work is canceled and retried, and
+// rescued changes are landed or dropped.
 // shows: LM-22 LM-23 LM-24 CF-14
 func TestActsOnLocksAndWork(t *testing.T) {
 	ctx := t.Context()

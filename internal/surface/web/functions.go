@@ -72,12 +72,12 @@ func (d *Dashboard) functions() template.FuncMap {
 	}
 }
 
-// signs are what the marks of the board look like: they differ without their colours.
+// signs maps the marks of the board to characters, so that marks differ even without color.
 var signs = map[view.Mark]string{
 	view.MarkDone: "✓", view.MarkActive: "▶", view.MarkQueued: "…", view.MarkPerson: "?", view.MarkFailed: "✕", view.MarkWaiting: "", view.MarkToCome: "·",
 }
 
-// phasesOf are the phases that a batch of a flow goes through, or else those of a unit.
+// phasesOf returns the phases of a flow's batches if ofBatch is set, otherwise those of its units.
 func phasesOf(name string, ofBatch bool) (list []string, err error) {
 	f, err := flow.ByName(name)
 	for _, p := range f.Phases {
@@ -88,7 +88,7 @@ func phasesOf(name string, ofBatch bool) (list []string, err error) {
 	return list, err
 }
 
-// together hands several values to a template, under names.
+// together passes several named values to a template.
 func together(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("a name without a value")
@@ -104,17 +104,17 @@ func together(pairs ...any) (map[string]any, error) {
 	return named, nil
 }
 
-// heldPaths are the paths that are held in one mode.
+// heldPaths lists the paths that are locked in one mode.
 type heldPaths struct {
 	Mode  lockkeeper.Mode
 	Paths []string
 	More  int
 }
 
-// pathsShown is how many paths of one mode a list shows.
+// pathsShown limits how many paths of one mode a list shows.
 const pathsShown = 8
 
-// modes groups locks by their modes, as they come.
+// modes groups consecutive locks by mode.
 func modes(locks []view.PathLock) (list []heldPaths) {
 	for _, l := range locks {
 		if len(list) == 0 || list[len(list)-1].Mode != l.Mode {
@@ -130,8 +130,7 @@ func modes(locks []view.PathLock) (list []heldPaths) {
 	return list
 }
 
-// detail is what an event was about, in a few words: what was said with it, or else the
-// paths.
+// detail returns a short description of an event: its reason, otherwise its paths.
 func detail(l view.Line) string {
 	const letters, paths = 240, 3
 	if l.Reason != "" {
@@ -148,7 +147,7 @@ func detail(l view.Line) string {
 	return text
 }
 
-// asked is locks as lists show them.
+// asked converts requested locks for display.
 func asked(locks []lockkeeper.Lock) (list []view.PathLock) {
 	for _, l := range locks {
 		list = append(list, view.PathLock{Path: l.Path, Mode: l.Mode})
@@ -156,7 +155,7 @@ func asked(locks []lockkeeper.Lock) (list []view.PathLock) {
 	return list
 }
 
-// fileDiff is what changes in a file, line by line.
+// A fileDiff is the diff of one file, split into lines.
 type fileDiff struct {
 	view.FileDiff
 	Lines []diffLine
@@ -171,8 +170,7 @@ func diffOf(d *view.Diff) (list []fileDiff) {
 	return list
 }
 
-// unstyled is a log without what colours it on a terminal, and without the other half of
-// its line ends.
+// unstyled returns a log without terminal color codes and carriage returns.
 func unstyled(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if !strings.Contains(text, "\x1b[") {
@@ -186,7 +184,7 @@ func unstyled(text string) string {
 			return b.String()
 		}
 		end := strings.IndexFunc(after, func(r rune) bool { return r >= '@' && r <= '~' })
-		if end < 0 || strings.Trim(after[:end], "0123456789;:?") != "" { // something else that begins so
+		if end < 0 || strings.Trim(after[:end], "0123456789;:?") != "" { // another escape sequence
 			b.WriteString("\x1b[")
 			text = after
 			continue
@@ -195,20 +193,20 @@ func unstyled(text string) string {
 	}
 }
 
-// offer is an act as a form offers it.
+// An offer is an act for which a page shows a form.
 type offer struct {
 	view.Act
-	Do    string // the act at /do/
-	Field string // the target's name in the form
+	Do    string // name of the act in /do/
+	Field string // form field of the target
 	Label string
-	Asks  string // what the person may say with it
-	Note  string // the name of that field
-	Must  bool   // they have to say it
-	Warns string // what it does, for an act that is asked about first
-	Bad   bool   // something is lost by it
+	Asks  string // label of the note
+	Note  string // form field of the note
+	Must  bool   // the note is required
+	Warns string // effect of the act, shown before the person confirms
+	Bad   bool   // the act discards something
 }
 
-// offers are the acts that pages offer on what they show, by the names that view has.
+// offers maps the names of acts in package view to their forms.
 var offers = map[string]offer{
 	"retry":         {Do: "retry", Field: "item", Label: "Retry", Asks: "A note for the next agent", Note: "note", Warns: "It returns to the queue, at the phase in which it failed."},
 	"cancel":        {Do: "cancel", Field: "item", Label: "Cancel", Asks: "Why, for the record", Note: "reason", Warns: "It leaves the queue. If it runs, it loses its locks and its processes are stopped. You can retry it.", Bad: true},
@@ -218,7 +216,7 @@ var offers = map[string]offer{
 	"force-release": {Do: "force-release", Field: "grant", Label: "Revoke", Asks: "Why, for the record", Note: "reason", Must: true, Warns: "Its holder loses these locks, and its processes are stopped.", Bad: true},
 }
 
-// with is the offer of one act. One that is not known has no form: it shows its command.
+// with returns the offer for one act. An unknown act has no form and shows its command.
 func (o offer) with(a view.Act) offer {
 	o.Act = a
 	return o

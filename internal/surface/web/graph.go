@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// The measures of the picture of who waits for whom, in pixels.
+// These constants are the measures of the wait graph, in pixels.
 const (
 	nodeWidth, nodeHeight    = 176, 36
 	columnWidth, rowHeight   = nodeWidth + 64, nodeHeight + 16
@@ -21,7 +21,7 @@ type picture struct {
 	Width, Height int
 	Nodes         []drawnNode
 	Edges         []drawnEdge
-	Left          int // that are not drawn
+	Left          int // how many nodes are not drawn
 }
 
 type drawnNode struct {
@@ -32,7 +32,7 @@ type drawnNode struct {
 
 type drawnEdge struct {
 	view.GraphEdge
-	Path  string // of SVG
+	Path  string // SVG path
 	Title string
 }
 
@@ -95,7 +95,7 @@ func columns(g view.Graph) map[string]int {
 	return column
 }
 
-// rows places the nodes of each column beside those that they wait for.
+// rows places the nodes of each column beside the nodes they wait for.
 func rows(nodes []view.GraphNode, column map[string]int, edges []view.GraphEdge) map[string]int {
 	row := map[string]int{}
 	next := map[int]int{} // the first free row of a column
@@ -132,7 +132,7 @@ func rows(nodes []view.GraphNode, column map[string]int, edges []view.GraphEdge)
 	return row
 }
 
-// shortened is the beginning of a name.
+// shortened returns the beginning of a name.
 func shortened(name string, letters int) string {
 	runes := []rune(name)
 	if len(runes) <= letters {
@@ -141,7 +141,7 @@ func shortened(name string, letters int) string {
 	return string(runes[:letters-1]) + "…"
 }
 
-// ending is the end of a name, which tells the parts of a unit apart.
+// ending returns the end of a name, which distinguishes the parts of a unit.
 func ending(name string, letters int) string {
 	runes := []rune(name)
 	if len(runes) <= letters {

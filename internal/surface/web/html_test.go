@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// element is one element of a page.
+// An element is one element of a page.
 type element struct {
 	name   string
 	attr   map[string]string
 	above  *element
 	within []*element
-	text   string // of itself, without what is in it
+	text   string // its own text, without that of its children
 }
 
-// read takes a page apart. It is refused where elements are not closed, or not in order.
+// read parses a page. It fails the test if elements are not closed in order.
 func read(t *testing.T, page string) *element {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(page))
@@ -61,7 +61,7 @@ func read(t *testing.T, page string) *element {
 	return root
 }
 
-// all are the elements below, in order, that one of the names fits; none: all.
+// all returns the elements below e with one of the names, in order. Without names, it returns all of them.
 func (e *element) all(names ...string) (list []*element) {
 	for _, in := range e.within {
 		if len(names) == 0 || slices.Contains(names, in.name) {
@@ -72,7 +72,7 @@ func (e *element) all(names ...string) (list []*element) {
 	return list
 }
 
-// words is all text in an element.
+// words returns all text in an element.
 func (e *element) words() string {
 	text := e.text
 	for _, in := range e.within {
@@ -81,7 +81,7 @@ func (e *element) words() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// inside reports whether an element is within one of a name.
+// inside reports whether an element has an ancestor with the name.
 func (e *element) inside(name string) bool {
 	for up := e.above; up != nil; up = up.above {
 		if up.name == name {
@@ -93,7 +93,7 @@ func (e *element) inside(name string) bool {
 
 func (e *element) String() string { return fmt.Sprintf("<%s %v>", e.name, e.attr) }
 
-// form is what a browser sends for a form when one of its buttons is pressed.
+// fields returns the fields that a browser sends when a button of the form is pressed.
 func (e *element) fields(word string) (fields [][2]string) {
 	for _, in := range e.all("input", "textarea", "select", "button") {
 		name, value := in.attr["name"], in.attr["value"]

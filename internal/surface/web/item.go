@@ -8,10 +8,10 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// itemData is the page of an item.
+// itemData is the data of the page of an item.
 type itemData struct {
 	*view.Item
-	Live bool // it runs: its log grows
+	Live bool // the item is running, so its log grows
 }
 
 func (i itemData) heading() string { return i.Why.Item.Workflow }
@@ -24,11 +24,11 @@ func (d *Dashboard) itemPage(_ http.ResponseWriter, r *http.Request) (any, error
 	return itemData{Item: it, Live: it.Why.Item.Status == lockkeeper.ItemDispatched}, nil
 }
 
-// itemsData is the page of all work.
+// itemsData is the data of the page of all items.
 type itemsData struct {
 	*view.Items
 	Status string
-	Paged  bool // it is not the first page
+	Paged  bool // this is not the first page
 }
 
 func (d *Dashboard) itemsPage(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -41,7 +41,7 @@ func (d *Dashboard) itemsPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	return itemsData{Items: items, Status: q.Get("status"), Paged: after > 0}, err
 }
 
-// pageNumber reads where a page of a list begins; empty: at its beginning.
+// pageNumber parses where a page of a list begins. Empty means at the start.
 func pageNumber(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil

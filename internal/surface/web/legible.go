@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// legible is a page in which every character can be seen that changes how others are
-// read: controls, directions of writing, what has no width. It looks at the finished
-// page, so no template can forget it. In the value of a field such a character stays what
-// it is, spelled as a reference: it is sent back as it came.
+// legible makes every character visible that changes how others are read: control characters, bidirectional
+// controls and characters without width. It processes the finished page, so no template can forget it. In the
+// value of a field, such a character is written as a character reference, so that the browser sends it back
+// unchanged.
 func legible(page string) string {
 	if utf8.ValidString(page) && !strings.ContainsFunc(page, isOdd) {
 		return page
@@ -22,7 +22,7 @@ func legible(page string) string {
 		place = place.after(page[i:], r)
 		switch {
 		case !isOdd(r):
-			b.WriteRune(r) // of what is no character: the sign for that
+			b.WriteRune(r) // invalid UTF-8 becomes U+FFFD
 		case place == inValue:
 			fmt.Fprintf(&b, "&#x%X;", r)
 		default:
@@ -32,19 +32,19 @@ func legible(page string) string {
 	return b.String()
 }
 
-// place is where in a page a character stands. In what html/template writes the signs
-// that it is told by stand for nothing else.
+// A place is the syntactic position of a character in a page. html/template escapes these delimiters elsewhere,
+// so they are unambiguous.
 type place int
 
 const (
 	text place = iota
 	inTag
 	inQuotes
-	opening // the name of a field's value, up to its quote
+	opening // in value=, before its quote
 	inValue
 )
 
-// after is the place of a character that comes next, with the page from there on.
+// after returns the place after the character r. The page continues with rest.
 func (p place) after(rest string, r rune) place {
 	const field = `value="`
 	switch {
@@ -64,19 +64,18 @@ func (p place) after(rest string, r rune) place {
 	return p
 }
 
-// isOdd reports whether a character cannot be seen as itself. Lines may end, and be
-// indented.
+// isOdd reports whether a character is invisible or changes how others are read. Line ends and tabs are not odd.
 func isOdd(r rune) bool {
-	if r < 0x7F { // nearly all of a page
+	if r < 0x7F { // fast path for ASCII
 		return r < ' ' && r != '\n' && r != '\t'
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// visible is a sign for a character that has none.
+// visible returns a visible form of a character.
 func visible(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
 
-// oneLine is a name in which even the end of a line can be seen.
+// oneLine returns a name with its line ends made visible, too.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\n\t") {
 		return s

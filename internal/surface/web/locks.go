@@ -6,7 +6,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// locksData is the page Locks.
+// locksData is the data of the page Locks.
 type locksData struct {
 	*view.Locks
 	Picture picture

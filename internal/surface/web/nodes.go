@@ -7,11 +7,11 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// nodesData is the page Nodes.
+// nodesData is the data of the page Nodes.
 type nodesData struct {
 	*view.Nodes
 	People []access.Account
-	Known  bool // who may use the server is known here
+	Known  bool // the accounts of the server are known
 }
 
 func (d *Dashboard) nodesPage(_ http.ResponseWriter, r *http.Request) (any, error) {

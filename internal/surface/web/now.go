@@ -11,19 +11,19 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// nowData is the page Now.
+// nowData is the data of the page Now.
 type nowData struct {
 	*view.Now
-	Conducts *acts.Running // what this server conducts; nil: it conducts nothing
+	Conducts *acts.Running // the run of this server; nil: it starts no runs
 }
 
 // visit is the pause after which the next request counts as a new visit.
 const visit = 15 * time.Minute
 
-// mark is what a browser remembers of what its person has seen.
+// A mark records in a browser's cookie which events its person has seen.
 type mark struct {
-	since uint64 // the last event that they had seen when they came
-	last  uint64 // the last event that they were shown
+	since uint64 // the last event seen before this visit
+	last  uint64 // the last event shown
 	at    time.Time
 }
 
@@ -62,7 +62,7 @@ func (d *Dashboard) nowPage(w http.ResponseWriter, r *http.Request) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if m.since == 0 { // for the first time: what comes from here on is new
+	if m.since == 0 { // first visit: only later events are new
 		m.since = now.Seq
 	}
 	m.last, m.at = now.Seq, d.now()
@@ -75,7 +75,7 @@ func (d *Dashboard) nowPage(w http.ResponseWriter, r *http.Request) (any, error)
 	return data, nil
 }
 
-// seen takes all that was shown so far as seen.
+// seen marks all events shown so far as seen.
 func (d *Dashboard) seen(w http.ResponseWriter, r *http.Request) {
 	m := markOf(r)
 	m.since, m.at = m.last, d.now()
@@ -88,13 +88,13 @@ func (d *Dashboard) seen(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// share is a part of a bar, in thousandths of it.
+// A share is a part of a bar, in thousandths.
 type share struct {
 	From, Width int
 	Tone        string
 }
 
-// bar is how a whole is made up of parts, which come with their tones.
+// bar splits a whole into shares. Parts alternate between amounts and tones.
 func bar(whole float64, parts ...any) (list []share) {
 	at := 0.0
 	for i := 0; i+1 < len(parts) && whole > 0; i += 2 {
@@ -108,7 +108,7 @@ func bar(whole float64, parts ...any) (list []share) {
 	return list
 }
 
-// number is a number of any kind that templates have.
+// number converts any number of a template to float64.
 func number(n any) float64 {
 	switch n := n.(type) {
 	case int:

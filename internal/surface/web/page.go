@@ -14,18 +14,18 @@ import (
 	"lockkeeper/internal/surface/access"
 )
 
-// frame is what stands around a page.
+// A frame is the data of the layout around a page.
 type frame struct {
 	Title    string
 	Heading  string
 	Question string
-	Name     string // of the page
-	Live     string // the topics it follows
+	Name     string // name of the page
+	Live     string // topics whose events refresh the page
 	Menu     []menuEntry
 	Codebase string
 	Person   access.Person
-	Known    bool // Needs and Seq are
-	Needs    int  // how much waits for a person
+	Known    bool // Needs and Seq are set
+	Needs    int  // number of open decisions
 	Seq      uint64
 	Now      string
 	Topics   string
@@ -37,11 +37,11 @@ type menuEntry struct {
 	Here            bool
 }
 
-// frameOf begins the frame of a page, without asking anything that can fail.
+// frameOf returns the frame of a page, without the counts that ask adds.
 func (d *Dashboard) frameOf(r *http.Request, p pageKind) *frame {
 	who, _ := access.Who(r.Context())
 	kinds, err := json.Marshal(topics)
-	if err != nil { // strings alone
+	if err != nil { // cannot fail: topics holds only strings
 		d.failed(err)
 	}
 	f := &frame{Heading: p.title, Question: p.question, Name: p.name, Live: p.topics, Codebase: d.name, Person: who, Now: d.now().UTC().Format(time.RFC3339Nano), Topics: string(kinds)}
@@ -53,7 +53,7 @@ func (d *Dashboard) frameOf(r *http.Request, p pageKind) *frame {
 	return f
 }
 
-// ask has a frame know how much waits for a person, and up to where the log is shown.
+// ask sets the number of open decisions and the position in the log that the page shows.
 func (d *Dashboard) ask(r *http.Request, f *frame) error {
 	queue, err := d.view.Decisions(r.Context(), "")
 	if err == nil {
@@ -62,10 +62,10 @@ func (d *Dashboard) ask(r *http.Request, f *frame) error {
 	return err
 }
 
-// page answers with a page, or with its inner part when the page asks for that itself.
+// page serves a page, or its inner part if the page's own script requests it.
 func (d *Dashboard) page(w http.ResponseWriter, r *http.Request, p pageKind) {
 	f := d.frameOf(r, p)
-	// Asked first, so that the page knows nothing older than its Seq says.
+	// Read Seq before the page's data, so that the data is at least as new as Seq.
 	err := d.ask(r, f)
 	if err == nil {
 		f.Body, err = p.data(d, w, r)
@@ -95,7 +95,7 @@ func layout(r *http.Request) string {
 	return "frame"
 }
 
-// render sends a template as it is for the role of who asked.
+// render writes a template for the role of the requesting person.
 func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	if f, ok := data.(*frame); ok {
 		f.Title = f.Heading + " · " + f.Codebase
@@ -118,10 +118,10 @@ func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, n
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Vary", "HX-Request")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(legible(page.String()))) // a browser that is gone needs no answer
+	_, _ = w.Write([]byte(legible(page.String()))) // the browser has disconnected
 }
 
-// templates is what pages are made of, for one role.
+// templates holds the parsed templates for one role.
 type templates = template.Template
 
 // parse parses the templates once for each role, so that pages offer only permitted acts.
@@ -130,7 +130,7 @@ func (d *Dashboard) parse() (map[access.Role]*templates, error) {
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin} {
 		may := func(needed access.Role) bool { return role.Meets(access.Need{AtLeast: needed}) }
 		set := template.New("")
-		body := func(f *frame) (template.HTML, error) { // the template that a page names
+		body := func(f *frame) (template.HTML, error) { // renders the template that a page names
 			var b strings.Builder
 			err := set.ExecuteTemplate(&b, f.Name, f.Body)
 			return template.HTML(b.String()), err
@@ -143,13 +143,13 @@ func (d *Dashboard) parse() (map[access.Role]*templates, error) {
 	return sets, nil
 }
 
-// problem is an answer that is not what was asked for.
+// problem is the data of an error page.
 type problem struct {
 	What string
 	Next string
 }
 
-// trouble answers that something could not be shown.
+// trouble responds to an error with an error page.
 func (d *Dashboard) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	status := httpstatus.Of(err)
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
@@ -158,7 +158,7 @@ func (d *Dashboard) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	d.problem(w, r, status, lockkeeper.Message(err), lockkeeper.NextStep(err))
 }
 
-// problem answers with a page that says what is wrong.
+// problem responds with a page that states an error and the next step.
 func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, what, next string) {
 	if r.Method == http.MethodPost {
 		d.say(w, r, status, said{Bad: true, Lines: []string{what}, Next: next})

@@ -24,7 +24,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// shown makes the dashboard of a scene.
+// shown returns the dashboard of a scene.
 func shown(t *testing.T, s Views) *Dashboard {
 	t.Helper()
 	d, err := New(Options{View: s, Now: func() time.Time { return noon }, Failed: func(err error) { t.Error(err) }})
@@ -64,7 +64,7 @@ func send(t *testing.T, d *Dashboard, role access.Role, r *http.Request, change 
 
 func asPart(r *http.Request) { r.Header.Set("HX-Request", "true") }
 
-// addresses are all pages, and what can be looked at on Decide.
+// addresses returns the URLs of all pages, and of every decision on the page Decide.
 func addresses(s *scene) []string {
 	list := []string{"/", "/decide", "/board", "/items", "/item/j8", "/item/j8/log", "/locks", "/timeline", "/run", "/rescue", "/rescue/20260131T090000.123-1b4e28ba", "/nodes", "/audit",
 		"/decide?impact=high&effort=low&q=keyset&unit=admin%2Fposts", "/board?status=error&q=ses", "/audit?q=%3Cscript%3E&since=2026-01-31T08:00", "/timeline?from=2026-01-31T10:00&to=2026-01-31T11:00", "/items?status=error&after=12"}
@@ -79,8 +79,8 @@ func scenes() map[string]*scene {
 	return map[string]*scene{"empty": empty(), "middle": middle(usual), "finished": finished(), "failed": failed(), "hostile": middle(hostile)}
 }
 
-// Every page, in every state, for every role, is well formed, has nothing in it that a
-// browser would run, leads only to what there is, and can be used by all.
+// Every page, in every state and for every role, is well formed, runs no foreign code, has only working links,
+// and is accessible.
 // shows: SW-84 PL-94 GP-9 LM-43
 func TestPages(t *testing.T) {
 	for name, s := range scenes() {
@@ -102,7 +102,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// checkSafe holds that a page has nothing in it that a browser would run.
+// checkSafe checks that a page contains nothing that a browser would run.
 func checkSafe(t *testing.T, text string, page *element) {
 	t.Helper()
 	if at := strings.IndexFunc(text, isOdd); at >= 0 {
@@ -128,8 +128,8 @@ func checkSafe(t *testing.T, text string, page *element) {
 	}
 }
 
-// checkLeads holds that links and forms lead to what there is, and that those who may not
-// act are offered no act.
+// checkLeads checks that links and forms lead to existing routes, and that a page offers no act that the role
+// does not permit.
 func checkLeads(t *testing.T, d *Dashboard, page *element, role access.Role) {
 	t.Helper()
 	routes := map[string]Route{}
@@ -157,7 +157,7 @@ func checkLeads(t *testing.T, d *Dashboard, page *element, role access.Role) {
 			}
 			continue
 		}
-		if action == "/logout" { // which is the server's
+		if action == "/logout" { // a route of the server
 			continue
 		}
 		r, ok := find(http.MethodPost, action)
@@ -170,13 +170,13 @@ func checkLeads(t *testing.T, d *Dashboard, page *element, role access.Role) {
 	}
 }
 
-// checkUsable holds what those need who do not see the page, or have no mouse.
+// checkUsable checks that a page works with a screen reader and without a mouse.
 func checkUsable(t *testing.T, page *element) {
 	t.Helper()
 	count := map[string]int{}
 	ids, level := map[string]bool{}, 0
 	for _, e := range page.all() {
-		if !e.inside("svg") { // where a title is something else
+		if !e.inside("svg") { // in SVG, title is a tooltip
 			count[e.name]++
 		}
 		if id, ok := e.attr["id"]; ok {
@@ -231,7 +231,7 @@ func checkUsable(t *testing.T, page *element) {
 	}
 }
 
-// Texts of others are shown as they are, and do nothing.
+// Hostile text is shown as text and has no effect.
 func TestHostileTexts(t *testing.T) {
 	d := shown(t, middle(hostile))
 	for address, says := range map[string][]string{
@@ -250,8 +250,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// Asked by the page itself, a page is its inner part, with the title and what is counted
-// in the menu.
+// A page requested by its own script is only the inner part, with the title and the counts of the menu.
 func TestParts(t *testing.T) {
 	s := middle(usual)
 	d := shown(t, s)
@@ -268,7 +267,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// What goes wrong is told in the page.
+// Errors are shown in the page.
 func TestTrouble(t *testing.T) {
 	d := shown(t, middle(usual))
 	for address, want := range map[string]int{
@@ -302,14 +301,14 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// broken is a codebase that cannot be read.
+// broken is a codebase whose state cannot be read.
 type broken struct{ Views }
 
 func (broken) Decisions(context.Context, string) (*view.Decisions, error) {
 	return nil, errors.New("the disk is gone")
 }
 
-// The files that pages need are what they should be, and can be kept by browsers.
+// Assets have the expected content and type, and browsers can cache them.
 func TestAssets(t *testing.T) {
 	d := shown(t, empty())
 	page := read(t, get(t, d, access.Viewer, "/").Body.String())
@@ -343,7 +342,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// Of every kind of event it is known what it is about, and every page follows something.
+// Every kind of event has topics, and every page follows at least one topic.
 func TestTopics(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../../event.go", nil, 0)
 	if err != nil {
@@ -382,7 +381,7 @@ func specType(spec *ast.ValueSpec) (string, bool) {
 	return id.Name, true
 }
 
-// What changed is counted since somebody last came, and not since they last blinked.
+// Changes are counted since the person's previous visit, not since the previous request.
 func TestSinceLastLooked(t *testing.T) {
 	s := &counting{scene: middle(usual)}
 	now := noon
@@ -413,7 +412,7 @@ func TestSinceLastLooked(t *testing.T) {
 	now = now.Add(visit / 2)
 	check(look(30), 10) // still the same visit
 	now = now.Add(visit + time.Second)
-	check(look(40), 30) // they come back
+	check(look(40), 30) // a new visit
 	w := send(t, d, access.Viewer, httptest.NewRequest(http.MethodPost, "/do/seen", nil), asPart, func(r *http.Request) { r.AddCookie(cookie) })
 	cookie = w.Result().Cookies()[0]
 	check(look(50), 40)
@@ -421,7 +420,7 @@ func TestSinceLastLooked(t *testing.T) {
 	check(look(60), 0)
 }
 
-// counting remembers since when it was asked.
+// counting records the event number since which changes were requested.
 type counting struct {
 	*scene
 	since uint64
@@ -432,8 +431,7 @@ func (c *counting) Now(_ context.Context, since uint64) (*view.Now, error) {
 	return &c.scene.now, nil
 }
 
-// The list of what waits is cut around what is looked at, and one goes from each to the
-// next.
+// The list of decisions is cut around the selected one, and each decision links to the next.
 func TestDecideList(t *testing.T) {
 	s := middle(usual)
 	first := s.queue.Open[0]

@@ -8,11 +8,11 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// runData is the page Run.
+// runData is the data of the page Run.
 type runData struct {
 	*view.Run
 	Conducts *acts.Running
-	Warnings []run.News // of what it conducts, the newest first
+	Warnings []run.News // of this server's run, newest first
 }
 
 func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// noon is when the scenes are looked at.
+// noon is the current time in all scenes.
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
@@ -65,7 +65,7 @@ func (s *scene) Decision(_ context.Context, _ string, ref progress.Ref) (*view.D
 	return &g, nil
 }
 
-// empty is a codebase in which nothing ever ran.
+// empty returns a codebase without any runs.
 func empty() *scene {
 	s := &scene{}
 	s.now.Run.State, s.run.Line.State = view.RunNone, view.RunNone
@@ -76,7 +76,7 @@ func empty() *scene {
 	return s
 }
 
-// words are what names and texts of a scene are made of.
+// words holds the names and texts of a scene.
 type words struct {
 	unit, other, path, holder, text, log string
 }
@@ -115,7 +115,7 @@ const oneFile = `--- a/app/models/post.rb
    belongs_to :author
 `
 
-// middle is a run that is under way, with something in every place.
+// middle returns a codebase with an active run and content on every page.
 func middle(w words) *scene {
 	s := &scene{}
 	moment := view.Moment{At: noon, Seq: 4711}
@@ -323,7 +323,7 @@ func (w words) nodes(moment view.Moment) view.Nodes {
 		Slots:       []view.Slots{{Pool: "agent", Taken: 12, Limit: 12}}}
 }
 
-// finished is a run that has ended well.
+// finished returns a codebase with a run that succeeded.
 func finished() *scene {
 	s := middle(usual)
 	s.now.Run.State, s.now.Run.Ended, s.now.Run.Complete, s.now.Run.Failed, s.now.Run.Conductor = view.RunEnded, ago(time.Minute), 120, 0, ""
@@ -336,8 +336,7 @@ func finished() *scene {
 	return s
 }
 
-// failed is a run that was interrupted, with work that failed and documents that cannot
-// be read.
+// failed returns a codebase with an interrupted run, failed work and unreadable documents.
 func failed() *scene {
 	s := middle(usual)
 	s.now.Run.State, s.now.Run.Conductor, s.now.Run.Next = view.RunInterrupted, "", "lockkeeper run"

@@ -23,7 +23,7 @@ import (
 
 var ben = lockkeeper.Actor{Name: "ben", Kind: lockkeeper.ActorPerson}
 
-// queued puts work into the queue, and shows its page.
+// queued enqueues an item and returns a function that requests its page.
 func (r *real) queued(o sched.ItemSpec) (q *job.Queue, it *lockkeeper.Item, page func() *element) {
 	r.Helper()
 	q, err := job.Open(r.App)
@@ -33,7 +33,7 @@ func (r *real) queued(o sched.ItemSpec) (q *job.Queue, it *lockkeeper.Item, page
 	return q, items[0], func() *element { return r.page("/item/" + items[0].ID) }
 }
 
-// A page that showed something in the queue does not end what runs by now.
+// A page that showed an item as queued cannot cancel it once it runs.
 func TestCancelOfWhatRunsByNow(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)
@@ -54,10 +54,10 @@ func TestCancelOfWhatRunsByNow(t *testing.T) {
 	if said := r.done(running, "", "reason", "it hangs"); !strings.Contains(said, "Its processes were stopped") {
 		t.Error(said)
 	}
-	_ = job.Return(ctx, "it was cancelled") // which it knows by now, or not
+	_ = job.Return(ctx, "it was cancelled") // the job may already be canceled
 }
 
-// Nobody reads a note for a job: it is not asked for, and refused.
+// A job has no agent that could read a note, so the form has no field for it and a note is refused.
 func TestRetryOfAJob(t *testing.T) {
 	r := newReal(t)
 	q, it, page := r.queued(sched.ItemSpec{Workflow: "make", Job: true, Command: []string{"true"}, By: ben})
@@ -104,7 +104,7 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 		}
 	}})
 	must(t, err)
-	r.queued(order(1)) // which has the only slot
+	r.queued(order(1)) // takes the only slot
 	<-running
 	_, it, page := r.queued(order(0))
 	old := formOf(page(), "/do/redo")
@@ -157,7 +157,7 @@ func TestPageOfARun(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("the page never shows what the run warns of")
 		}
-		time.Sleep(10 * time.Millisecond) // warnings are in no log
+		time.Sleep(10 * time.Millisecond) // no event reports a warning, so poll
 	}
 	r.done(stop, "", "now", "1")
 	tl, err := r.View.Timeline(ctx, time.Time{}, time.Time{})
@@ -170,7 +170,7 @@ func TestPageOfARun(t *testing.T) {
 	}
 }
 
-// An act that is sent without scripts is answered with a page that knows what waits.
+// An act sent without scripts gets a full page with the number of open decisions.
 func TestActWithoutScripts(t *testing.T) {
 	r := newReal(t)
 	projecttest.Audited(t, projecttest.Tracker(t, r.App), "blog/posts", "Mend it", "Polish it")

@@ -18,7 +18,7 @@ func done(format string, args ...any) said {
 	return said{Changed: true, Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
-// item finds the item that a form is about.
+// item returns the item that a form names.
 func (d *Dashboard) item(ctx context.Context, f form) (*lockkeeper.Item, error) {
 	name, err := f.need("item")
 	if err != nil {
@@ -109,7 +109,7 @@ func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return undone(u), nil
 }
 
-// undone says what was undone.
+// undone describes the result of an undo.
 func undone(u *acts.Undone) said {
 	s := done("%s restored: %s.", counted(len(u.Paths), "path"), strings.Join(u.Paths[:min(len(u.Paths), linesSaid)], ", "))
 	if more := len(u.Paths) - linesSaid; more > 0 {

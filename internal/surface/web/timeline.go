@@ -10,8 +10,8 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Measures of the picture: lanes are as wide as there is room for, and counted in parts
-// of that.
+// These constants are the measures of the picture. Lanes scale with the page, so positions are parts of
+// laneWidth.
 const (
 	laneWidth, laneHeight = 10_000, 20
 	thinnest              = 14
@@ -20,29 +20,29 @@ const (
 	lettersOfLane         = 28
 )
 
-// timelineData is the page Timeline.
+// timelineData is the data of the page Timeline.
 type timelineData struct {
 	*view.Timeline
 	Drawn []lane
 	Ticks []tick
-	Grid  string // a path of SVG: the lines of the ticks
-	Busy  string // one: how many agents worked at once
+	Grid  string // SVG path of the tick lines
+	Busy  string // SVG path of the number of agents at work
 	Most  int
-	Cut   int // lanes that are not drawn
+	Cut   int // how many lanes are not drawn
 	Whole bool
 
-	Earlier, Later, Closer, Farther, All string // addresses; empty: there is no more
+	Earlier, Later, Closer, Farther, All string // URLs; empty: not possible
 }
 
-// lane is one piece of work.
+// A lane shows one unit of work over time.
 type lane struct {
 	Work  string
-	Item  string // one of its items
+	Item  string // one of the lane's items
 	Parts []stretch
-	Sum   string // in words
+	Sum   string // summary in words
 }
 
-// stretch is what was done for a time.
+// A stretch is an interval of a lane with one activity.
 type stretch struct {
 	X, Width int
 	Kind     view.Activity
@@ -51,7 +51,7 @@ type stretch struct {
 }
 
 type tick struct {
-	At    string // how far to the right, in percent
+	At    string // distance from the left, in percent
 	Label string
 }
 
@@ -77,7 +77,7 @@ func (d *Dashboard) timelinePage(_ http.ResponseWriter, r *http.Request) (any, e
 	return data, nil
 }
 
-// x is where a moment is, within what is shown.
+// x returns the horizontal position of a time, limited to the picture.
 func (t *timelineData) x(at time.Time) int {
 	whole := t.To.Sub(t.From)
 	return max(0, min(laneWidth, int(float64(at.Sub(t.From))/float64(whole)*laneWidth)))
@@ -133,12 +133,12 @@ func (t *timelineData) lane(l view.Lane, zone *time.Location) lane {
 	return drawn
 }
 
-// doingWords are what a stretch of time was used for.
+// doingWords maps activities to words.
 var doingWords = map[view.Activity]string{
 	view.ActivityQueued: "queued", view.ActivityBlocked: "blocked by locks", view.ActivityHolding: "holding locks", view.ActivityAgent: "agent", view.ActivityCheck: "tests", view.ActivityLanded: "landed",
 }
 
-// titleOf is all that is known of a stretch.
+// titleOf returns the tooltip of a stretch.
 func titleOf(l view.Lane, s view.Interval, over time.Time, zone *time.Location) string {
 	clock := "15:04:05"
 	text := l.Work + ": " + doingWords[s.What]
@@ -162,7 +162,7 @@ func titleOf(l view.Lane, s view.Interval, over time.Time, zone *time.Location) 
 	return text
 }
 
-// ticks marks round times.
+// ticks adds marks at round times.
 func (t *timelineData) ticks(zone *time.Location) {
 	whole := t.To.Sub(t.From)
 	steps := []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
@@ -184,11 +184,11 @@ func (t *timelineData) ticks(zone *time.Location) {
 	_, offset := t.From.In(zone).Zone()
 	shift := time.Duration(offset) * time.Second
 	var grid strings.Builder
-	past := time.Duration(t.From.Add(shift).UnixNano()) % step // since the last mark
+	past := time.Duration(t.From.Add(shift).UnixNano()) % step // since the previous tick
 	for at := t.From.Add(step - past); at.Before(t.To); at = at.Add(step) {
 		x := t.x(at)
 		fmt.Fprintf(&grid, "M%d 0V%d", x, laneHeight)
-		if x < laneWidth/40 || x > laneWidth-laneWidth/40 { // there is no room for what it says
+		if x < laneWidth/40 || x > laneWidth-laneWidth/40 { // no room for the label
 			continue
 		}
 		t.Ticks = append(t.Ticks, tick{At: fmt.Sprintf("%.2f%%", float64(x)/laneWidth*100), Label: at.In(zone).Format(form)})
@@ -199,7 +199,7 @@ func (t *timelineData) ticks(zone *time.Location) {
 // busyHeight is the height of the picture of agents at work.
 const busyHeight = 44
 
-// busy draws how many agents worked at once.
+// busy draws how many agents worked at the same time.
 func (t *timelineData) busy() {
 	for _, p := range t.Timeline.Busy {
 		t.Most = max(t.Most, p.Agents)
@@ -226,7 +226,7 @@ func (t *timelineData) busy() {
 	t.Busy = path.String()
 }
 
-// steer makes the addresses of what is beside, and of more and less of it.
+// steer sets the URLs for moving and zooming.
 func (t *timelineData) steer() {
 	whole := t.To.Sub(t.From)
 	at := func(from, to time.Time) string {

@@ -9,8 +9,8 @@ import (
 // A moment is a time as pages show it: an age and a clock time.
 type moment struct {
 	ISO   string // for machines
-	Whole string // for people, all of it
-	Clock string // the part that is not plain from the age
+	Whole string // for people, complete
+	Clock string // without the parts that the age implies
 	Age   string
 }
 
@@ -60,8 +60,7 @@ func exact(d time.Duration) string {
 
 func dollars(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
 
-// counted is a number of things: 1 item, 2 items. A word that has another plural comes
-// with it.
+// counted formats a number of things, such as 1 item or 2 items. The caller passes irregular plurals.
 func counted(n int, one string, many ...string) string {
 	return grouped(int64(n)) + " " + plural(n, one, many...)
 }

@@ -43,8 +43,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Whatever a text has in it, the finished page shows it, and what a field sends back is
-// what came.
+// The finished page shows every character of any text, and a form field sends back its value unchanged.
 func FuzzLegible(f *testing.F) {
 	for _, seed := range []string{"plain", hostile.path, hostile.text, hostile.log, "a\xffb", `" value="x`, "</input>\u202e>", "\r\n\u2028"} {
 		f.Add(seed)
@@ -71,8 +70,8 @@ func FuzzLegible(f *testing.F) {
 	})
 }
 
-// hasC1 reports whether a text has characters that HTML reads as others when they are
-// written as references.
+// hasC1 reports whether a text has C1 control characters, whose character references HTML reads as other
+// characters.
 func hasC1(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 && r < 0xA0 || r == '\r' })
 }
@@ -172,7 +171,7 @@ func TestTimelinePicture(t *testing.T) {
 	}
 }
 
-// Everything that can be answered has its buttons, each with a key of its own.
+// Every kind of decision has buttons with distinct keys.
 func TestAnswers(t *testing.T) {
 	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
 		keys := map[string]bool{"j": true, "k": true, "u": true, "n": true}
