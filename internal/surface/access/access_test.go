@@ -65,7 +65,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A token opens what its name may, until the name is removed. It is stored nowhere.
+// A token has the role of its account until the account is removed. The token itself is not stored.
 func TestTokens(t *testing.T) {
 	b, dir := book(t)
 	if list, err := b.List(); err != nil || len(list) != 0 {
@@ -127,7 +127,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A ticket logs in once, whoever comes at the same time, and not for long.
+// A ticket logs in once, even if several clients use it concurrently, and expires soon.
 func TestTickets(t *testing.T) {
 	b, dir := book(t)
 	owner, err := b.Member(t.Context(), "alice", access.Admin)
@@ -175,7 +175,7 @@ func TestTickets(t *testing.T) {
 			t.Errorf("%q: %v %v", wrong, known, err)
 		}
 	}
-	ended, err := b.Ticket(t.Context(), owner, noon.Add(time.Hour)) // which sweeps what is too old
+	ended, err := b.Ticket(t.Context(), owner, noon.Add(time.Hour)) // also removes expired tickets
 	must(t, err)
 	files, err := os.ReadDir(filepath.Join(dir, "tickets"))
 	must(t, err)
@@ -188,7 +188,7 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// A session holds over restarts, and ends in time, with its name, and with a logout.
+// A session survives a restart. It ends when it expires, when its account is removed, and at logout.
 func TestSessions(t *testing.T) {
 	b, dir := book(t)
 	_, err := b.Add(t.Context(), "alice", access.Operator)
@@ -203,7 +203,7 @@ func TestSessions(t *testing.T) {
 	}
 	known := func(cookie string, now time.Time) bool {
 		t.Helper()
-		who, known, err := access.Open(dir).BySession(cookie, now) // as another process, or after a restart
+		who, known, err := access.Open(dir).BySession(cookie, now) // as in another process, or after a restart
 		must(t, err)
 		if known && (who != alice || who.Role != access.Operator) {
 			t.Errorf("%+v", who)
@@ -289,10 +289,10 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// Nothing that can be read in the directory lets anybody in.
+// A reader of the directory finds no secret that logs in.
 func TestNothingToSteal(t *testing.T) {
 	b, dir := book(t)
-	must(t, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "key"), make([]byte, 32), 0o600)) // of an earlier version
+	must(t, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "key"), make([]byte, 32), 0o600)) // left by an earlier version
 	must(t, b.RemoveKey(), b.RemoveKey())
 	ann, err := b.Member(t.Context(), "ann", access.Admin)
 	must(t, err)
@@ -331,7 +331,7 @@ func TestListening(t *testing.T) {
 		t.Errorf("%+v %v", at, err)
 	}
 	must(t, b.Announce(t.Context(), access.Listening{Address: "http://127.0.0.1:1"}), b.Announce(t.Context(), access.Listening{Address: "http://127.0.0.1:2"}))
-	must(t, b.Withdraw("http://127.0.0.1:1")) // which is not the last one
+	must(t, b.Withdraw("http://127.0.0.1:1")) // not the current announcement
 	at, err := b.Listening()
 	must(t, err)
 	if at == nil || at.LoginLink("x") != "http://127.0.0.1:2/login#x" {

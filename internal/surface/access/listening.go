@@ -12,9 +12,9 @@ import (
 	"lockkeeper/durable"
 )
 
-// Listening is where the server of a codebase can be reached.
+// Listening describes where the server of a codebase listens.
 type Listening struct {
-	Address string              `json:"address"` // as http://127.0.0.1:4711
+	Address string              `json:"address"` // such as http://127.0.0.1:4711
 	Process *lockkeeper.Process `json:"process"`
 	Since   time.Time           `json:"since"`
 }

@@ -23,7 +23,7 @@ type pass struct {
 	file string // name of its file
 }
 
-// The directories of passes.
+// These are the directories of passes.
 const (
 	tickets  = "tickets"
 	sessions = "sessions"

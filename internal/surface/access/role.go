@@ -9,8 +9,8 @@ import (
 // A Role says what a person or an agent may do.
 type Role string
 
-// The roles. Operators may do all that viewers may, and admins all that operators may.
-// Agent is not part of that order.
+// These are the roles. Operators may do all that viewers may, and admins all that operators may. Agent is not
+// part of that order.
 const (
 	Viewer   Role = "viewer"   // reads
 	Operator Role = "operator" // also decides and controls runs

@@ -54,7 +54,7 @@ func TestGiveAndWithdraw(t *testing.T) {
 	}
 }
 
-// What is no answer is refused before any of it is given.
+// An invalid answer is refused before any part of it is stored.
 //
 // shows: GP-25
 func TestNoAnswers(t *testing.T) {
@@ -113,7 +113,7 @@ func TestStalePage(t *testing.T) {
 	v, err := give("defer", second)
 	must(t, err, v.Err())
 	v, err = o.decider("bob").Give(ctx, "todo", []progress.Ref{first.Ref}, acts.AnswerInput{Seen: acts.Seen{first.Ref: first.Version}})
-	must(t, err, v.Err()) // another item was decided since
+	must(t, err, v.Err()) // another item was decided meanwhile
 	is := stale(give("reject", first))
 	if is.Now != nil || is.Became != "it is TODO, by bob" {
 		t.Errorf("%+v", is)
@@ -130,7 +130,7 @@ func TestStalePage(t *testing.T) {
 		t.Errorf("b1 is as it was: %+v", is.Changed)
 	}
 	stale(o.decider("ann").Merge(ctx, "blog/comments", "b1", "b2", acts.Seen{plan.Ref: plan.Version}))
-	plan = *is.Now // looked at again
+	plan = *is.Now // the person reloads the page
 	v, err = give("approve", plan)
 	must(t, err, v.Err())
 	is = stale(give("approve", plan))
@@ -170,7 +170,7 @@ func TestStaleReview(t *testing.T) {
 	must(t, err, v.Err())
 }
 
-// Of many people who saw the same, one answers, and all others are told who did.
+// If many people answer the same decision, one succeeds, and the others learn who it was.
 //
 // shows: PL-78
 func TestOneOfManyAnswers(t *testing.T) {
@@ -202,7 +202,7 @@ func TestOneOfManyAnswers(t *testing.T) {
 	}
 }
 
-// Commands that are advised name the flow where another one would be meant.
+// Suggested commands name the flow if the default is another flow.
 //
 // shows: GP-25
 func TestCommandsNameTheFlow(t *testing.T) {
@@ -222,7 +222,7 @@ func TestCommandsNameTheFlow(t *testing.T) {
 			t.Errorf("%q, not %q", got, c.want)
 		}
 	}
-	must(t, conduct.EndRun(ctx, o.app)) // now a run would be of controllers
+	must(t, conduct.EndRun(ctx, o.app)) // from here on, controllers is the default
 	if got := command("", "run", "--retry"); got != "lockkeeper run --retry --flow screens" {
 		t.Errorf("%q", got)
 	}
@@ -231,7 +231,7 @@ func TestCommandsNameTheFlow(t *testing.T) {
 	}
 }
 
-// Screens are left out in the flow that has them, and in no other.
+// Screens can be excluded only in the flow that has screens.
 //
 // shows: GP-16
 func TestExcludeInItsFlow(t *testing.T) {

@@ -20,7 +20,7 @@ func (o *office) held(holder, policy, path string) *lock.RequestInfo {
 	return e
 }
 
-// holders are those who hold something.
+// holders returns the names of all holders.
 func (o *office) holders() (names []string) {
 	o.t.Helper()
 	grants, err := o.app.Locks.ActiveGrants(o.t.Context())

@@ -16,14 +16,14 @@ func TestMain(m *testing.M) { projecttest.Main(m) }
 
 var must = projecttest.Must
 
-// office is the sample application with its locks in an SQLite file, and people in it.
+// An office is the sample application with its locks in an SQLite file.
 type office struct {
 	t   *testing.T
 	app *project.Project
 	env []string
 }
 
-// newOffice makes the application, whose agents pause as the pace says.
+// newOffice creates the application. pace is the length of its agents' pauses.
 func newOffice(t *testing.T, pace float64) *office {
 	t.Helper()
 	p := projecttest.Sample(t, projecttest.Options{Pace: pace})
@@ -50,19 +50,19 @@ func (o *office) audited(unit string, words ...string) {
 	projecttest.Audited(o.t, o.book(), unit, words...)
 }
 
-// planned takes a unit with two items to a plan of two batches that is not approved.
+// planned advances a unit with two items to an unapproved plan of two batches.
 func (o *office) planned(unit string, targets ...string) {
 	o.t.Helper()
 	projecttest.Planned(o.t, o.book(), unit, targets...)
 }
 
-// verified takes a batch to a verified change.
+// verified advances a batch to a verified change.
 func (o *office) verified(unit, batch string, files []flow.File, gaps ...flow.Gap) {
 	o.t.Helper()
 	projecttest.Verified(o.t, o.book(), unit, batch, files, gaps...)
 }
 
-// gate finds what waits under a reference.
+// gate returns the open decision with a reference.
 func (o *office) gate(ref string) progress.Decision {
 	o.t.Helper()
 	queue, err := o.decider("ann").Waiting(o.t.Context())

@@ -18,7 +18,7 @@ import (
 	"lockkeeper/store"
 )
 
-// recorded are the words of what people did, as the log has them.
+// recorded returns the texts of people's acts in the event log.
 func (o *office) recorded() (list []string) {
 	o.t.Helper()
 	events, err := o.app.Locks.Events(o.t.Context(), store.EventQuery{Limit: 1_000})
@@ -31,7 +31,7 @@ func (o *office) recorded() (list []string) {
 	return list
 }
 
-// Who starts a run, has it end, and drops what was kept is in the record.
+// The event log names the person who starts a run, stops it, or drops a rescued change.
 //
 // shows: GP-25
 func TestWhoDidItIsRecorded(t *testing.T) {
@@ -99,8 +99,7 @@ func TestWrongStatusIsARefusal(t *testing.T) {
 	}
 }
 
-// What a run warns of is told, and shown with the run until the next one. A person who
-// saw one run stops no other.
+// Warnings of a run are reported, and shown until the next run. A person who saw one run cannot stop another.
 func TestWarningsOfARun(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx := t.Context()

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// orderOf is work on a batch of a planned unit, as a run queues it.
+// orderOf returns an item for a batch of a planned unit, as a run enqueues it.
 func (o *office) orderOf(unit, batch string) sched.ItemSpec {
 	o.t.Helper()
 	u, err := o.book().Unit(o.t.Context(), unit)
@@ -59,7 +59,7 @@ func TestNoRedoOfWhatRuns(t *testing.T) {
 		}
 		wantText(t, status.Next, "lockkeeper job cancel "+items[0].ID)
 	}
-	v, err := d.RedoBatch(ctx, unit, "b2", "apply") // which waits for its turn
+	v, err := d.RedoBatch(ctx, unit, "b2", "apply") // this batch waits for its turn
 	must(t, err, v.Err())
 	must(t, w.Close())
 	for _, name := range []string{unit + "/b1", unit} {
@@ -68,7 +68,7 @@ func TestNoRedoOfWhatRuns(t *testing.T) {
 	}
 }
 
-// Who retries one item of a unit retries nothing else that failed in it.
+// A retry of one item does not retry other failed items of its unit.
 func TestRetryOfOneItem(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx, by := t.Context(), person("ann")

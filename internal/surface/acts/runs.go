@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Started is a run that was begun.
+// Started describes a run that has started.
 type Started struct {
 	Run   string    `json:"run"`
 	Flow  string    `json:"flow"`
@@ -24,17 +24,17 @@ type Started struct {
 	At    time.Time `json:"at"`
 }
 
-// Running is the run that a Runs conducts, or how its last one ended.
+// Running describes the current run of a Runs, or the result of its last one.
 type Running struct {
-	*Started              // nil: there was none yet
+	*Started              // nil: no run has started yet
 	Active   bool         `json:"active"`
-	Stopping bool         `json:"stopping"`          // nothing new starts
-	Outcome  *run.Outcome `json:"outcome,omitempty"` // of one that has ended
+	Stopping bool         `json:"stopping"`          // no new work starts
+	Outcome  *run.Outcome `json:"outcome,omitempty"` // of a run that has ended
 	Error    string       `json:"error,omitempty"`
-	Warnings []run.News   `json:"warnings,omitempty"` // the latest, the newest last
+	Warnings []run.News   `json:"warnings,omitempty"` // the latest, newest last
 }
 
-// Told are the warnings of a run of a flow, the newest first.
+// Told returns the warnings of the run if it is of this flow, newest first.
 func (r Running) Told(flow string) []run.News {
 	if r.Started == nil || r.Flow != flow {
 		return nil
@@ -44,7 +44,7 @@ func (r Running) Told(flow string) []run.News {
 	return list
 }
 
-// Troubles are the same in words.
+// Troubles returns the same warnings as text.
 func (r Running) Troubles(flow string) (list []string) {
 	for _, n := range r.Told(flow) {
 		about := strings.Trim(n.Unit+"/"+n.Batch, "/")
@@ -56,7 +56,7 @@ func (r Running) Troubles(flow string) (list []string) {
 	return list
 }
 
-// Runs conducts runs of flows inside this process, one at a time.
+// Runs executes runs of flows inside this process, one at a time.
 type Runs struct {
 	app  *project.Project
 	env  []string
@@ -64,29 +64,29 @@ type Runs struct {
 
 	mu     sync.Mutex
 	closed bool
-	going  *going  // nil: none
-	last   Running // that has ended
+	going  *going  // the current run; nil: none
+	last   Running // the last run that ended
 }
 
-// going is a run that is under way, or about to be. What changes is guarded by Runs.
+// going is a run that is active or about to start. The mutex of Runs guards its mutable fields.
 type going struct {
 	Started
 	only     []string
-	stop     chan struct{} // closed: nothing new starts
+	stop     chan struct{} // closed: no new work starts
 	stopping bool
 	ctx      context.Context
 	end      context.CancelCauseFunc
-	over     chan struct{}   // closed when nothing of it runs any more
-	wanted   map[string]bool // units, and parts of them; nil: all
-	asked    int             // how often more was wanted
-	warnings []run.News      // the latest
+	over     chan struct{}   // closed when the run has ended completely
+	wanted   map[string]bool // requested units and parts; nil: all
+	asked    int             // how often Phase requested more work
+	warnings []run.News      // the latest ones
 }
 
-// warningsKept is how many of the latest warnings of a run are shown.
+// warningsKept limits how many of a run's latest warnings are shown.
 const warningsKept = 10
 
-// NewRuns makes a Runs whose agents get an environment. Tell hears what happens, from any
-// goroutine, and must not take long; it may be nil.
+// NewRuns returns a Runs whose agents get env as their environment. It calls tell with news of a run, from any
+// goroutine. tell must return quickly and may be nil.
 func NewRuns(a *project.Project, env []string, tell func(run.News)) *Runs {
 	if tell == nil {
 		tell = func(run.News) {}
@@ -94,7 +94,7 @@ func NewRuns(a *project.Project, env []string, tell func(run.News)) *Runs {
 	return &Runs{app: a, env: env, tell: tell}
 }
 
-// hear takes up what happens in a run.
+// hear records a warning of a run and forwards all news.
 func (r *Runs) hear(g *going, n run.News) {
 	if n.Kind == run.NewsWarning {
 		r.mu.Lock()
@@ -104,7 +104,7 @@ func (r *Runs) hear(g *going, n run.News) {
 	r.tell(n)
 }
 
-// errEnded is the cause of a run that was told to end at once.
+// errEnded is the cancellation cause of a run that was stopped at once.
 var errEnded = errors.New("it was told to end")
 
 // Start begins a run, which continues after ctx has ended. If another process runs the flow,
@@ -113,7 +113,7 @@ func (r *Runs) Start(ctx context.Context, o conduct.Options) (Started, error) {
 	return r.start(ctx, o, false)
 }
 
-// start begins a run. With wants it does only what Only names, to which Phase may add.
+// start starts a run. If wants is set, the run does only the work that Only names, and Phase can add more.
 func (r *Runs) start(ctx context.Context, o conduct.Options, wants bool) (Started, error) {
 	if _, err := o.Policy(); err != nil {
 		return Started{}, err
@@ -135,7 +135,7 @@ func (r *Runs) start(ctx context.Context, o conduct.Options, wants bool) (Starte
 	return g.Started, nil
 }
 
-// reserve takes the place of the one run.
+// reserve registers the current run, or fails if there is one already.
 func (r *Runs) reserve(o conduct.Options, wants bool) (*going, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +158,7 @@ func (r *Runs) reserve(o conduct.Options, wants bool) (*going, error) {
 	return g, nil
 }
 
-// release gives the place up of a run that could not be begun.
+// release removes the registration of a run that could not start.
 func (r *Runs) release(g *going) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +167,7 @@ func (r *Runs) release(g *going) {
 	close(g.over)
 }
 
-// prepare does all that can go wrong before a run begins.
+// prepare does everything that can fail before a run starts.
 func (r *Runs) prepare(ctx context.Context, g *going, o conduct.Options) (*conduct.Conductor, *conduct.ActiveRun, error) {
 	c, err := conduct.New(ctx, r.app, o)
 	if err != nil {
@@ -205,8 +205,8 @@ func startedInWords(run, flow string, only []string) string {
 	return what
 }
 
-// conduct runs the flow to its end, and again if units were wanted too late for the run to
-// see them.
+// conduct runs the flow until it ends. It runs the flow again if work was requested too late for the run to see
+// it.
 func (r *Runs) conduct(g *going, c *conduct.Conductor, active *conduct.ActiveRun) {
 	defer close(g.over)
 	defer g.end(nil)
@@ -229,7 +229,7 @@ func (r *Runs) conduct(g *going, c *conduct.Conductor, active *conduct.ActiveRun
 	}
 }
 
-// ended notes how a run ended, unless more was asked for since it began.
+// ended records the result of a run. It returns false if more work was requested since the run began.
 func (r *Runs) ended(g *going, asked int, out *run.Outcome, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,14 +244,13 @@ func (r *Runs) ended(g *going, asked int, out *run.Outcome, err error) bool {
 	return true
 }
 
-// StopOptions say which run is meant, and when it ends.
+// StopOptions says which run to stop, and when.
 type StopOptions struct {
-	Run string `json:"run,omitempty"` // that the person saw; empty: whichever is under way
-	Now bool   `json:"now,omitempty"` // at once; else when its agents have finished what they do
+	Run string `json:"run,omitempty"` // the run that the person saw; empty: the current one
+	Now bool   `json:"now,omitempty"` // stop the agents at once; otherwise let them finish
 }
 
-// Stop has the run end. With Now nothing of it runs when Stop returns. Who did it is
-// recorded.
+// Stop stops the run and records the person. With Now, the run has ended completely when Stop returns.
 func (r *Runs) Stop(ctx context.Context, o StopOptions, by lockkeeper.Actor) error {
 	r.mu.Lock()
 	g := r.going
@@ -276,7 +275,7 @@ func (r *Runs) Stop(ctx context.Context, o StopOptions, by lockkeeper.Actor) err
 	return nil
 }
 
-// meant refuses to stop a run that is not the one that is meant.
+// meant returns an error if g is not the run that the person saw.
 func (o StopOptions) meant(g *going) error {
 	const act = "stopping the run"
 	switch {
@@ -288,7 +287,7 @@ func (o StopOptions) meant(g *going) error {
 	return nil
 }
 
-// Now says what is under way, or how the last run ended.
+// Now returns the current run, or the result of the last one.
 func (r *Runs) Now() Running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -300,7 +299,7 @@ func (r *Runs) Now() Running {
 	return Running{Started: &begun, Active: true, Stopping: r.going.stopping, Warnings: slices.Clone(r.going.warnings)}
 }
 
-// Wait waits until no run is under way, and says how the last one ended.
+// Wait waits until no run is active, and returns the result of the last one.
 func (r *Runs) Wait(ctx context.Context) (Running, error) {
 	r.mu.Lock()
 	g := r.going
@@ -315,8 +314,7 @@ func (r *Runs) Wait(ctx context.Context) (Running, error) {
 	return r.Now(), nil
 }
 
-// Close ends what is under way. Nothing of it runs when it returns, and nothing starts any
-// more.
+// Close stops the current run and prevents new ones. When it returns, the run has ended completely.
 func (r *Runs) Close() error {
 	r.mu.Lock()
 	r.closed = true

@@ -19,14 +19,14 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// policy decides all that the sample asks for.
+// policy answers every decision of the sample.
 const policy = "impact>=medium,topics=reject,reviews"
 
 // hearing collects the news of a run.
 type hearing struct {
 	mu   sync.Mutex
 	news []run.News
-	came chan struct{} // something was told
+	came chan struct{} // signaled for each news
 }
 
 func newHearing() *hearing { return &hearing{came: make(chan struct{}, 1)} }
@@ -47,7 +47,7 @@ func (h *hearing) has(is func(run.News) bool) bool {
 	return slices.ContainsFunc(h.news, is)
 }
 
-// until waits for some news.
+// until waits for matching news.
 func (h *hearing) until(t *testing.T, is func(run.News) bool) {
 	t.Helper()
 	for !h.has(is) {
@@ -65,8 +65,8 @@ func (o *office) runs(h *hearing) *acts.Runs {
 	return r
 }
 
-// A run is conducted inside this process, from its start to what landed, and gives the
-// lease back. Meanwhile there is no other.
+// A run inside this process goes from its start to its landings and releases the lease. Meanwhile no other run
+// can start.
 //
 // shows: PL-77 GP-25
 func TestRunInThisProcess(t *testing.T) {
@@ -80,7 +80,7 @@ func TestRunInThisProcess(t *testing.T) {
 	asking, done := context.WithCancel(ctx)
 	begun, err := r.Start(asking, conduct.Options{Only: []string{"blog/posts"}, Auto: policy, Slots: 2, By: person("ann")})
 	must(t, err)
-	done() // the caller has left
+	done() // the caller disconnects
 	if begun.Flow != "controllers" || begun.Run == "" || !slices.Equal(begun.Units, []string{"blog/posts"}) || begun.By != "ann" {
 		t.Errorf("%+v", begun)
 	}
@@ -167,8 +167,8 @@ func TestStopARun(t *testing.T) {
 	}
 }
 
-// Phases are started of one unit after the other, in one run, and of no other unit; a
-// person's answers and the next phase take it further.
+// A person can start phases of one unit after the other, all in one run. No other unit starts. Answers and the
+// next phase continue the run.
 //
 // shows: PL-77 PL-78 SW-64
 func TestStartPhases(t *testing.T) {
@@ -232,7 +232,7 @@ func TestStartPhases(t *testing.T) {
 	}
 }
 
-// Batches are started by a person, once the plan is approved, and what landed is undone.
+// A person can start batches once the plan is approved, and undo their landings.
 //
 // shows: PL-77 GP-19 GP-25
 func TestStartBatches(t *testing.T) {
@@ -291,7 +291,7 @@ func TestStartBatches(t *testing.T) {
 	}
 }
 
-// What failed in a phase is tried again by starting it.
+// Starting a phase retries the items that failed in it.
 //
 // shows: GP-26
 func TestStartAPhaseThatFailed(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// Claude Code drops a whole file for one value that it does not take. Such a file, and one of
-// which it is not known, has no hooks that count, and its place is told.
+// Claude Code ignores a whole settings file if one value is invalid. The doctor does not count hooks in such a
+// file, or in a file that it cannot judge, and reports the position of the error.
 //
 // shows: GP-5
 func TestDroppedSettings(t *testing.T) {
@@ -25,7 +25,7 @@ func TestDroppedSettings(t *testing.T) {
 	entry := func(text string) func(string) string { return group(`{"hooks": [` + text + `]}`) }
 	for name, test := range map[string]struct {
 		change func(string) string
-		says   string // empty: that it is enforced
+		says   string // expected finding; empty: enforced
 	}{
 		"a mark of the order of bytes": {func(s string) string { return "\ufeff" + s }, ""},
 		"what many have":               {begin(`"$schema": "x", "model": "opus", "permissions": {"allow": ["Bash(ls:*)"], "defaultMode": "plan"}, "env": {"A": "b", "C": 3},`), ""},
@@ -79,7 +79,7 @@ func TestDroppedSettings(t *testing.T) {
 	}
 }
 
-// Each file is dropped by itself: what another one has still counts.
+// Each settings file is ignored separately: hooks in other files still count.
 func TestDroppedByItself(t *testing.T) {
 	d := enrolled(t, "claude")
 	project := filepath.Join(d.settings.Dir, ".claude/settings.json")

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// An agent that runs in an environment of its own, where its hooks find no program or other
-// locks, is found.
+// The doctor finds an agent that runs in another environment, where its hooks find no program or another store.
 func TestAgentInAnotherEnvironment(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package doctor
 
-// fileSystem is not tried here.
+// fileSystem does nothing on this platform.
 func (x *examination) fileSystem(string, bool) {}

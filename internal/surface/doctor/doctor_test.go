@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// TestMain makes this test's own program what a sandbox starts, and what hooks do.
+// TestMain lets the test binary act as the programs that sandboxes and hooks start.
 func TestMain(m *testing.M) {
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
@@ -23,12 +23,12 @@ func TestMain(m *testing.M) {
 	if handled, code := program(os.Args); handled {
 		os.Exit(code)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // the hooks are many processes, of which each would wait a second
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each of the many hook processes would sleep for a second at exit
 	gittest.Alone()
 	os.Exit(m.Run())
 }
 
-// settings are those of a new codebase, of a user with nothing but the usual programs.
+// settings returns the settings of a new codebase, for a user with only the usual programs.
 func settings(t *testing.T, files map[string]string) project.Settings {
 	t.Helper()
 	dir, env := t.TempDir(), map[string]string{"XDG_STATE_HOME": t.TempDir(), "HOME": t.TempDir(), "PATH": "/usr/bin:/bin"}
@@ -44,7 +44,7 @@ func settings(t *testing.T, files map[string]string) project.Settings {
 	return s
 }
 
-// Doctor and the pages say the same of every way to write: there is one place that knows.
+// The doctor and the pages report the same level for every way to write.
 func TestAgreesWithThePages(t *testing.T) {
 	for name, yaml := range map[string]string{"as it comes": "", "sandbox off": "agent:\n  sandbox: off\n", "legacy": "gate:\n  grant: optional\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAgreesWithThePages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := site.Plan(h, enrol.Program{Shell: "lockkeeper", Path: "lockkeeper"}) // which is not in PATH
+			plan, err := site.Plan(h, enrol.Program{Shell: "lockkeeper", Path: "lockkeeper"}) // not in PATH
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestLeavesNothing(t *testing.T) {
 	}
 }
 
-// Outside of any codebase there is nothing to examine, and it says so.
+// Outside a codebase, the doctor reports that there is nothing to examine.
 func TestOutside(t *testing.T) {
 	if _, err := doctor.Examine(t.Context(), project.Settings{Dir: t.TempDir(), Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "lockkeeper init") {
 		t.Errorf("%v", err)

@@ -21,8 +21,8 @@ func TestHooksOfOthers(t *testing.T) {
 	on := `{"enabledPlugins": {"p@m": true}}`
 	for name, test := range map[string]struct {
 		local  string
-		plugin map[string]string // its files
-		says   string            // empty: nothing of others
+		plugin map[string]string // files of the plugin
+		says   string            // expected finding; empty: no other hooks
 	}{
 		"of all tools":           {matching(""), nil, "PreToolUse in .claude/settings.local.json (rewrite)"},
 		"of one of ours":         {matching(`"matcher": "Read|Bash",`), nil, "PreToolUse in .claude/settings.local.json (rewrite)"},

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// program is what this test's own program does under the names of ours.
+// program runs the test binary as lockkeeper or lockkeeper-hook, if it was started under that name.
 func program(args []string) (handled bool, code int) {
 	world := hook.World{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv}
 	name := filepath.Base(args[0])
@@ -32,13 +32,13 @@ func program(args []string) (handled bool, code int) {
 	return true, hook.Main(args[2], world)
 }
 
-// workbench is a codebase in which an agent is enrolled, with programs of ours in PATH.
+// A workbench is a codebase with an enrolled agent, and with our programs in PATH.
 type workbench struct {
 	t        *testing.T
 	settings project.Settings
 	bin      string
 	home     string
-	path     string // what PATH has besides, or - for ours alone
+	path     string // suffix of PATH; -: PATH has only our programs
 }
 
 func enrolled(t *testing.T, host string) *workbench {
@@ -117,7 +117,7 @@ func (d *workbench) edit(change func(all map[string]any)) {
 	d.write(name, string(text), 0o644)
 }
 
-// said is what is said of the host.
+// said returns the report, and its protections for the host.
 func (d *workbench) said(host string) (list []view.Protection, r *doctor.Report) {
 	d.t.Helper()
 	r, err := doctor.Examine(d.t.Context(), d.settings)
@@ -132,7 +132,7 @@ func (d *workbench) said(host string) (list []view.Protection, r *doctor.Report)
 	return list, r
 }
 
-// ways are what is said of the host: of its tools, and of what its commands run.
+// ways returns the protections for the host's tools and for the programs that its commands run.
 func (d *workbench) ways(host string) (tools, commands view.Protection, r *doctor.Report) {
 	d.t.Helper()
 	list, r := d.said(host)
@@ -153,8 +153,8 @@ func entry(all map[string]any, event string) map[string]any {
 	return group(all, event)["hooks"].([]any)[0].(map[string]any)
 }
 
-// What is called enforced is what init writes, or does at least the same. Whatever else is
-// found is said, and how it gets better.
+// A registration is enforced if it is the one that init writes, or does at least the same. For any other, the
+// report names the difference and the fix.
 //
 // shows: GP-5
 func TestRegistrationDecides(t *testing.T) {
@@ -175,7 +175,7 @@ func TestRegistrationDecides(t *testing.T) {
 			d.edit(func(all map[string]any) { change(group(all, event), entry(all, event)) })
 		}
 	}
-	const all, tools, nothing = 2, 1, 0 // of what is held: tools and commands, tools alone, nothing
+	const all, tools, nothing = 2, 1, 0 // number of enforced ways: tools and commands, tools only, none
 	for name, test := range map[string]struct {
 		harm  func(*workbench)
 		holds int
@@ -261,7 +261,7 @@ func TestRegistrationDecides(t *testing.T) {
 	}
 }
 
-// The version of a program is its own word, found as the hook finds it.
+// The reported version of a program comes from the program that the hook would start.
 func TestVersionsOfPrograms(t *testing.T) {
 	told := func(r *doctor.Report) (list []string) {
 		for _, c := range r.Checks {
@@ -292,12 +292,12 @@ func TestVersionsOfPrograms(t *testing.T) {
 	}
 }
 
-// Hooks that come from a plugin count when files say that it is switched on, and where it is.
+// Hooks of a plugin count if files show that the plugin is enabled, and where it is installed.
 func TestPluginRegisters(t *testing.T) {
 	const user = `{"enabledPlugins": {"lockkeeper@lockkeeper": true}}`
 	for name, test := range map[string]struct {
 		user, local string
-		scope       string // of what is noted; DIR is where the plugin is
+		scope       string // the plugin's entry in the installed list; DIR stands for its directory
 		level, fact string
 	}{
 		"for the user":        {user, "", `{"scope": "user", "installPath": "DIR"}`, view.Enforced, "plugin lockkeeper@lockkeeper"},

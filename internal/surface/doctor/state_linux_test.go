@@ -10,10 +10,10 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// States of a machine in which something does not work are told, with where it is and what to
-// do. What could not be tried is not called enforced.
+// The doctor reports a machine that does not work, with the location and the next step. A protection that could
+// not be tried is not reported as enforced.
 func TestStatesAreTold(t *testing.T) {
-	replaced := func(d *workbench, name string) { // by a file, where a directory has to be
+	replaced := func(d *workbench, name string) { // replaces a directory by a file
 		at := filepath.Join(d.settings.Dir, name)
 		if err := os.RemoveAll(at); err != nil {
 			d.t.Fatal(err)
@@ -57,7 +57,7 @@ func TestStatesAreTold(t *testing.T) {
 	}
 }
 
-// told holds that a check finds something wrong, in these words, and says what to do.
+// told checks that a check failed with this text, and that it has a next step.
 func told(t *testing.T, r *doctor.Report, check, says string) {
 	t.Helper()
 	for _, c := range r.Checks {
@@ -68,7 +68,7 @@ func told(t *testing.T, r *doctor.Report, check, says string) {
 	t.Errorf("%s does not say %q: %+v", check, says, r.Checks)
 }
 
-// A lockkeeper and a git that nobody finds are told.
+// The doctor reports that lockkeeper or git is not found.
 func TestProgramsThatAreMissing(t *testing.T) {
 	s := settings(t, nil)
 	t.Setenv("PATH", t.TempDir())

@@ -12,11 +12,11 @@ import (
 	"lockkeeper/store"
 )
 
-// Options of a Feed; the zero value is ready to use.
+// Options configures a Feed. The zero value is ready to use.
 type Options struct {
-	// Keep is how many of the latest events are kept in memory, at least. Default 4,096.
+	// Keep is the minimum number of latest events kept in memory. Default 4,096.
 	Keep int
-	// Page is how many events a watcher is handed at once, at most. Default 1,000.
+	// Page is the maximum number of events that Next returns. Default 1,000.
 	Page int
 	// Poll is the interval at which the log is read if the store cannot signal new events.
 	// If it can, the log is also read every ten intervals. Default 200 ms.
@@ -25,22 +25,22 @@ type Options struct {
 	Trouble func(error)
 }
 
-// readers is how many watchers read from the log at once. Without this limit, all clients
-// that reconnect after a restart would delay writers.
+// readers limits how many watchers read from the log at once. Without this limit, all clients that reconnect
+// after a restart would delay writers.
 const readers = 4
 
-// Feed follows the event log of one space.
+// A Feed follows the event log of one space.
 type Feed struct {
 	store store.Store
 	opt   Options
 	stop  context.CancelCauseFunc
 	done  sync.WaitGroup
-	left  error         // from closing the watch of the store; read after done
-	turns chan struct{} // of watchers that read from the log
+	left  error         // error from closing the store's watch; valid after done
+	turns chan struct{} // limits the watchers that read from the log
 
 	mu     sync.Mutex
-	recent []lockkeeper.Event // the latest, without a gap
-	last   uint64             // the number of the last event that is known
+	recent []lockkeeper.Event // the latest events, without a gap
+	last   uint64             // number of the last known event
 	grown  chan struct{}      // closed when there are new events
 	err    error              // why the feed ended
 }

@@ -33,7 +33,8 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// stores opens one of each kind, twice where another process could: the second writes.
+// stores runs the test with each kind of store. Where possible, the test gets two connections: one is watched,
+// the other writes.
 func stores(t *testing.T, test func(t *testing.T, watched, written store.Store)) {
 	t.Run("memory", func(t *testing.T) {
 		s := memstore.New(space, memstore.Options{})
@@ -52,7 +53,7 @@ func stores(t *testing.T, test func(t *testing.T, watched, written store.Store))
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url, err := database.URL()
-		own := rand.Text() // the database is that of all tests
+		own := rand.Text() // all tests share one database
 		must(t, err, sqlstore.CreateSpace(t.Context(), url, own))
 		open := func() store.Store {
 			s, err := sqlstore.OpenPostgres(t.Context(), url, own, sqlstore.Options{})
@@ -64,7 +65,7 @@ func stores(t *testing.T, test func(t *testing.T, watched, written store.Store))
 	})
 }
 
-// append adds so many events.
+// appendEvents appends n events.
 func appendEvents(t testing.TB, s store.Store, n int) {
 	t.Helper()
 	for range n {
@@ -104,7 +105,7 @@ func TestEveryWatcherSeesAll(t *testing.T) {
 						seen = ev.Seq
 					}
 					if i == 0 {
-						time.Sleep(5 * time.Millisecond) // a slow one
+						time.Sleep(5 * time.Millisecond) // a slow watcher
 					}
 				}
 			})
@@ -118,7 +119,7 @@ func TestEveryWatcherSeesAll(t *testing.T) {
 	})
 }
 
-// A watcher that waits is told within a moment, where the store can tell.
+// If the store can signal new events, a waiting watcher gets them at once.
 func TestAWatcherIsTold(t *testing.T) {
 	stores(t, func(t *testing.T, watched, written store.Store) {
 		poll := 100 * time.Millisecond
@@ -161,7 +162,7 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// A watcher that comes after the log was cut begins with what is left of it.
+// A watcher that starts after the log was pruned begins with the oldest remaining event.
 func TestForgottenEvents(t *testing.T) {
 	stores(t, func(t *testing.T, watched, written store.Store) {
 		appendEvents(t, written, 30)

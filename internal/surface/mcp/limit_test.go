@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/surface/mcp"
 )
 
-// Sessions that clients have left behind, as Claude Code leaves one with every run, keep
-// nobody out: neither those with another token, nor, once they hold nothing, their own.
+// Abandoned sessions, such as those that Claude Code leaves after every run, lock no other token out. Once they
+// hold nothing, they do not block their own token either.
 func TestLeftBehind(t *testing.T) {
 	s := newScene(t)
 	now := time.Now()

@@ -19,14 +19,14 @@ import (
 	"lockkeeper/internal/surface/cli"
 )
 
-// TestMain makes the test's own program, under its name, the one that is tested.
+// TestMain lets the test binary act as the lockkeeper program when it is started under that name.
 func TestMain(m *testing.M) {
 	projecttest.Main(m, projecttest.Program{Name: projecttest.Lockkeeper, Main: cli.Process})
 }
 
 var must = projecttest.Must
 
-// scene is a codebase with its locks, and a program that serves it.
+// A scene is a codebase with its locks, and a program that serves it.
 type scene struct {
 	*projecttest.Codebase
 	t *testing.T
@@ -38,19 +38,19 @@ func newScene(t *testing.T) *scene {
 	return &scene{p.Codebase(t), t}
 }
 
-// token makes a token.
+// token creates an account and returns its token.
 func (s *scene) token(name string, role access.Role) string {
 	s.t.Helper()
 	return s.Token(s.t, name, role)
 }
 
-// read is what a file of the codebase holds.
+// read returns the content of a file in the codebase.
 func (s *scene) read(path string) string {
 	s.t.Helper()
 	return s.Read(s.t, path)
 }
 
-// serve starts `lockkeeper serve`, which ends with the test.
+// serve starts `lockkeeper serve` until the test ends, and returns its address.
 func (s *scene) serve() (address string) {
 	s.t.Helper()
 	address, end := s.Serve(s.t, "127.0.0.1:0")
@@ -58,7 +58,7 @@ func (s *scene) serve() (address string) {
 	return address
 }
 
-// client is a real client with a session.
+// A client is a real MCP client with a session.
 type client struct {
 	t *testing.T
 	*mcp.ClientSession
@@ -69,12 +69,12 @@ func (s *scene) connect(name string, transport mcp.Transport) *client {
 	session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, nil).Connect(s.t.Context(), transport, nil)
 	must(s.t, err)
 	c := &client{s.t, session}
-	s.t.Cleanup(func() { session.Close() }) // which the test may have done
+	s.t.Cleanup(func() { session.Close() }) // the test may have closed it already
 	return c
 }
 
-// stdio starts `lockkeeper mcp` and speaks to it. The shell between them makes each a window
-// of its own; a command of one would speak for the test's own window.
+// stdio starts `lockkeeper mcp` and connects to it. The shell in between makes each client a separate agent
+// session. Without it, all clients would share the session of the test process.
 func (s *scene) stdio(name string) *client {
 	s.t.Helper()
 	cmd := exec.Command("sh", s.windowScript(), s.Program(s.t), "mcp")
@@ -82,7 +82,7 @@ func (s *scene) stdio(name string) *client {
 	return s.connect(name, &mcp.CommandTransport{Command: cmd, TerminateDuration: 20 * time.Second})
 }
 
-// windowScript is what an agent is here: a program that starts the server, and stays.
+// windowScript creates a script that acts as the agent: it starts the server and waits for it.
 func (s *scene) windowScript() string {
 	s.t.Helper()
 	name := filepath.Join(s.Dir, "agent.sh")
@@ -90,7 +90,7 @@ func (s *scene) windowScript() string {
 	return name
 }
 
-// http speaks to a server with a token.
+// http connects to a server with a token.
 func (s *scene) http(name, address, token string) *client {
 	s.t.Helper()
 	transport := &http.Transport{}
@@ -110,7 +110,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-// said is what a tool answered.
+// said is the answer of a tool.
 type said struct {
 	t     *testing.T
 	asked string
@@ -137,7 +137,7 @@ type said struct {
 
 type args = map[string]any
 
-// call uses a tool.
+// call calls a tool.
 func (c *client) call(name string, in args) said {
 	c.t.Helper()
 	if in == nil {
@@ -161,7 +161,7 @@ func (c *client) call(name string, in args) said {
 	return a
 }
 
-// fine wants it done, with words in its text.
+// fine requires success, and the words in the text.
 func (a said) fine(words ...string) said {
 	a.t.Helper()
 	if a.wrong {
@@ -170,7 +170,7 @@ func (a said) fine(words ...string) said {
 	return a.has(words...)
 }
 
-// not wants it refused, with words in its text.
+// not requires a refusal, and the words in the text.
 func (a said) not(words ...string) said {
 	a.t.Helper()
 	if !a.wrong {

@@ -6,7 +6,7 @@ import (
 	"lockkeeper/internal/project/projecttest"
 )
 
-// No tool claims, writes or defers what agents never write.
+// No tool claims, writes or defers a path that is protected from agents.
 func TestToolsKeepProtected(t *testing.T) {
 	for tool, input := range map[string]args{"write": {"text": "new\n"}, "claim": {}, "defer": {"content": "new\n"}, "delete": {"delete": true}} {
 		t.Run(tool, func(t *testing.T) {

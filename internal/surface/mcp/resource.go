@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// The URIs of resources.
+// These are the URIs of the resources.
 const (
 	stateURI  = "lockkeeper://state"
 	auditURI  = "lockkeeper://audit"

@@ -91,7 +91,7 @@ func tour(s *scene, one, other *client) {
 	if a := one.call("write", args{"path": "app/user.rb", "text": "class User; end\n", "base": sumOf(was)}).fine("WROTE app/user.rb", "landing"); !a.value.Landed || s.read("app/user.rb") != "class User; end\n" {
 		t.Errorf("%+v", a.value)
 	}
-	one.call("write", args{"path": "app/user.rb", "text": "class User; end # 2\n"}).fine("WROTE") // what it wrote itself it has seen
+	one.call("write", args{"path": "app/user.rb", "text": "class User; end # 2\n"}).fine("WROTE") // a session knows the content that it wrote
 	one.call("write", args{"path": "app/new.rb", "base64": "/wA="}).fine("WROTE")
 	if s.read("app/new.rb") != "\xff\x00" {
 		t.Errorf("it holds %q", s.read("app/new.rb"))
@@ -119,7 +119,8 @@ func tour(s *scene, one, other *client) {
 	resources(s, one)
 }
 
-// more asks for more, and gets nothing: a gap, and an item that waits for a person.
+// more calls ask_for_more. The grant does not change: the call records a gap, and an item that waits for a
+// person.
 func more(s *scene, c *client) {
 	t := s.t
 	c.call("claim", args{"paths": []string{"app/post.rb"}}).fine()
@@ -192,7 +193,7 @@ func TestEndGivesBack(t *testing.T) {
 	}
 }
 
-// An agent that ends its server by a signal, its input still open, leaves nothing locked.
+// If an agent ends its server with a signal while its input is open, no lock stays held.
 func TestSignalGivesBack(t *testing.T) {
 	s := newScene(t)
 	cmd := s.Command(t, "mcp")
@@ -283,8 +284,8 @@ func TestOneOfMany(t *testing.T) {
 	}
 }
 
-// Where there are no locks an agent that starts the server everywhere is told so, and has no
-// tools; locks that were there and are gone are something else.
+// In a directory without locks, the server has no tools and says why. If the locks existed and are missing, it
+// fails.
 func TestNowhere(t *testing.T) {
 	s := newScene(t)
 	start := func(dir string) (*mcp.ClientSession, error) {

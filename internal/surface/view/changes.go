@@ -55,7 +55,7 @@ type changes struct {
 	latest []lockkeeper.Event // the newest first
 }
 
-// change is an event that notableAs.
+// A change is a notable event with its group.
 type change struct {
 	seq  uint64
 	what string

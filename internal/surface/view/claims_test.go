@@ -7,7 +7,7 @@ import (
 	"lockkeeper/internal/compat/author"
 )
 
-// Claims are shown by the names they were made with, and their states.
+// Claims are shown with their original names and their states.
 //
 // shows: LM-43
 func TestClaimsByName(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// documents is the folder of a unit.
+// documents returns the folder of a unit's documents.
 func (s *scene) documents(unit string) string {
 	s.t.Helper()
 	_, _, docs, err := conduct.OpenDocuments(s.app, "controllers")
@@ -23,7 +23,7 @@ func (s *scene) documents(unit string) string {
 	return docs.Unit(unit).Dir()
 }
 
-// age makes all files of a folder so old that they are relied on.
+// age makes the files of a folder so old that the cache relies on their times.
 func (s *scene) age(dir string) {
 	s.t.Helper()
 	old := time.Now().Add(-time.Hour)
@@ -71,7 +71,7 @@ func TestWhatWasChangedIsSeen(t *testing.T) {
 		t.Errorf("after the withdrawal the row is %+v", row)
 	}
 
-	// By hand, in place, of the same size.
+	// Edit the file in place, without changing its size.
 	file := filepath.Join(s.documents("blog/posts"), flow.AuditFile)
 	text, err := os.ReadFile(file)
 	must(t, err)
@@ -113,9 +113,9 @@ func TestAnUnreadableUnitHidesNoOther(t *testing.T) {
 	s := newScene(t, "")
 	s.audited("blog/posts", "Page them")
 	s.controller("blog/users")
-	must(t, os.Symlink(t.TempDir(), s.documents("blog/users"))) // which is not followed
+	must(t, os.Symlink(t.TempDir(), s.documents("blog/users"))) // a link, which is not followed
 	s.controller("blog/tags")
-	must(t, os.MkdirAll(filepath.Join(s.documents("blog/tags"), flow.AnalysisFile), 0o755)) // a directory in its place
+	must(t, os.MkdirAll(filepath.Join(s.documents("blog/tags"), flow.AnalysisFile), 0o755)) // a directory instead of the file
 	s.whole()
 	if row := s.row("blog/posts"); row.Open[progress.ItemKind] != 1 {
 		t.Errorf("the row is %+v", row)
@@ -146,7 +146,7 @@ func TestADamagedCallHidesNoOther(t *testing.T) {
 	}
 }
 
-// Names and texts from elsewhere come through as they are, and break nothing.
+// Hostile names and texts are returned unchanged and break nothing.
 func TestHostileNames(t *testing.T) {
 	s := newScene(t, "")
 	hostile := []string{`blog/<script>alert(1)</script>`, `blog/a&b "quoted"`, "blog/ümläut 名前", "blog/..%2F..%2Fetc", "blog/" + strings.Repeat("long", 40)}
@@ -173,7 +173,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// A discovery that finds a problem shows it, with what it did find.
+// If discovery reports a problem, the board shows the problem and the units that were found.
 func TestAProblemOfDiscoveryIsShown(t *testing.T) {
 	s := newScene(t, "run: {discovery_glob: 'app/[/*.rb'}\n")
 	book, _, _, err := conduct.OpenDocuments(s.app, "controllers")
@@ -187,7 +187,7 @@ func TestAProblemOfDiscoveryIsShown(t *testing.T) {
 	s.whole()
 }
 
-// Boards of five hundred controllers show all of them.
+// A board shows all of five hundred controllers.
 func TestFiveHundredControllers(t *testing.T) {
 	s := newScene(t, "")
 	_, u := s.planned("area/page0", "Page them", "Cache them")

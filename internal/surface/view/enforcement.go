@@ -22,7 +22,7 @@ const (
 	Advisory = "advisory" // nothing prevents an unlocked write
 )
 
-// probed is what this machine enforces, as last tried.
+// probed is the result of the last probe of this machine.
 type probed struct {
 	Enforcement
 	at time.Time

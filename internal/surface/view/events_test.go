@@ -7,7 +7,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// A gap says what is known of it, and no more: what locks name already is not said twice.
+// The text of a gap contains only the known facts.
 func TestGapWords(t *testing.T) {
 	for want, data := range map[string]map[string]string{
 		"write a.rb, kept as 7": {"path": "a.rb", "rescue": "7"},

@@ -67,7 +67,7 @@ func TestFailedItems(t *testing.T) {
 	}
 }
 
-// A job that no worker takes is told, and so is one whose worker is gone.
+// An item that no worker takes is reported, and so is an item whose worker is gone.
 func TestItemWithoutAWorker(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()

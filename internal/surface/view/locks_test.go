@@ -14,12 +14,12 @@ import (
 	"lockkeeper/store"
 )
 
-// submitted is work that belongs to no flow.
+// submitted returns an item that belongs to no flow.
 func submitted(name string, locks ...lockkeeper.Lock) sched.ItemSpec {
 	return sched.ItemSpec{Workflow: name, Phase: "job", Job: true, Locks: locks, By: ada}
 }
 
-// waits queues a request for files.
+// waits adds a waiting request for files.
 func (s *scene) waits(holder string, paths ...string) {
 	s.t.Helper()
 	req := lockkeeper.Request{Holder: holder}
@@ -32,7 +32,7 @@ func (s *scene) waits(holder string, paths ...string) {
 	must(s.t, err)
 	go func() {
 		defer close(done)
-		s.app.Locks.Acquire(ctx, req, time.Hour) // until the test ends
+		s.app.Locks.Acquire(ctx, req, time.Hour) // waits until the test ends
 	}()
 	s.t.Cleanup(func() {
 		cancel()
@@ -54,7 +54,7 @@ func (s *scene) waits(holder string, paths ...string) {
 	}
 }
 
-// Who waits for whom is a tree, and a graph, over requests and queued items alike.
+// The wait tree and the wait graph contain both requests and queued items.
 // shows: SW-84 PL-94
 func TestWhoWaitsForWhom(t *testing.T) {
 	s := newScene(t, "")
@@ -93,7 +93,7 @@ func TestWhoWaitsForWhom(t *testing.T) {
 	}
 }
 
-// spell writes a tree in a line.
+// spell formats a tree on one line.
 func spell(list []view.WaitNode) (text string) {
 	for i, n := range list {
 		if i > 0 {
@@ -107,8 +107,7 @@ func spell(list []view.WaitNode) (text string) {
 	return text
 }
 
-// Stale grants are apart, with what is checked before a person may free them; named
-// resources are shown by their names.
+// Stale grants are listed separately, with the conditions for their release. Named resources are shown by name.
 // shows: LM-21 LM-43 CF-14
 func TestStaleGrantsAndResources(t *testing.T) {
 	s := newScene(t, "policies: {author: {ttl: 1s, heartbeat: 100ms}, dal: {ttl: 1s, grace: 1h, heartbeat: 100ms}}\n")
@@ -124,7 +123,7 @@ func TestStaleGrantsAndResources(t *testing.T) {
 	must(t, err)
 	wait, cancel := context.WithDeadline(ctx, e.ExpiresAt.Add(10*time.Millisecond))
 	defer cancel()
-	<-wait.Done() // the lease is the store's own clock
+	<-wait.Done() // the lease follows the store's clock
 	v, err := s.look.Locks(ctx)
 	must(t, err)
 	if len(v.Stale) != 2 || len(v.Held) != 0 {
@@ -137,7 +136,7 @@ func TestStaleGrantsAndResources(t *testing.T) {
 			if len(st.Conditions) != 2 || force.Refused != "" {
 				t.Errorf("the chapter: %+v", st)
 			}
-		case dal: // its grace is not over
+		case dal: // its grace period has not ended
 			if len(st.Conditions) != 4 || force.Refused == "" {
 				t.Errorf("the map: %+v", st)
 			}
@@ -153,8 +152,7 @@ func TestStaleGrantsAndResources(t *testing.T) {
 	}
 }
 
-// Thousands of grants are all in the state, the first of them on the page, and a second
-// look sees what changed.
+// The state contains all of thousands of grants, the page only the first. A second read shows the changes.
 func TestManyGrants(t *testing.T) {
 	s := newScene(t, "")
 	const n = 2_000

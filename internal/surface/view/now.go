@@ -61,7 +61,7 @@ const (
 // Needs counts the open decisions.
 type Needs struct {
 	Total  int         `json:"total"`
-	Kinds  []NeedsKind `json:"kinds"` // those that there are, in the order of a unit's liveness
+	Kinds  []NeedsKind `json:"kinds"` // kinds with open decisions, in the order in which a unit reaches them
 	Oldest time.Time   `json:"oldest,omitzero"`
 }
 
@@ -123,7 +123,7 @@ type Changes struct {
 	Forgotten bool      `json:"forgotten"` // the log no longer has that event
 	Cut       bool      `json:"cut"`       // too many events to count
 	Counts    []Count   `json:"counts"`    // by kind: landed, gaps, recovered, …
-	Latest    []Line    `json:"latest"`    // the newest first, of what notableAs later
+	Latest    []Line    `json:"latest"`    // the newest notable events first
 }
 
 // Count is the number of events of a kind.

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// A run that stops for people shows what it waits for, with all there is to decide on.
+// A run that stops for decisions shows them with all details.
 // shows: PL-19 PL-94
 func TestARunThatWaits(t *testing.T) {
 	s := sampleScene(t)
@@ -53,7 +53,7 @@ func TestARunThatWaits(t *testing.T) {
 	}
 }
 
-// A whole run, with a refused write and landings that are undone.
+// TestAWholeRun checks every view of a complete run, with a refused write and with landings that are undone.
 // shows: PL-94 SW-75 SW-84
 func TestAWholeRun(t *testing.T) {
 	s := sampleScene(t)
@@ -78,7 +78,7 @@ func TestAWholeRun(t *testing.T) {
 	s.undone()
 }
 
-// landings holds that the last landing on a file can be undone, and one before it cannot.
+// landings checks that only the last landing on a file can be undone.
 func (s *scene) landings(list []view.Landing) {
 	s.t.Helper()
 	last := map[string]bool{}
@@ -116,7 +116,7 @@ func (s *scene) landings(list []view.Landing) {
 	}
 }
 
-// timeline holds that every agent, check and landing is on it, and that windows cut it.
+// timeline checks that every agent, check and landing is shown, and that a period limits them.
 func (s *scene) timeline(v *view.Run) {
 	s.t.Helper()
 	t, err := s.look.Timeline(s.t.Context(), time.Time{}, time.Time{})
@@ -159,7 +159,7 @@ func (s *scene) timeline(v *view.Run) {
 	}
 }
 
-// batchItem holds that the item of a batch has all that its page shows.
+// batchItem checks that the item of a batch has everything that its page shows.
 func (s *scene) batchItem() {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -202,7 +202,7 @@ func (s *scene) batchItem() {
 	}
 }
 
-// rescue holds that a refused write is kept, with its diff and the gap it belongs to.
+// rescue checks that a refused write is kept, with its diff and its gap.
 func (s *scene) rescue(id string) {
 	s.t.Helper()
 	all, err := s.look.Rescue(s.t.Context())
@@ -227,7 +227,7 @@ func (s *scene) rescue(id string) {
 	}
 }
 
-// record holds that the record can be searched, in pages.
+// record checks that the event log can be searched in pages.
 func (s *scene) record() {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -257,7 +257,7 @@ func (s *scene) record() {
 	}
 }
 
-// undone holds that what was undone is shown as that.
+// undone checks that undone landings are shown as undone.
 func (s *scene) undone() {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -281,8 +281,7 @@ func (s *scene) undone() {
 	}
 }
 
-// A run that is under way shows where it is: what runs, what is blocked and by whom, and
-// agents that say nothing.
+// An active run shows which items run, which are blocked and by whom, and which agents are silent.
 // shows: SW-84 PL-94
 func TestARunUnderWay(t *testing.T) {
 	s := newScene(t, "agent: {stall_after: 1s}\nlock_timeout: 1s\n")

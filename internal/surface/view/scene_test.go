@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { projecttest.Main(m) }
 
 var must = projecttest.Must
 
-// scene is an open codebase on a real SQLite file, and its Reader.
+// A scene is an open codebase on a real SQLite file, with its Reader.
 type scene struct {
 	t    testing.TB
 	root string
@@ -32,17 +32,16 @@ type scene struct {
 	look *view.Reader
 }
 
-// ada is the person of these tests.
+// ada is the person who acts in these tests.
 var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 
-// newScene makes an empty codebase, lockable, with a configuration.
+// newScene creates an empty codebase with locks and a configuration.
 func newScene(t testing.TB, config string) *scene {
 	t.Helper()
 	return sceneAt(t, projecttest.Empty(t, config))
 }
 
-// sampleScene is the sample application, with scripted agents that change it and its own
-// checks.
+// sampleScene returns the sample application, with scripted agents and its own checks.
 func sampleScene(t testing.TB) *scene {
 	t.Helper()
 	return sceneAt(t, projecttest.Sample(t, projecttest.Options{Run: "  ci: [" + sample.CI + "]\n"}))
@@ -82,7 +81,7 @@ func (s *scene) run(flowName, policy string) *run.Outcome {
 	return out
 }
 
-// hold takes a grant on files.
+// hold acquires a grant on files and returns its id.
 func (s *scene) hold(holder, policy string, paths ...string) string {
 	s.t.Helper()
 	req := lockkeeper.Request{Holder: holder, Policy: policy}
@@ -94,8 +93,8 @@ func (s *scene) hold(holder, policy string, paths ...string) string {
 	return g.ID
 }
 
-// work queues orders and has a worker take them, which does nothing until the test ends. It
-// returns once so many are under way and so many were found blocked.
+// work enqueues items and starts a worker that does nothing until the test ends. It returns when the given
+// numbers of items are started and blocked.
 func (s *scene) work(started, blocked int, orders ...sched.ItemSpec) []*lockkeeper.Item {
 	s.t.Helper()
 	q, err := job.Open(s.app)

@@ -25,17 +25,17 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// write is a lock on a file.
+// write returns a write lock on a file.
 func write(path string) lockkeeper.Lock {
 	return lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
 }
 
-// order is work of the flow controllers, as a run queues it.
+// order returns an item of the flow controllers, as a run enqueues it.
 func order(unit, phase, key string, locks ...lockkeeper.Lock) sched.ItemSpec {
 	return sched.ItemSpec{Key: "controllers/" + sidecar.FolderName(unit) + "/" + key, Workflow: unit, Unit: "controller", Phase: phase, Root: "flow/controllers", Pools: []string{sched.PoolAgent}, Locks: locks, By: ada}
 }
 
-// batchOrder is work on a batch.
+// batchOrder returns an item for a batch.
 func batchOrder(u *progress.Unit, batch string, locks ...lockkeeper.Lock) sched.ItemSpec {
 	b, _ := u.Batch(batch)
 	o := order(u.Name, "apply", fmt.Sprintf("batch/%s@%s", batch, b.Digest[:8]), locks...)
@@ -43,14 +43,14 @@ func batchOrder(u *progress.Unit, batch string, locks ...lockkeeper.Lock) sched.
 	return o
 }
 
-// controller puts a controller into the codebase.
+// controller adds a controller to the codebase.
 func (s *scene) controller(name string) {
 	s.t.Helper()
 	file := filepath.Join(s.root, "app/controllers", name+"_controller.rb")
 	must(s.t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("class Page\nend\n"), 0o644))
 }
 
-// analysed writes the first document of a controller, with topics to be researched.
+// analysed writes the first document of a controller, with topics for research.
 func (s *scene) analysed(name string, topics ...string) *progress.Tracker {
 	s.t.Helper()
 	s.controller(name)
@@ -64,7 +64,7 @@ func (s *scene) analysed(name string, topics ...string) *progress.Tracker {
 	return book
 }
 
-// audited brings a controller to where people decide on items.
+// audited advances a controller until its items need decisions.
 func (s *scene) audited(name string, items ...string) *progress.Tracker {
 	s.t.Helper()
 	book := s.analysed(name)
@@ -72,7 +72,7 @@ func (s *scene) audited(name string, items ...string) *progress.Tracker {
 	return book
 }
 
-// planned brings a controller to where its batches can start, one for each item.
+// planned advances a controller until its batches can start. Each item has its own batch.
 func (s *scene) planned(name string, items ...string) (*progress.Tracker, *progress.Unit) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -98,7 +98,7 @@ func (s *scene) paid(run, unit, phase string, usd float64, tokens int64) {
 		os.WriteFile(filepath.Join(dir, "workspace"), nil, 0o600), os.WriteFile(filepath.Join(dir, "output"), nil, 0o600))
 }
 
-// still replaces what differs from one run of a test to the next.
+// still replaces the values that differ between runs of a test.
 func still(text []byte) string {
 	for pattern, name := range map[string]string{
 		`"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z"`: `"TIME"`, `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`: "UUID", `"(age|waiting)_seconds": [0-9.e-]+`: `"${1}_seconds": 0`, `\n *"blocked": [0-9]+,`: "",
@@ -124,16 +124,16 @@ func golden(t *testing.T, name string, value any) {
 	}
 }
 
-// fullScene has something of everything that the state shows.
+// fullScene returns a codebase with an example of everything that the state shows.
 func fullScene(t *testing.T) *scene {
 	s := newScene(t, "max_claude_concurrency: 2\nrun: {budget_usd: 50}\n")
 	ctx := t.Context()
 	run, err := conduct.NewRun(ctx, s.app, "controllers", "")
 	must(t, err)
 	s.controller("blog/tags")                             // no run has requested it
-	s.analysed("blog/comments", "How do others page?")    // a topic waits
-	s.audited("blog/posts", "Page them", "Cache them")    // items wait
-	book, u := s.planned("blog/users", "Throttle", "Log") // one batch is blocked, of the other a change was refused
+	s.analysed("blog/comments", "How do others page?")    // a topic needs a decision
+	s.audited("blog/posts", "Page them", "Cache them")    // items need decisions
+	book, u := s.planned("blog/users", "Throttle", "Log") // one batch is blocked, the other has a refused change
 	_, err = book.Begin(ctx, "blog/users", "b2", "ada")
 	must(t, err, book.PutApplied(ctx, "blog/users", "b2", flow.Applied{Batch: u.Batches[1].Digest, Summary: "done", Files: []flow.File{},
 		Gaps: []flow.Gap{{Path: "app/secret.rb", Reason: "not in its grant", Phase: "apply", Planned: "batch_plan", At: time.Now()}}}, nil))

@@ -28,7 +28,7 @@ type Timeline struct {
 	Problems  []string    `json:"problems"`  // what could not be read
 }
 
-// Lane is the liveness of one piece of work.
+// A Lane is the activity of one piece of work.
 type Lane struct {
 	Work      string     `json:"work"`
 	Unit      string     `json:"unit,omitempty"`

@@ -39,7 +39,7 @@ func (s *scene) pages(ctx context.Context) map[string]func() (any, error) {
 	}
 }
 
-// whole asks all questions, and holds that no list in an answer is null.
+// whole runs every query and checks that no list in a result is null.
 func (s *scene) whole() {
 	s.t.Helper()
 	for name, ask := range s.pages(s.t.Context()) {
@@ -55,7 +55,7 @@ func (s *scene) whole() {
 	}
 }
 
-// noNull finds lists and maps of this package's answers that JSON would spell null.
+// noNull reports lists and maps in a result that JSON would encode as null.
 func noNull(t testing.TB, where string, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {
@@ -90,7 +90,7 @@ func noNull(t testing.TB, where string, v reflect.Value) {
 	}
 }
 
-// A codebase in which nothing ever happened answers every question.
+// Every query works in a codebase without any events.
 func TestNothingEverHappened(t *testing.T) {
 	s := newScene(t, "")
 	s.whole()
@@ -127,7 +127,7 @@ func TestNothingEverHappened(t *testing.T) {
 
 func last[T any](_ T, err error) error { return err }
 
-// Everything at once answers every question.
+// Every query works in a codebase with an example of everything.
 func TestEverythingAtOnce(t *testing.T) {
 	fullScene(t).whole()
 }
@@ -152,7 +152,7 @@ func TestLegacyModeKnowsNoQueue(t *testing.T) {
 	}
 }
 
-// The other flows answer every question, too.
+// Every query works for the other flows, too.
 func TestOtherFlows(t *testing.T) {
 	for _, name := range []string{"screens", "tasks"} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestOtherFlows(t *testing.T) {
 	}
 }
 
-// The phase of the whole goes from idle over discovering to ready.
+// The phase of the flow changes from idle to discovering to ready.
 // shows: PL-10 PL-79
 func TestPhases(t *testing.T) {
 	s := newScene(t, "")
@@ -220,7 +220,7 @@ func TestPhases(t *testing.T) {
 	want("ready", view.RunEnded)
 }
 
-// A conductor that was killed conducts nothing, however long its lease still runs.
+// A killed conductor no longer counts, even if its lease has not expired.
 func TestADeadConductor(t *testing.T) {
 	s := newScene(t, "")
 	ctx := t.Context()
@@ -240,7 +240,7 @@ func TestADeadConductor(t *testing.T) {
 		}
 		if want != "" {
 			must(t, victim.Process.Kill())
-			victim.Wait() // which tells that it was killed
+			victim.Wait() // returns an error, because the process was killed
 		}
 	}
 }
