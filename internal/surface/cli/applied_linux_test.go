@@ -13,8 +13,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// A program that writes a file gets the number of the landing and nothing else; a
-// person sees what became of the file.
+// A write prints only the number of the landing to a program. A person sees the outcome of the file.
 func TestWrittenToProgramsAndPeople(t *testing.T) {
 	d := newConsole(t)
 	grant := d.must(0, "lock", "acquire", "--holder", "otter", "--write", "app/models/a.rb")

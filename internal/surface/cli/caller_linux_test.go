@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// inside has a program of this name run a script: it stays the parent of all that it runs,
-// and its environment says nothing of an agent.
+// inside returns a command that runs a script as a child of a program with this name. Its environment does not
+// mention an agent.
 func (d *console) inside(name, script string) *exec.Cmd {
 	d.t.Helper()
 	program := filepath.Join(d.t.TempDir(), name)
@@ -22,7 +22,7 @@ func (d *console) inside(name, script string) *exec.Cmd {
 	return cmd
 }
 
-// gets runs a script inside of a program, without a terminal, and wants it to end so.
+// gets runs a script inside a program, without a terminal, and checks the exit code and the output.
 func (d *console) gets(want int, name, script string, words ...string) string {
 	d.t.Helper()
 	cmd := d.inside(name, script)
@@ -38,8 +38,8 @@ func (d *console) gets(want int, name, script string, words ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// An agent releases, renews, extends and writes under what it has acquired itself, and not
-// under what a person or another agent has. A person may use all that is theirs.
+// An agent can release, renew, extend and write under only its own grants, not those of a person or of another
+// agent. A person can use all grants of their account.
 //
 // shows: GP-5
 func TestAgentUsesItsOwnGrants(t *testing.T) {
@@ -59,8 +59,8 @@ func TestAgentUsesItsOwnGrants(t *testing.T) {
 	d.must(0, "lock", "check", "--write", "a", "--write", "b")
 }
 
-// A process that an agent started counts as the agent, whatever the environment says: from a program
-// that is known, or from the window of a session.
+// A process that an agent started counts as the agent, regardless of its environment. The agent is a known
+// program, or the process of a session.
 //
 // shows: GP-5
 func TestAgentIsWhatAnAgentStarted(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAgentIsWhatAnAgentStarted(t *testing.T) {
 		d.gets(1, "gemini", "lockkeeper "+act, "inside an agent", "gemini")
 		d.gets(1, "unheard-of", greet+"lockkeeper "+act, "inside an agent", "claude-code")
 	}
-	// With a terminal of their own as well.
+	// The same holds if the process has a terminal of its own.
 	cmd := d.inside("claude", "lockkeeper init --undo --yes")
 	cmd.Stdin, cmd.Stderr = d.tty, d.tty
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
@@ -84,8 +84,7 @@ func TestAgentIsWhatAnAgentStarted(t *testing.T) {
 	}
 }
 
-// Without a terminal hooks are taken out only by a script with --yes, and while no session is
-// there.
+// Without a terminal, only a script with --yes can remove hooks, and only if no session is open.
 func TestUndoByAScript(t *testing.T) {
 	d := newHouse(t, "claude")
 	d.must(0, "init", "claude", "--yes")

@@ -22,7 +22,7 @@ resources:
     files: [Manuscript/Style/Style_Guide.md]
 `
 
-// newBook is a console in a book project.
+// newBook returns a console in a book project.
 func newBook(t *testing.T, more string) *console {
 	t.Helper()
 	d := newConsole(t)
@@ -35,7 +35,7 @@ func newBook(t *testing.T, more string) *console {
 
 func (d *console) locksFile() string { return filepath.Join(d.dir, ".locks", "locks.json") }
 
-// foreign writes a lock of another tool.
+// foreign writes a claim of another tool to the claims file.
 func (d *console) foreign(resource, instance string, age time.Duration) {
 	d.t.Helper()
 	text := fmt.Sprintf(`{"locks": [{"resource": %q, "timestamp": %q, "instance": %q}]}`, resource, time.Now().Add(-age).UTC().Format(time.RFC3339), instance)
@@ -47,14 +47,14 @@ func (d *console) foreign(resource, instance string, age time.Duration) {
 	}
 }
 
-// forget clears what the terminal showed.
+// forget discards the output of the terminal.
 func (d *console) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shown.Reset()
 }
 
-// past clears what the terminal showed up to a text, and leaves what came after it.
+// past discards the output up to and including a text.
 func (d *console) past(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,14 +63,14 @@ func (d *console) past(text string) {
 	d.shown.WriteString(rest)
 }
 
-// talk is one thing that is shown, and what is done then: a line typed, or more.
+// A talk is a text that the terminal shows, and the reaction to it: a typed line, a function, or both.
 type talk struct {
 	shown string
 	typed string
 	act   func()
 }
 
-// talking runs a command and answers what it asks, in turn.
+// talking runs a command and reacts to its output in the order of talks.
 func (d *console) talking(want int, talks []talk, args ...string) string {
 	d.t.Helper()
 	var typing sync.WaitGroup
@@ -116,7 +116,7 @@ func TestDialogAboutAFreshLock(t *testing.T) {
 		}
 	}
 
-	// Waiting in vain it asks again; then the other one releases it.
+	// After an unsuccessful wait, the command asks again. Then the other holder releases the claim.
 	d.forget()
 	out := d.talking(0, []talk{
 		{shown: "Choose option (1-3): ", typed: "1"},
@@ -161,7 +161,7 @@ func TestDialogOverridesAFreshLock(t *testing.T) {
 	if list := d.must(0, "rescue", "list"); !strings.Contains(list, "Chapter_03.md") {
 		t.Errorf("nothing was kept:\n%s", list)
 	}
-	// The facts of the second dialog are those of the override.
+	// The second dialog shows the facts of the holder that overrode the first.
 	d.forget()
 	d.talking(3, []talk{{shown: "Choose option (1-3): ", typed: "2"}}, "claim", "Chapter_03", "--instance", "CLI-3")
 	d.forget()
@@ -181,7 +181,7 @@ func TestDialogOverridesAFreshLock(t *testing.T) {
 
 // shows: LM-16 GP-41
 func TestLockThatTurnsStaleWhileWaitedFor(t *testing.T) {
-	// Long enough for a busy machine to come to the question before the lock is stale.
+	// The lease must be long enough that the question appears before the lock is stale, even on a busy machine.
 	d := newBook(t, "policies:\n  author:\n    ttl: 10s\n    heartbeat: 1s\n")
 	d.foreign("Chapter_05", "CLI-12345", 0)
 	var typing sync.WaitGroup
@@ -203,8 +203,8 @@ func TestLockThatTurnsStaleWhileWaitedFor(t *testing.T) {
 	}
 }
 
-// A stale lock whose instance still runs is not said to be left from a crash, the time is
-// the one that is set, and an override that found nothing to keep speaks of no copy.
+// If the instance of a stale lock still runs, the dialog does not mention a crash, and it shows the configured
+// time. An override that kept no changes does not mention a copy.
 //
 // shows: LM-16
 func TestDialogAboutALivingInstanceThatIsStale(t *testing.T) {
@@ -237,8 +237,8 @@ func TestDialogAboutALivingInstanceThatIsStale(t *testing.T) {
 	}
 }
 
-// Two conflicts are asked about one after the other; canceled at the second, nothing
-// was taken from the first.
+// The command asks about two conflicts one after the other. If the person cancels at the second, the first
+// holder keeps its claim.
 //
 // shows: LM-19 CF-5 GP-40
 func TestCancelAtTheSecondLeavesTheFirst(t *testing.T) {
@@ -253,7 +253,7 @@ func TestCancelAtTheSecondLeavesTheFirst(t *testing.T) {
 	}
 }
 
-// An agent on a terminal is not asked.
+// The command asks no question if an agent runs it on a terminal.
 //
 // shows: CF-14
 func TestAgentAnswersNoDialog(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A refused claim names the step that helps: not to wait for a holder that is gone, nor for
-// itself.
+// A refused claim suggests a step that helps. It does not suggest waiting if the holder is gone, or is the
+// caller itself.
 //
 // shows: LM-19 CF-14
 func TestBlockedClaimSaysWhatHelps(t *testing.T) {
@@ -53,7 +53,7 @@ func TestBlockedClaimSaysWhatHelps(t *testing.T) {
 	}
 }
 
-// The advice after a claim with its own name releases that claim.
+// After a claim with --instance, the suggested unclaim command releases that claim.
 func TestAdvisedUnclaimNamesTheInstance(t *testing.T) {
 	d := newBook(t, "")
 	d.must(0, "claim", "Chapter_01", "--instance", "CLI-7")
@@ -63,8 +63,7 @@ func TestAdvisedUnclaimNamesTheInstance(t *testing.T) {
 	}
 }
 
-// A claim with a command ends with it. Unclaiming it earlier prints a note, and releases
-// all else.
+// A claim with a command ends with the command. An earlier unclaim prints a note, and releases all other claims.
 //
 // shows: LM-20
 func TestUnclaimUnderACommand(t *testing.T) {
@@ -78,7 +77,7 @@ func TestUnclaimUnderACommand(t *testing.T) {
 	running.Go(func() {
 		d.must(7, "claim", "Chapter_01", "--instance", "CLI-1", "--", "/bin/sh", "-c", "read line <"+pipe+"; exit 7")
 	})
-	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once the command reads
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // blocks until the command reads
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +99,7 @@ func TestUnclaimUnderACommand(t *testing.T) {
 	}
 }
 
-// A grant that was acquired otherwise under the same name is not a claim.
+// unclaim does not release a grant that another command acquired under the same name.
 func TestUnclaimLeavesOtherGrants(t *testing.T) {
 	d := newBook(t, "")
 	grant := d.must(0, "lock", "acquire", "--holder", "CLI-1", "--write", "notes.md")
@@ -110,7 +109,7 @@ func TestUnclaimLeavesOtherGrants(t *testing.T) {
 	d.must(0, "lock", "release", grant)
 }
 
-// The command takes names, so that a wrong flag behind one is what is wrong.
+// If an invalid flag follows a name, the error is about the flag and not about the name.
 func TestWrongFlagBehindAName(t *testing.T) {
 	d := newBook(t, "")
 	d.must(2, "claim", "Chapter_01", "--pateince", "1s")

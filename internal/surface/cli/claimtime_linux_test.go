@@ -15,11 +15,11 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// watch is a clock that runs only during a wait, and then jumps.
+// A watch is a clock that advances only during a wait, and then by the whole wait.
 type watch struct {
 	now    time.Time
 	waits  []time.Duration
-	before func(n int) // the n-th wait, from 1 on
+	before func(n int) // called before the n-th wait, counted from 1
 }
 
 func (w *watch) after(d time.Duration) <-chan time.Time {
@@ -31,14 +31,14 @@ func (w *watch) after(d time.Duration) <-chan time.Time {
 	return fired
 }
 
-// While a person waits it looks every 5 seconds, and asks again after 2 minutes; what was
-// waited for is claimed at the next look after its release.
+// While a person waits, the command retries every 5 seconds and asks again after 2 minutes. After the release,
+// the next retry succeeds.
 //
 // shows: LM-15 LM-18 LM-45
 func TestWaitLooksEvery5SecondsAndAsksAfter2Minutes(t *testing.T) {
 	d := newBook(t, "")
 	d.foreign("Chapter_03", "CLI-12345", 3*time.Minute)
-	const looks, more = 24, 3 // in 2 minutes, and after that
+	const looks, more = 24, 3 // retries within 2 minutes, and after them
 	w := &watch{now: time.Now(), before: func(n int) {
 		if n == looks+more {
 			if err := os.WriteFile(d.locksFile(), []byte(`{"locks": []}`), 0o644); err != nil {
@@ -66,7 +66,7 @@ func TestWaitLooksEvery5SecondsAndAsksAfter2Minutes(t *testing.T) {
 	}
 }
 
-// Without a terminal the same wait ends after 2 minutes, in vain.
+// Without a terminal, the same wait fails after 2 minutes.
 //
 // shows: LM-18 GP-43
 func TestWaitOfAScriptEndsAfter2Minutes(t *testing.T) {

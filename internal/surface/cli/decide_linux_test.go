@@ -24,14 +24,14 @@ import (
 	"lockkeeper/sched"
 )
 
-// documentsAt opens the documents of a console's root.
+// documents opens the documents of a flow in the console's root.
 func (d *console) documents(f flow.Flow) *progress.Tracker {
 	return progress.Open(progress.Options{Sidecar: sidecar.Open(filepath.Join(d.dir, ".pipeline")), Screens: sidecar.Open(filepath.Join(d.dir, ".analysis")), Flow: f})
 }
 
 var check = projecttest.Must
 
-// audited takes units to the decisions on their items.
+// audited advances units until their items need decisions.
 func (d *console) audited(b *progress.Tracker, items map[string][]string) {
 	d.t.Helper()
 	for unit, words := range items {
@@ -39,7 +39,7 @@ func (d *console) audited(b *progress.Tracker, items map[string][]string) {
 	}
 }
 
-// planned takes a unit with one item to an approved plan of one batch.
+// planned advances a unit with one item to an approved plan of one batch.
 func (d *console) planned(b *progress.Tracker, unit string, targets ...string) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -49,13 +49,13 @@ func (d *console) planned(b *progress.Tracker, unit string, targets ...string) {
 		b.ApprovePlan(ctx, unit, "ann"))
 }
 
-// verified takes the batch of a unit to a verified change.
+// verified advances the batch of a unit to a verified change.
 func (d *console) verified(b *progress.Tracker, unit string, files []flow.File, gaps ...flow.Gap) {
 	d.t.Helper()
 	projecttest.Verified(d.t, b, unit, "b1", files, gaps...)
 }
 
-// kept keeps contents of a file in a batch, as the file that they make of each other.
+// kept stores the old and the new content of a file in a batch, and returns the change.
 func (d *console) kept(b *progress.Tracker, unit, path, was, is string) flow.File {
 	d.t.Helper()
 	version := func(text string) lockkeeper.Version {
@@ -75,7 +75,7 @@ func wantText(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// A person sees the diff of a batch before it lands, returns it, and agrees to the next.
+// A person sees the diff of a batch before it lands, returns it for rework, and approves the next one.
 //
 // shows: PL-25 GP-25
 func TestReviewByAPerson(t *testing.T) {
@@ -121,7 +121,7 @@ func TestReviewByAPerson(t *testing.T) {
 	d.must(1, "decide", "undo", "review", "blog/posts/b1")
 	d.sees("lockkeeper undo blog/posts/b1")
 
-	// The gap that it left is answered by itself.
+	// The gap of the batch is a separate decision.
 	wantText(t, d.must(0, "decide"), "gap blog/posts/b1/1", "app/models/other.rb: no write lock on it")
 	wantText(t, d.must(0, "decide", "show", "gap", "blog/posts/b1/1"), "kept: lockkeeper rescue show r1")
 	wantText(t, d.must(0, "decide", "dismiss", "blog/posts/b1/1"), "gap blog/posts/b1/1 is dismissed")
@@ -138,8 +138,8 @@ func TestReviewByAPerson(t *testing.T) {
 	wantText(t, d.must(0, "audit", "--kind", "decided", "--json"), `"name":"ada`, "plan blog/posts is approved")
 }
 
-// A batch is undone by its name: its landings, the last first, and nothing else. A second
-// undo completes one that died half way.
+// Undoing a batch by name undoes exactly its landings, last first. After an interrupted undo, a second one
+// completes it.
 //
 // shows: GP-18 GP-25
 func TestUndoOfABatch(t *testing.T) {
@@ -201,7 +201,7 @@ func TestUndoOfABatch(t *testing.T) {
 	wantText(t, d.must(0, "decide", "redo", "blog/posts/b1", "apply"), "repeats the phase apply", "blog/posts continues with apply")
 }
 
-// What failed is tried again, and its agent gets a note.
+// Failed work can be retried with a note for its agent.
 //
 // shows: GP-25 GP-26
 func TestRetryOfWhatFailed(t *testing.T) {
@@ -254,7 +254,7 @@ func TestRetryOfWhatFailed(t *testing.T) {
 	}
 }
 
-// The merge of a controller does without a screen when a person says so.
+// A person can exclude a screen from the merge of a controller.
 //
 // shows: SW-29
 func TestScreenIsExcluded(t *testing.T) {
@@ -272,20 +272,20 @@ func TestScreenIsExcluded(t *testing.T) {
 		t.Errorf("screen %+v", s)
 	}
 	d.must(0, append(exclude[:6:6], "--undo")...)
-	for _, flow := range []string{"controllers", "tasks", ""} { // without a run, controllers are meant
+	for _, flow := range []string{"controllers", "tasks", ""} { // without a run, controllers is the default
 		d.must(2, append(exclude[:4:4], "--flow", flow, "--note", "x")...)
 		d.sees("it has no screens")
 	}
 }
 
-// typed is what a person types once the terminal has shown a text so many times.
+// typed is the input that a person types once the terminal has shown a text a number of times.
 type typed struct {
 	text  string
 	times int
 	keys  string
 }
 
-// types types one after the other.
+// types types each input in turn.
 func (d *console) types(list ...typed) (wait func()) {
 	var typing sync.WaitGroup
 	typing.Go(func() {
@@ -297,7 +297,7 @@ func (d *console) types(list ...typed) (wait func()) {
 	return typing.Wait
 }
 
-// keys types keys, each once the terminal asks for it.
+// keys types keys, each when the terminal asks for one.
 func (d *console) keys(keys ...string) (wait func()) {
 	var list []typed
 	for n, key := range keys {
@@ -306,7 +306,7 @@ func (d *console) keys(keys ...string) (wait func()) {
 	return d.types(list...)
 }
 
-// seesOften waits until the terminal has shown a text so many times.
+// seesOften waits until the terminal has shown a text a number of times.
 func (d *console) seesOften(text string, times int) {
 	late := time.After(hung)
 	for {
@@ -325,7 +325,7 @@ func (d *console) seesOften(text string, times int) {
 	}
 }
 
-// A person goes through what waits with single keys.
+// A person can answer open decisions one by one with single keys.
 //
 // shows: PL-19 PL-25
 func TestWalk(t *testing.T) {
@@ -341,8 +341,8 @@ func TestWalk(t *testing.T) {
 		return i.Decision
 	}
 
-	// The items that say the same come first: they free most. A wrong key explains, an
-	// undo undoes both, and the walk continues.
+	// Items with the same text come first, because they unblock the most. An unknown key prints help, an undo
+	// reopens both items, and the walk continues.
 	wait := d.keys("x", "t", "u", "d", "v", "r", "q")
 	out := d.must(0, "decide", "walk")
 	wait()
@@ -360,7 +360,7 @@ func TestWalk(t *testing.T) {
 		}
 	}
 
-	// What needs words asks for them, and nothing is no answer. What is skipped stays.
+	// An answer that needs a note asks for it, and an empty note is refused. A skipped decision stays open.
 	d.mu.Lock()
 	d.shown.Reset()
 	d.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// newHouse is a console with a program called lockkeeper, which is this test's own, and agents
-// of which only the names are there.
+// newHouse returns a console with the test binary as lockkeeper in PATH, and with placeholder programs for
+// agents.
 func newHouse(t *testing.T, agents ...string) *console {
 	t.Helper()
 	d := newConsole(t)
@@ -42,7 +42,7 @@ func newHouse(t *testing.T, agents ...string) *console {
 	return d
 }
 
-// examine runs doctor.
+// examine runs doctor and returns its report.
 func (d *console) examine(want int) *doctor.Report {
 	d.t.Helper()
 	r := &doctor.Report{}
@@ -52,7 +52,7 @@ func (d *console) examine(want int) *doctor.Report {
 	return r
 }
 
-// way is the first way of a writer.
+// way returns the first protection for a writer.
 func way(t *testing.T, r *doctor.Report, writer string) view.Protection {
 	t.Helper()
 	i := slices.IndexFunc(r.Protections, func(w view.Protection) bool { return w.Writer == writer })
@@ -77,9 +77,9 @@ func found(t *testing.T, r *doctor.Report, name string, ok bool, words ...string
 	t.Errorf("%s is not found to be %v: %+v", name, ok, r.Checks)
 }
 
-// From nothing to hooks in one command, which a person has agreed to; a second time nothing
-// changes, and undone everything is as it was. What is enforced at once is tried; a host
-// that runs no hooks before a person has trusted them is not called so.
+// One command creates the root and installs hooks, after a person agrees. A second call changes nothing, and an
+// undo restores all files. Protections that are enforced at once are tried. A host that runs hooks only after a
+// person trusts them is not reported as enforced.
 //
 // shows: DL-72 GP-5
 func TestInitAgent(t *testing.T) {
@@ -124,7 +124,7 @@ func TestInitAgent(t *testing.T) {
 	}
 }
 
-// files is everything in the root but for Lockkeeper's own.
+// files returns the names and contents of the files in the root, except Lockkeeper's own.
 func (d *console) files() string {
 	d.t.Helper()
 	var out strings.Builder
@@ -153,7 +153,7 @@ func errOr(err, other error) error {
 	return other
 }
 
-// An agent may not take its own hooks out, nor switch them off, nor free what others hold.
+// An agent cannot remove its own hooks, disable checks, or release locks of other holders.
 //
 // shows: GP-5
 func TestAgentMayNotUndo(t *testing.T) {
@@ -171,10 +171,10 @@ func TestAgentMayNotUndo(t *testing.T) {
 	d.must(3, "lock", "check", "--write", "a")
 }
 
-// beforeWrite is the command that init has Claude Code run before a write.
+// beforeWrite is the command that init registers with Claude Code to run before a write.
 const beforeWrite = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook claude-code; else lockkeeper hook claude-code; fi || exit 2"
 
-// Doctor finds what is not as it is meant to be, says so, and ends with 1.
+// The doctor reports each wrong setup and exits with code 1.
 func TestDoctorFinds(t *testing.T) {
 	settings := func(d *console) string { return filepath.Join(d.dir, ".claude/settings.json") }
 	edit := func(d *console, old, new string) {
@@ -189,7 +189,7 @@ func TestDoctorFinds(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		harm func(d *console)
-		want string // that is said of claude
+		want string // expected fact about claude
 	}{
 		"a hook that was removed": {func(d *console) {
 			if err := os.WriteFile(settings(d), []byte("{}"), 0o644); err != nil {
@@ -242,7 +242,7 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
-// What is only advised is no failure, and says how it gets better.
+// An advisory protection is not a failure, and its next step says how to improve it.
 func TestDoctorAdvises(t *testing.T) {
 	d := newHouse(t, "claude", "codex")
 	if err := os.WriteFile(filepath.Join(d.dir, "lockkeeper.yaml"), []byte("agent:\n  sandbox: off\n"), 0o644); err != nil {
@@ -260,7 +260,7 @@ func TestDoctorAdvises(t *testing.T) {
 	}
 }
 
-// A store that is busy or damaged is found, and everything else is still looked at.
+// The doctor reports a busy or damaged store, and still runs all other checks.
 func TestDoctorStore(t *testing.T) {
 	t.Run("busy", func(t *testing.T) {
 		d := newHouse(t, "claude")
@@ -273,7 +273,7 @@ func TestDoctorStore(t *testing.T) {
 		if err := conn.Exec("BEGIN IMMEDIATE"); err != nil {
 			t.Fatal(err)
 		}
-		found(t, d.examine(1), "store", false, "busy") // and does not wait for the other
+		found(t, d.examine(1), "store", false, "busy") // does not wait for the other process
 	})
 	t.Run("damaged", func(t *testing.T) {
 		d := newHouse(t, "claude")
@@ -289,7 +289,7 @@ func TestDoctorStore(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 	})
-	t.Run("gone", func(t *testing.T) { // with all that git does not know, as a refusal of a hook says
+	t.Run("gone", func(t *testing.T) { // as after git clean, which also removes ignored files
 		d := newHouse(t)
 		d.must(0, "init")
 		if err := errors.Join(os.RemoveAll(filepath.Join(d.dir, ".lockkeeper")), os.Remove(filepath.Join(d.dir, "lockkeeper.yaml"))); err != nil {
@@ -300,7 +300,7 @@ func TestDoctorStore(t *testing.T) {
 	})
 }
 
-// What crashes left, checks that are off, and an agent that runs without hooks are found.
+// The doctor reports leftovers of crashes, disabled checks, and an agent that runs without hooks.
 func TestDoctorLeftAndSilent(t *testing.T) {
 	d := newHouse(t, "claude")
 	d.must(0, "init", "claude", "--yes")
@@ -331,7 +331,7 @@ func TestDoctorLeftAndSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(program, text, 0o755); err != nil { // a program of that name, which a script would not be
+	if err := os.WriteFile(program, text, 0o755); err != nil { // a real binary, because a script would run under the name of its shell
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, "60")
@@ -346,13 +346,13 @@ func TestDoctorLeftAndSilent(t *testing.T) {
 	r := d.examine(1)
 	want := fmt.Sprintf("1 running claude process has not reported: restart process %d", cmd.Process.Pid)
 	if len(r.Silent) != 1 || !strings.Contains(r.Summary, want) {
-		if len(r.Silent) != 1 || r.Silent[0].TTY == "" { // the test may itself sit in a terminal
+		if len(r.Silent) != 1 || r.Silent[0].TTY == "" { // the test itself may run in a terminal
 			t.Errorf("%+v %s", r.Silent, r.Summary)
 		}
 	}
 }
 
-// People see who is at work, in a table, in a line, and as it changes.
+// status shows open sessions as a table, in one line, and live.
 func TestStatusForPeople(t *testing.T) {
 	d := newHouse(t, "claude")
 	if out := d.must(0, "status", "--short"); out != "" {

@@ -33,7 +33,7 @@ func TestContentThatCannotBeKept(t *testing.T) {
 	defer said.Close()
 	shelf := filepath.Join(d.dir, ".lockkeeper", "rescue")
 	must(os.RemoveAll(shelf))
-	must(os.WriteFile(shelf, nil, 0o600)) // no shelf can be made here
+	must(os.WriteFile(shelf, nil, 0o600)) // prevents the creation of a shelf
 
 	io := &term.IO{In: in, Out: said, Err: said, Dir: d.dir, Env: d.env, Now: time.Now}
 	if code := cli.Main(context.Background(), io, []string{"gate", "write", "app/models/a.rb"}); code != 5 {

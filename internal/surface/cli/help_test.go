@@ -20,7 +20,7 @@ func testRoot(t *testing.T) *cobra.Command {
 	return root(&command.Program{IO: &term.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Dir: t.TempDir(), Now: time.Now}})
 }
 
-// every visits all commands that people see.
+// every visits all visible commands.
 func every(cmd *cobra.Command, visit func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
 		if !sub.Hidden {
@@ -92,7 +92,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// A line of a page never is a request of roff, and every command has a page.
+// No line of a manual page is a roff request by accident, and every command has a page.
 func TestManualPages(t *testing.T) {
 	cmd, dir := testRoot(t), t.TempDir()
 	if err := writePages(t.Context(), cmd, dir); err != nil {

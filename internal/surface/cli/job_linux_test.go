@@ -17,12 +17,11 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// asWorker tells a copy of this test binary to be a worker, in the directory that it
-// names.
+// asWorker is the environment variable that makes a copy of this test binary a worker. Its value is the worker's
+// directory.
 const asWorker = "LOCKKEEPER_TEST_WORKER"
 
-// TestWorkerProcess is a worker, in a process that may be killed; by itself it is no
-// test.
+// TestWorkerProcess runs a worker in a process that other tests can kill. On its own, it tests nothing.
 func TestWorkerProcess(t *testing.T) {
 	dir := os.Getenv(asWorker)
 	if dir == "" {
@@ -32,8 +31,8 @@ func TestWorkerProcess(t *testing.T) {
 	os.Exit(cli.Main(context.Background(), io, []string{"job", "work", "--slots", "2"}))
 }
 
-// startWorker starts a worker that does not end by itself, and tells out what it does;
-// nil: none.
+// startWorker starts a worker that runs until it is stopped, with its output in out. If out is nil, the output
+// is discarded.
 func (d *console) startWorker(out *os.File) *exec.Cmd {
 	d.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkerProcess$")
@@ -45,7 +44,7 @@ func (d *console) startWorker(out *os.File) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { // harmless where the test has ended it
+	d.t.Cleanup(func() { // does nothing if the test has ended the worker
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
@@ -93,7 +92,7 @@ func isGone(t *testing.T, pid string) bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// A worker that is killed leaves nothing running, and what it ran is run again.
+// If a worker is killed, none of its processes survive, and its items run again.
 //
 // shows: SW-71 GP-26 DL-80
 func TestKilledWorkerLosesNothing(t *testing.T) {
@@ -214,12 +213,11 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	}
 }
 
-// A person sees what starts and ends above one line that is kept current; and no escape
-// sequence of a command.
+// A terminal shows each start and end above one live line, and no escape sequence from a command's output.
 func TestWorkerOnATerminal(t *testing.T) {
 	d := newConsole(t)
 	d.must(0, "job", "submit", "--name", "fine", "--", "true")
-	d.sees("next:") // no worker is at work
+	d.sees("next:") // no worker is running
 	d.must(0, "job", "submit", "--name", "bad", "--", "sh", "-c", "printf 'x\\033[2Jy'; exit 4")
 	io := &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: append(d.env, "NO_COLOR=1"), Now: time.Now}
 	if code := cli.Main(context.Background(), io, []string{"job", "work", "--until-empty"}); code != 1 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// On a terminal a person is asked before links are rewritten; inside an agent's
-// environment it does not ask, and rewrites nothing.
+// On a terminal, the command asks a person before it rewrites links. Inside an agent's environment, it does not
+// ask and rewrites nothing.
 //
 // shows: LE-42 LE-45
 func TestFixIsAskedFor(t *testing.T) {

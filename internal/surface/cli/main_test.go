@@ -7,8 +7,7 @@ import (
 	"lockkeeper/internal/surface/cli"
 )
 
-// TestMain makes the test's own program, under its name, also the program itself: hooks and
-// others start it so.
+// TestMain lets the test binary act as lockkeeper when it is started under that name, as hooks do.
 func TestMain(m *testing.M) {
 	projecttest.Main(m, projecttest.Program{Name: projecttest.Lockkeeper, Main: cli.Process})
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A person switches the checks off at a terminal, with a word that they type, and on again;
-// both are in the event log. Any other answer changes nothing.
+// A person disables the checks at a terminal by typing a word, and enables them again. The event log records
+// both. Any other answer changes nothing.
 //
 // shows: GP-5
 func TestOffAtATerminal(t *testing.T) {
@@ -20,7 +20,7 @@ func TestOffAtATerminal(t *testing.T) {
 	if out := d.must(0, "status", "--short"); !strings.Contains(out, "OFF") {
 		t.Errorf("status does not show it: %s", out)
 	}
-	d.talking(1, nil, "off", "10m") // it is told before anything is asked
+	d.talking(1, nil, "off", "10m") // refused without a question
 	if out := d.must(0, "off", "--end"); !strings.Contains(out, "are on again") {
 		t.Errorf("it is still off: %s", out)
 	}

@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/project/projecttest"
 )
 
-// If a person force-releases the locks of a running command, its holder is told: the command
-// ends, the exit code is that of a loss, and the record says who took them and why.
+// If a person force-releases the locks of a running command, the command ends with the exit code of a lost
+// grant. The message and the event log say who released the locks and why.
 //
 // shows: CF-9 CF-14
 func TestForceReleaseOfARunningCommand(t *testing.T) {
@@ -21,7 +21,7 @@ func TestForceReleaseOfARunningCommand(t *testing.T) {
 	self := filepath.Join(t.TempDir(), projecttest.Lockkeeper)
 	own, err := os.Executable()
 	projecttest.Must(t, err, os.Symlink(own, self))
-	for range 3 { // of two that end at the same time either may be first
+	for range 3 { // repeated, because the kill and the loss can be noticed in either order
 		cmd := exec.Command(self, "lock", "exec", "--holder", "otter", "--write", "a", "--", "sh", "-c", "echo $LOCKKEEPER_GRANT; exec sleep 60")
 		var complaint strings.Builder
 		cmd.Dir, cmd.Env, cmd.Stderr = d.dir, append(os.Environ(), d.env...), &complaint

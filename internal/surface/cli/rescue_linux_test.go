@@ -75,7 +75,7 @@ func TestRescuedWholeIsNotLanded(t *testing.T) {
 	}
 }
 
-// Dropping is for good, so a person is asked.
+// Dropping is permanent, so the command asks a person.
 func TestRescueDropAsks(t *testing.T) {
 	d := newConsole(t)
 	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"), rescue.Limits{})
@@ -132,7 +132,7 @@ func TestRescueRestoresUncommitted(t *testing.T) {
 	d.must(0, "rescue", "restore", "--onto-current", id)
 	holds("second\n")
 	kept, err := shelf.List(t.Context())
-	if err != nil || len(kept) != 1 { // what it replaced
+	if err != nil || len(kept) != 1 { // the replaced content is kept
 		t.Fatalf("%v %v", kept, err)
 	}
 	if text := d.must(0, "status"); !strings.Contains(text, "uncommitted: 1 file") {

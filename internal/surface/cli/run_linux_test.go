@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// sampleConsole is a terminal in the sample application with the scripted agent.
+// sampleConsole returns a terminal in the sample application with the scripted agent.
 func sampleConsole(t *testing.T) *console {
 	t.Helper()
 	p := projecttest.Sample(t, projecttest.Options{})
@@ -21,8 +21,7 @@ func sampleConsole(t *testing.T) *console {
 	return d
 }
 
-// A person sees where everything is, in a picture that is drawn over itself; what matters
-// later stays above it.
+// A terminal shows the progress of a run in a live picture. Important news stay above it.
 //
 // shows: PL-94 SW-84
 func TestRunOnATerminal(t *testing.T) {
@@ -47,7 +46,7 @@ func TestRunOnATerminal(t *testing.T) {
 	}
 }
 
-// A terminal that knows no escape sequences gets none: lines, as a program does.
+// A terminal without support for escape sequences gets plain lines.
 func TestRunOnADumbTerminal(t *testing.T) {
 	d := sampleConsole(t)
 	io := &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: append(d.env, "TERM=dumb"), Now: time.Now}

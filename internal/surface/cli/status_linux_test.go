@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// Who is at work fits a terminal, however long the names are of what they hold.
+// The table of sessions fits the terminal, even if their paths are long.
 func TestSessionsFitATerminal(t *testing.T) {
 	d := newConsole(t)
 	a, err := project.Open(t.Context(), project.Settings{Dir: d.dir, Env: projecttest.Lookup(d.env)})

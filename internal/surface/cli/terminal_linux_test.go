@@ -20,7 +20,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// console is a person at a terminal, in a root of their own.
+// A console is a person at a terminal, in a root of their own.
 type console struct {
 	t      *testing.T
 	dir    string
@@ -30,10 +30,10 @@ type console struct {
 
 	mu    sync.Mutex
 	shown bytes.Buffer
-	grown chan struct{} // something was shown
+	grown chan struct{} // signaled when the terminal shows more
 }
 
-// newConsole opens a pseudo-terminal and makes a root.
+// newConsole opens a pseudo-terminal and creates a root.
 func newConsole(t *testing.T) *console {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -112,7 +112,7 @@ func (d *console) sees(text string) string {
 	}
 }
 
-// run runs a command with its answer in a file and the rest on the terminal.
+// run runs a command, with standard output in a file and the rest on the terminal.
 func (d *console) run(args ...string) (int, string) {
 	d.t.Helper()
 	out, err := os.Create(filepath.Join(d.t.TempDir(), "out"))
@@ -140,7 +140,7 @@ func (d *console) must(want int, args ...string) string {
 	return out
 }
 
-// answering types a line once the terminal asks for it.
+// answering runs a command and types a line when the terminal asks for it.
 func (d *console) answering(line string, want int, args ...string) string {
 	d.t.Helper()
 	var typing sync.WaitGroup

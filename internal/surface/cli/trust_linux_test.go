@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// A host that runs hooks only once a person has trusted them has them trusted when a session
-// of it reports. Then what it may not write is tried as well.
+// For a host that runs hooks only after a person trusts them, the report of a session proves that trust. Then
+// the doctor tries a forbidden write, too.
 //
 // shows: GP-5
 func TestDoctorBelievesReports(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// initOptions are the options of every init command.
+// initOptions holds the options that all init commands share.
 type initOptions struct {
 	project.InitOptions
 	deployment string

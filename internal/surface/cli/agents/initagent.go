@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// enrolOptions are the options of init for an agent.
+// enrolOptions holds the options of init for an agent.
 type enrolOptions struct {
 	initOptions
 	yes, undo bool

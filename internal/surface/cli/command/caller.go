@@ -12,9 +12,8 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// Agent returns the coding agent that runs this program, if one does. The environment names
-// it, but an agent can clear that; it cannot change the ancestors of its processes, except
-// by detaching them.
+// Agent returns the coding agent that runs this program, if any. The environment names the agent, but an agent
+// can clear it. An agent cannot change the ancestors of its processes, except by detaching them.
 func (p *Program) Agent() (name string, inside bool) {
 	if name, inside = process.AgentEnvironment(p.Env); inside {
 		return name, true

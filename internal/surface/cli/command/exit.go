@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// The exit codes. A command that lock exec runs passes its own code through.
+// These are the exit codes. A command that lock exec runs passes its own code through.
 const (
 	ExitOK        = 0
 	ExitFailed    = 1   // any other failure
@@ -19,7 +19,7 @@ const (
 	ExitBlocked   = 3   // another holder has the lock, or waits for it earlier
 	exitTimeout   = 4   // still blocked after --wait
 	ExitViolation = 5   // refused by the gate
-	ExitOverLock  = 6   // a directory asked for writing
+	ExitOverLock  = 6   // a write lock was requested on a directory
 	ExitBudget    = 7   // the budget of a run is spent
 	ExitLost      = 125 // the grant was lost while the command ran, or could not be released
 )

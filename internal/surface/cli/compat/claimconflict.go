@@ -79,7 +79,7 @@ func (e *claimBlocked) Code() lockkeeper.Code {
 	return lockkeeper.CodeBlocked
 }
 
-// Facts is what the error knows, for JSON.
+// Facts returns the conflicts for JSON.
 func (e *claimBlocked) Facts() map[string]any { return map[string]any{"conflicts": e.conflicts} }
 
 func minutesAgo(n int) string { return fmt.Sprintf("%s ago", term.Counted(n, "minute")) }

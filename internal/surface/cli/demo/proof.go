@@ -9,8 +9,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// proof is what the event log says about who wrote what. A collision is anything that the log
-// does not explain.
+// A proof is the result of prove. A collision is any violation of the rules that prove checks.
 type proof struct {
 	Landed     int      `json:"writes_landed"`  // files, each time one was changed
 	Refused    int      `json:"writes_refused"` // and kept

@@ -71,7 +71,7 @@ func (w *walk) crash(ctx context.Context) error {
 	})
 }
 
-// untilMiddle returns in the middle of a run.
+// untilMiddle waits until the run is in the middle, as middle defines it.
 func (w *walk) untilMiddle(ctx context.Context, a *project.Project, events *feed.Feed, after uint64) error {
 	m := &middle{held: map[string]bool{}}
 	for {
@@ -149,8 +149,8 @@ func (m *middle) see(ev lockkeeper.Event) {
 
 func (m *middle) reached() bool { return m.landed && m.shown && len(m.held) > 0 }
 
-// remains shows what the crash left. The first command recovers a landing that was decided when
-// the run died.
+// remains shows the state after the crash. Its first command recovers a landing that was decided when the run
+// died.
 func (w *walk) remains(ctx context.Context) error {
 	w.chapter("In the middle, the run is killed, as in a crash. It leaves locks of dead processes,",
 		"and work that returns to the queue:")

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// act is what an item does in a stretch of time. If several share one cell of the picture, the
-// last in this order is shown.
+// An act is the activity of an item in a stretch of time. If several share one cell of the picture, the last in
+// this order is shown.
 type act uint8
 
 const (

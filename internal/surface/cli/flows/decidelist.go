@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// waitingList is everything that waits for a person, as JSON.
+// waitingList is the list of open decisions, as JSON.
 type waitingList struct {
 	Flow      string              `json:"flow"`
 	Conductor string              `json:"conductor"` // the holder that runs the flow; empty: none
@@ -26,7 +26,7 @@ type waitingList struct {
 	Failed    []run.Failure       `json:"failed"`
 }
 
-// list prints what waits, grouped by kind, the decision that unblocks the most first.
+// list prints the open decisions, grouped by kind. The decision that unblocks the most comes first.
 func (d *decider) list(ctx context.Context) error {
 	l, err := d.read(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *decider) list(ctx context.Context) error {
 	return nil
 }
 
-// read reads what waits.
+// read reads the open decisions.
 func (d *decider) read(ctx context.Context) (*waitingList, error) {
 	v, err := view.New(d.flow.App).Decisions(ctx, d.flow.Flow.Name)
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *decider) ago(since time.Time) string {
 	return term.Span(d.Now().Sub(since))
 }
 
-// oneLine returns the text of others as part of a line.
+// oneLine returns untrusted text as part of a line.
 func oneLine(text string) string {
 	return unfold(term.Clean(unfold(text)))
 }

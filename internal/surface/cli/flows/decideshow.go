@@ -75,7 +75,7 @@ func (d *decider) printFacts(to term.File, s *factSheet) {
 	}
 }
 
-// indented returns the text of others, cleaned, with its lines below each other.
+// indented returns untrusted text, cleaned, with its lines below each other.
 func indented(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for i, line := range lines {
@@ -84,7 +84,7 @@ func indented(text string) string {
 	return strings.Join(lines, "\n    ")
 }
 
-// harmless returns a line of others, cleaned for the terminal.
+// harmless returns an untrusted line, cleaned for the terminal.
 func harmless(line string) string {
 	return term.Clean(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
 }

@@ -59,7 +59,7 @@ type trip struct {
 	given   [][]progress.Ref // for each answer, oldest first
 }
 
-// Keys other than answers.
+// These are the keys that do not answer.
 const (
 	keySkip, keyShow, keyUndo, keyHelp, keyQuit = 's', 'v', 'u', '?', 'q'
 	ctrlC, ctrlD                                = 3, 4

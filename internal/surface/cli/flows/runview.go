@@ -29,8 +29,8 @@ type runView struct {
 	waits  []*sched.Explanation
 }
 
-// lines returns the picture: a summary, a line for each unit as far as there is room, and who
-// waits for whom.
+// lines returns the picture: a summary, as many units as there is room for, and the waiting items with their
+// blockers.
 func (v *runView) lines(took time.Duration, room int) []string {
 	lines := []string{v.summary(took)}
 	var waits []string

@@ -18,7 +18,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// people has the open sessions, and what waits for a person.
+// people holds the open sessions, and the number of open decisions.
 type people struct {
 	Sessions []openSession  `json:"sessions"`
 	Pause    *session.Pause `json:"off,omitempty"` // write checks are off
@@ -78,8 +78,7 @@ func (s *status) gatherNeeds(ctx context.Context, a *project.Project) error {
 	return nil
 }
 
-// showPeople prints the open sessions and what waits for a person, if any, and returns the next
-// step.
+// showPeople prints the open sessions and the open decisions, if any, and returns the next step.
 func (p *program) showPeople(s *status) (next string) {
 	paint := p.Painter(p.Out)
 	if s.Pause != nil {

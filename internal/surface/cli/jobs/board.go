@@ -17,9 +17,9 @@ import (
 	"lockkeeper/store"
 )
 
-// board shows the progress of a worker: a line, or with --json an object, for each item that
-// starts or ends here or fails elsewhere, and for what the worker waits for. A terminal also
-// shows a live summary below these lines.
+// A board shows the progress of a worker. It prints a line, or with --json an object, when an item starts or
+// ends here or fails elsewhere, and when the worker waits. A terminal also shows a live summary below these
+// lines.
 type board struct {
 	p    *program
 	a    *project.Project
@@ -92,7 +92,7 @@ func (b *board) begin(ctx context.Context) {
 	})
 }
 
-// update shows what happened elsewhere, and what the worker waits for. The worker reports
+// update shows changes on other workers, and the item that this worker waits for. The worker itself reports
 // errors of the store.
 func (b *board) update(ctx context.Context) {
 	changed, err := b.changedElsewhere(ctx)
@@ -168,7 +168,7 @@ func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Ite
 	return changed, nil
 }
 
-// wait shows what the first item that could start here waits for. The caller holds the mutex.
+// wait shows why the first item that could start here waits. The caller holds the mutex.
 func (b *board) wait(it *lockkeeper.Item, what string) {
 	line := fmt.Sprintf("%s (%s) for %s", it.ID, Title(it), what)
 	if b.waits == line {
@@ -297,7 +297,7 @@ func (b *board) trouble(err error) {
 	b.p.Say(err.Error())
 }
 
-// stopping shows that the worker stops, and what it waits for.
+// stopping shows that the worker stops, and which items it waits for.
 func (b *board) stopping(still []lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

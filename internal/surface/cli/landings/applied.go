@@ -15,16 +15,16 @@ import (
 type landed struct {
 	Path    string              `json:"path"`
 	Outcome string              `json:"outcome"`           // one of the outcomes
-	Version *lockkeeper.Version `json:"version,omitempty"` // what landed
+	Version *lockkeeper.Version `json:"version,omitempty"` // the version that landed
 	Refusal map[string]any      `json:"refusal,omitempty"`
 }
 
-// The outcomes.
+// These are the outcomes.
 const (
 	outcomeLanded    = "landed"
 	outcomeUnchanged = "unchanged" // the file had this content already
 	outcomeRefused   = "refused"
-	outcomeHeldBack  = "held_back" // not refused itself, but others were
+	outcomeHeldBack  = "held_back" // valid, but not landed because other files were refused
 )
 
 // unchangedShown is how many unchanged files are named on a terminal.

@@ -109,7 +109,7 @@ func showUndone(to term.File, back *lockkeeper.Landing) {
 type undoneBatch struct {
 	Unit     string                `json:"unit"`
 	Batch    string                `json:"batch"`
-	Landings []*lockkeeper.Landing `json:"landings"` // that undid it
+	Landings []*lockkeeper.Landing `json:"landings"` // the landings that undid it
 	Commit   string                `json:"commit,omitempty"`
 	Next     string                `json:"next,omitempty"`
 }

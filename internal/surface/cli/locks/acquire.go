@@ -36,8 +36,8 @@ func (r *request) flags(f *pflag.FlagSet) {
 	})
 }
 
-// build returns the request with its paths resolved. It refuses a request without paths, as
-// from an empty list, because the work would be unprotected. outcome is what did not happen.
+// build returns the request with its paths resolved. It refuses a request without paths, as from an empty list,
+// because the work would be unprotected. outcome says in that error which step did not happen.
 func (r *request) build(p *program, cmd *cobra.Command, a *project.Project, outcome string) (req lockkeeper.Request, err error) {
 	if r.holder == "" {
 		if r.holder, err = process.Holder(); err != nil {

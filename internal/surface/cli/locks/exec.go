@@ -119,7 +119,7 @@ func (p *program) finish(ctx context.Context, a *project.Project, g *lock.Grant,
 	var left *process.LeftoversError
 	var early *command.InterruptedError // before the command started
 	if errors.As(err, &left) {
-		// The grant stays until a recovery, after this process, finds them gone.
+		// The grant stays held until a recovery, after this process, finds the command's processes gone.
 		return &command.ExitError{Code: command.ExitFailed, Err: err}
 	}
 	released := g.Release(ctx)

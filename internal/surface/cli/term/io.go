@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// IO is what a command reads and writes: streams, environment and clock.
+// IO holds the inputs and outputs of a command: streams, environment and clock.
 type IO struct {
 	In, Out, Err *os.File
 	Dir          string   // working directory
@@ -107,7 +107,7 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// The colors in use, as escape sequences.
+// These escape sequences set the colors in use.
 const (
 	Red    = "\x1b[31m"
 	Green  = "\x1b[32m"
@@ -117,7 +117,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// Escape sequences that move the cursor.
+// These escape sequences move the cursor.
 const (
 	ClearScreen = "\x1b[H\x1b[2J" // clears the screen and starts at the top
 	ClearLine   = "\r\x1b[K"      // clears the line and starts at the left

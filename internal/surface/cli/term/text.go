@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text that others wrote safe for a terminal. It escapes everything that could
-// move the cursor, or hide or reorder text.
+// Clean makes untrusted text safe for a terminal. It escapes everything that could move the cursor, or hide or
+// reorder text.
 func Clean(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, isHostile) {
 		return s
