@@ -87,7 +87,7 @@ func (d *Decider) Has(ctx context.Context, ref progress.Ref) (bool, error) {
 	return err == nil && isIn(u, ref), err
 }
 
-// isIn reports whether a unit has what a reference names.
+// isIn reports whether a unit has the part that a reference names.
 func isIn(u *progress.Unit, ref progress.Ref) (there bool) {
 	switch ref.Kind {
 	case progress.TopicKind:

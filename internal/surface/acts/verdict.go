@@ -113,7 +113,8 @@ func (d *Decider) addState(ctx context.Context, v *Verdict) error {
 	return err
 }
 
-// State returns the verdict of no act: what is open, what failed, and who runs the flow.
+// State returns a verdict without an act: the open decisions, the failed items, and the holder that runs the
+// flow.
 func (d *Decider) State(ctx context.Context) (Verdict, error) { return d.finish(ctx, Verdict{}) }
 
 // orEmpty replaces nil with an empty list, so that JSON has [].

@@ -50,7 +50,7 @@ type answering struct {
 	acts.AnswerInput
 }
 
-// outcome says what an act did, and what was refused.
+// An outcome lists the completed and the refused parts of an act.
 type outcome struct {
 	acts.Verdict
 	Refused []map[string]any `json:"refused"`

@@ -39,7 +39,7 @@ func (x *examination) apart(ctx context.Context, running []process.Running) {
 	}
 }
 
-// wrongThere returns what is wrong with the hooks of a host in an environment.
+// wrongThere returns the problem with a host's hooks in an environment; empty: none.
 func (x *examination) wrongThere(ctx context.Context, there enrol.Site, st enrol.Status) string {
 	store := func(s enrol.Site) string { v, _ := s.Env("LOCKKEEPER_STORE"); return v }
 	state := func(s enrol.Site) string {

@@ -14,7 +14,7 @@ import (
 // leastFree is the disk space that stages and kept originals should have.
 const leastFree = 256 << 20
 
-// fileSystem checks what the gate and the store need from the file system.
+// fileSystem checks the features of the file system that the gate and the store need.
 func (x *examination) fileSystem(dir string, storeIsThere bool) {
 	const name = "file system"
 	var s unix.Statfs_t

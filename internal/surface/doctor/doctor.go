@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// A Report lists what was checked and found.
+// A Report lists the checks and their findings.
 type Report struct {
 	Root        string            `json:"root"`
 	OK          bool              `json:"ok"`   // everything that should be enforced is
@@ -40,7 +40,7 @@ const whole = 2 * time.Minute
 func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
-	s.SkipRecovery = true // the report shows what a crash left
+	s.SkipRecovery = true // so that the report shows the leftovers of a crash
 	root, err := project.FindRoot(s)
 	site := enrol.At(root, s.Env)
 	if err != nil {

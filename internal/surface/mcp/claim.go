@@ -12,7 +12,7 @@ type pathsInput struct {
 	Paths []string `json:"paths" jsonschema:"files, from the root of the codebase or absolute"`
 }
 
-// checked says which files are free.
+// checked reports for each file whether it is free, and who holds it.
 type checked struct {
 	answer
 	Free  bool        `json:"free" jsonschema:"whether all files are free"`
@@ -61,7 +61,7 @@ type claimInput struct {
 	About string   `json:"about,omitempty" jsonschema:"what you work on, in a few words; others see it"`
 }
 
-// claimed says what a session holds.
+// claimed lists the files that a session holds.
 type claimed struct {
 	answer
 	Claimed []string `json:"claimed,omitempty" jsonschema:"requested files that the session now holds"`
@@ -101,7 +101,7 @@ func (c *claimed) text() string {
 	return strings.Join(append(lines, c.Notes...), "\n")
 }
 
-// released says what a session has released.
+// released lists the files that a session has released.
 type released struct {
 	answer
 	Released []string `json:"released,omitempty"`

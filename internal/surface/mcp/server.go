@@ -140,7 +140,7 @@ func (s *Server) attend(ss *mcp.ServerSession, who session.Caller) error {
 	}
 	s.spoken[ss] = true
 	s.done.Go(func() {
-		ss.Wait() // the claims are released, whatever the error
+		ss.Wait() // its error does not matter: the claims are released in any case
 		if err := s.leave(who); err != nil {
 			s.log.Warn("cannot release the claims of a session", "agent", who.Agent, "error", err)
 		}

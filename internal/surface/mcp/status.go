@@ -18,7 +18,7 @@ import (
 // mostShown is the maximum length of a list in an answer.
 const mostShown = 100
 
-// overview says who is working.
+// An overview lists the sessions, the held locks, the waiting requests and the deferred changes.
 type overview struct {
 	answer
 	You      peer         `json:"you"`
@@ -165,7 +165,7 @@ type whyInput struct {
 	Path string `json:"path" jsonschema:"the file, from the root of the codebase or absolute"`
 }
 
-// reasons says who holds a file, who waits for it and what happened to it.
+// reasons lists the holders of a file, the queued items that need it, and its recent events.
 type reasons struct {
 	answer
 	Path   string            `json:"path,omitempty"`

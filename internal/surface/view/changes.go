@@ -8,7 +8,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Limits of what is read and shown.
+// These constants limit how many events are read and shown.
 const (
 	eventPage     = 1_000
 	changesRead   = 20_000 // how far back the first read goes

@@ -247,7 +247,7 @@ func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
 	return err
 }
 
-// itemActs returns what a person can do about an item.
+// itemActs returns the acts that a person can perform on an item.
 func itemActs(it *lockkeeper.Item) []Act {
 	retry := Act{Name: "retry", Target: it.ID, Command: "lockkeeper job retry " + it.ID, Was: string(it.Status), Note: run.FlowOf(it) != ""}
 	cancel := Act{Name: "cancel", Target: it.ID, Command: "lockkeeper job cancel " + it.ID, Was: string(it.Status), Note: true}

@@ -56,7 +56,7 @@ type QueuedWait struct {
 	Behind    []Blocker `json:"behind"`
 }
 
-// WaitNode is a grant, request or item, with those that wait for it.
+// A WaitNode is a grant, request or item, with the nodes that wait for it.
 type WaitNode struct {
 	ID     string     `json:"id"` // of the grant or item
 	Name   string     `json:"name"`
@@ -111,7 +111,7 @@ type Resource struct {
 	GrantID  string    `json:"grant_id"`
 }
 
-// Limits of what Locks returns.
+// These constants limit the lists of Locks.
 const (
 	grantsShown  = 500
 	writersShown = 200

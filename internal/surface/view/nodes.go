@@ -116,7 +116,7 @@ func (rd *Reader) machines(s *snapshot, entries []lock.RequestInfo, self string)
 	return list
 }
 
-// checks tests what a run needs from this machine.
+// checks tests the requirements of a run on this machine.
 func (rd *Reader) checks(e Enforcement) []Check {
 	list := []Check{{Name: "sandbox", OK: e.Level != "" && e.Missing == "", Fact: cmp.Or(e.Missing, e.Level)}}
 	program := Check{Name: "agent", OK: true, Fact: conduct.AgentTitle(rd.project)}

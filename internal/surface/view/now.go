@@ -116,7 +116,7 @@ type Act struct {
 	Note    bool   `json:"note,omitempty"`    // it takes a note
 }
 
-// Changes is what happened since a person's last visit.
+// Changes counts and lists the notable events since a person's last visit.
 type Changes struct {
 	After     uint64    `json:"after"` // the last event of that visit
 	Since     time.Time `json:"since,omitzero"`
@@ -147,7 +147,7 @@ type Enforcement struct {
 	Protections []Protection `json:"ways"`              // by way of writing
 }
 
-// Protection is what is done about unlocked writes of one kind of writer.
+// A Protection says how unlocked writes of one kind of writer are prevented or noticed.
 type Protection struct {
 	Writer string `json:"writer"` // kind of writer
 	Name   string `json:"name"`

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Run is what a run did, and what it cost.
+// A Run is the result of a run so far, with its cost.
 type Run struct {
 	Moment
 	Line     RunLine        `json:"line"`
@@ -72,14 +72,14 @@ type Landings struct {
 	Next     uint64    `json:"next,omitempty"` // 0: this is the last page
 }
 
-// Limits of what Run returns.
+// These constants limit the lists of a Run.
 const (
 	landingsShown = 50
 	refusedShown  = 100
 	refusedRead   = 20_000 // events searched for them
 )
 
-// Run returns what a flow did; "": the current or last flow.
+// Run returns the results of a flow; "": the current or last flow.
 func (rd *Reader) Run(ctx context.Context, flowName string) (*Run, error) {
 	return share(ctx, &rd.shared, "run "+flowName, func(ctx context.Context) (*Run, error) { return rd.run(ctx, flowName) })
 }

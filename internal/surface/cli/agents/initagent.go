@@ -158,7 +158,7 @@ func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Enrolment) error {
 	})
 }
 
-// afterwards tests what is enforced, and prints it.
+// afterwards tests the new protections and prints their levels.
 func (p *program) afterwards(ctx context.Context, plan *enrol.Enrolment) error {
 	h := plan.Host
 	report, err := doctor.Examine(ctx, p.Settings())

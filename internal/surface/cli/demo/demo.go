@@ -309,7 +309,7 @@ func (w *walk) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, w.self, args...)
 	cmd.Args[0] = "lockkeeper"
 	cmd.Dir, cmd.Env = w.dir, w.env
-	// On SIGTERM the program stops what it runs.
+	// On SIGTERM, the program stops its own child processes.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd

@@ -240,7 +240,7 @@ func (b *runBoard) wake() {
 	}
 }
 
-// view reads what the picture shows.
+// view reads the data of the picture.
 func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error) {
 	out, err := seen.Outcome(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// foreseen is what a run would do, as JSON.
+// foreseen is the forecast of a run, as JSON.
 type foreseen struct {
 	*run.Forecast
 	Held     []heldBatch `json:"held"`
@@ -31,7 +31,7 @@ type heldBatch struct {
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts"`
 }
 
-// foresee prints what a run would do.
+// foresee prints the forecast of a run.
 func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 	if warning, err := r.c.Legacy(); err != nil {
 		return err

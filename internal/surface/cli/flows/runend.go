@@ -187,7 +187,7 @@ func (o *runOutcome) count(report *report.Report) {
 	}
 }
 
-// failures prints what failed, and why.
+// failures prints the failed work with the reasons.
 func (r *flowRun) failures(st *run.State) {
 	for _, u := range st.Units {
 		inBatch := false

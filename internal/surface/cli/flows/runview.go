@@ -53,7 +53,7 @@ func (v *runView) summary(took time.Duration) string {
 	return strings.Join(parts, "; ")
 }
 
-// money returns what was spent, and what the rest may cost.
+// money formats the cost so far and the estimated rest.
 func money(st *run.State, limit float64) string {
 	text := fmt.Sprintf("$%.2f", st.Spent.USD())
 	if limit > 0 {
