@@ -31,7 +31,7 @@ type AnswerInput struct {
 	Notes []string `json:"notes,omitempty"`
 	Was   string   `json:"was,omitempty"`  // the earlier decision on an item, if it changes: todo, defer or reject
 	Only  bool     `json:"only,omitempty"` // do not decide equal items of other units
-	Text  string   `json:"text,omitempty"` // of an answer found elsewhere
+	Text  string   `json:"text,omitempty"` // text of an answer found elsewhere
 	Seen  Seen     `json:"seen,omitempty"`
 }
 

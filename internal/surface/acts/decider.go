@@ -19,7 +19,7 @@ type Decider struct {
 	App     *project.Project
 	Flow    flow.Flow
 	Tracker *progress.Tracker
-	Units   []string // that have documents
+	Units   []string // units that have documents
 	By      lockkeeper.Actor
 
 	runs, decides bool // whether that command uses this flow by default

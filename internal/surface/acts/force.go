@@ -12,7 +12,7 @@ import (
 
 // WrongHolderError refuses to force-release a grant of another holder than the named one.
 type WrongHolderError struct {
-	Holder string // of the grant
+	Holder string // holder of the grant
 	Named  string
 }
 

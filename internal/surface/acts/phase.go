@@ -18,7 +18,7 @@ import (
 type WrongStatusError struct {
 	Unit   string // or unit/batch
 	Status string
-	Phase  string // that was to start
+	Phase  string // phase that the caller wanted to start
 	Next   string
 }
 

@@ -29,7 +29,7 @@ type Running struct {
 	*Started              // nil: no run has started yet
 	Active   bool         `json:"active"`
 	Stopping bool         `json:"stopping"`          // no new work starts
-	Outcome  *run.Outcome `json:"outcome,omitempty"` // of a run that has ended
+	Outcome  *run.Outcome `json:"outcome,omitempty"` // result of a run that has ended
 	Error    string       `json:"error,omitempty"`
 	Warnings []run.News   `json:"warnings,omitempty"` // the latest, newest last
 }

@@ -71,7 +71,7 @@ type UndoneBatch struct {
 	Undone bool     `json:"undone"`           // completely, and its documents say so
 	Partly bool     `json:"partly"`           // some of its landings are undone, and some remain
 	Left   []uint64 `json:"left"`             // its remaining landings
-	Commit string   `json:"commit,omitempty"` // of git, which stays
+	Commit string   `json:"commit,omitempty"` // git commit, which is not reverted
 }
 
 // Name returns unit/batch.

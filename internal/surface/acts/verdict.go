@@ -15,8 +15,8 @@ import (
 type Verdict struct {
 	Done      []Done     `json:"done"`
 	Refused   []error    `json:"-"`
-	Warnings  []string   `json:"warnings"`  // about a plan
-	Units     []Progress `json:"units"`     // that changed
+	Warnings  []string   `json:"warnings"`  // warnings about a plan
+	Units     []Progress `json:"units"`     // units that changed
 	Waiting   int        `json:"waiting"`   // open decisions
 	Failed    int        `json:"failed"`    // failed items that can be retried
 	Conductor string     `json:"conductor"` // holder that runs the flow; empty: it does not run

@@ -445,7 +445,7 @@ func (u *tour) tourRest() {
 	l := u.listen()
 	<-l.events
 	l.cancel()
-	u.seen[wayOf(u.route("GET", "/events"), ok)] = true // the stream does not end, so other tests read it
+	u.seen[wayOf(u.route("GET", "/events"), ok)] = true // the stream does not end, so conforms cannot read it
 	u.conforms(u.send("GET", "/login/login.css", nil).want(ok))
 	u.conforms(u.as(access.Agent, "POST", "/logout", nil).want(http.StatusSeeOther))
 	form := header("Content-Type", "application/x-www-form-urlencoded")

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// decideRoutes has one route for each answer to a decision.
+// decideRoutes returns one route for each answer to a decision.
 func decideRoutes() (list []route) {
 	means := map[string][]string{}
 	var words []string

@@ -290,7 +290,7 @@ type clearedLocks struct {
 func clearLocks(s *Server, c *call, in struct {
 	Reason  string `json:"reason"`
 	Confirm string `json:"confirm"` // must be "clear"
-	Seq     uint64 `json:"seq"`     // of the state that the person saw
+	Seq     uint64 `json:"seq"`     // event number of the state that the person saw
 }) (clearedLocks, error) {
 	if in.Confirm != "clear" {
 		return clearedLocks{}, &lockkeeper.InputError{Field: "confirm", Value: in.Confirm, Reason: "everybody would lose their locks, and what runs under them", Next: "send clear as confirm"}

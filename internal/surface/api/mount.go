@@ -23,7 +23,7 @@ func (s *Server) mount() (err error) {
 	return err
 }
 
-// pageRoutes are the routes of the dashboard.
+// pageRoutes returns the routes of the dashboard.
 func pageRoutes() (list []route) {
 	for _, page := range web.Routes() {
 		rt := raw(page.Method, page.Pattern, page.Need, mediaPage, page.Summary+".", func(s *Server, c *call) error {
@@ -43,7 +43,7 @@ func pageRoutes() (list []route) {
 	return list
 }
 
-// agentRoutes are the routes of the Model Context Protocol.
+// agentRoutes returns the routes of the Model Context Protocol.
 func agentRoutes() []route {
 	serve := func(s *Server, c *call) error {
 		s.agents.ServeHTTP(c.w, c.r)
@@ -57,7 +57,7 @@ func agentRoutes() []route {
 	}
 }
 
-// lfsRoutes are the routes of git-lfs.
+// lfsRoutes returns the routes of git-lfs.
 func lfsRoutes() (list []route) {
 	for _, rt := range lfs.Routes() {
 		var replies []reply

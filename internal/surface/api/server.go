@@ -40,8 +40,8 @@ type Options struct {
 	Session        time.Duration // how long a login lasts; default 7 days
 	Owner          string        // the account that LoginLink logs in; empty: none
 	Clients        string        // which clients on this machine are admitted: ClientsOutside (default), ClientsUnseen or ClientsAny
-	Name           string        // of the codebase; default: the name of its folder
-	Version        string        // of the program
+	Name           string        // name of the codebase; default: that of its folder
+	Version        string        // version of the program
 
 	Log    *slog.Logger     // default: no log
 	Now    func() time.Time // default: time.Now

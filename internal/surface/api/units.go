@@ -19,7 +19,7 @@ func unitRoutes() []route {
 			return d.AddItem(c.r.Context(), unit, flow.Ready{Description: in.Description, Impact: in.Impact, Effort: in.Effort, Rationale: in.Rationale})
 		}),
 		unitAct("reenable", "Let an item come up again that was rejected in an earlier run; undo takes that back.", func(d *acts.Decider, c *call, unit string, in struct {
-			Item        string `json:"item,omitempty"` // an id; alternatively
+			Item        string `json:"item,omitempty"` // id; empty: the description names the item
 			Description string `json:"description,omitempty"`
 			Undo        bool   `json:"undo,omitempty"`
 		}) (v acts.Verdict, err error) {

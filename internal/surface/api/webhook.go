@@ -29,7 +29,7 @@ type needed struct {
 	Root    string         `json:"codebase"`
 	Total   int            `json:"total"`
 	Kinds   map[string]int `json:"kinds"`
-	Address string         `json:"address"` // of the dashboard
+	Address string         `json:"address"` // URL of the dashboard
 	Seq     uint64         `json:"seq"`
 }
 

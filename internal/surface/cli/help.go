@@ -78,7 +78,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// exitCodesTopic is the help topic with the table of exit codes.
+// exitCodesTopic returns the help topic with the table of exit codes.
 func exitCodesTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString("Lockkeeper ends with one of these exit codes:\n\n")

@@ -17,7 +17,7 @@ import (
 type Report struct {
 	Root        string            `json:"root"`
 	OK          bool              `json:"ok"`   // everything that should be enforced is
-	Protections []view.Protection `json:"ways"` // of each way to write
+	Protections []view.Protection `json:"ways"` // protection of each way to write
 	Checks      []view.Check      `json:"checks"`
 	Silent      []Window          `json:"not_reported"` // running agents whose hooks have not reported
 	Summary     string            `json:"summary"`

@@ -95,7 +95,7 @@ func (a *answer) fail(err error) {
 
 func (a *answer) isRefusal() bool { return len(a.Refused) > 0 || a.Failed != nil }
 
-// lines is the text that every answer adds to its result.
+// lines returns the refusals, the failure and the news of an answer.
 func (a *answer) lines() (list []string) {
 	for _, r := range a.Refused {
 		list = append(list, r.String())

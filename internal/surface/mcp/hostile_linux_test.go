@@ -129,7 +129,7 @@ func (zeros) Read(b []byte) (int, error) {
 }
 
 // Over HTTP, a session belongs to its token: requests with another token or without one are refused. A role that
-// may not write gets no tool.
+// may not write is refused.
 func TestTokensOverHTTP(t *testing.T) {
 	s := newScene(t)
 	address := s.serve()

@@ -27,16 +27,16 @@ import (
 type Options struct {
 	App     *project.Project
 	View    *view.Reader
-	Version string           // of the program
+	Version string           // version of the program
 	Log     *slog.Logger     // default: nothing is logged
 	Now     func() time.Time // default: time.Now
 }
 
 const (
-	longestCall = 30 * time.Second // of a tool
-	largest     = 8 << 20          // bytes of a message
-	idleSession = time.Hour        // after which a session over HTTP ends
-	leaving     = 10 * time.Second // to release claims at the end of a session
+	longestCall = 30 * time.Second // limit of a tool call
+	largest     = 8 << 20          // limit of a message, in bytes
+	idleSession = time.Hour        // idle time after which a session over HTTP ends
+	leaving     = 10 * time.Second // limit for releasing claims at the end of a session
 )
 
 // A Server serves the agents of one codebase.
@@ -53,7 +53,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	spoken map[*mcp.ServerSession]bool // sessions over HTTP that must release their claims
-	active map[string]activity         // of sessions over HTTP, by id
+	active map[string]activity         // activity of sessions over HTTP, by id
 	closed bool
 	done   sync.WaitGroup
 }

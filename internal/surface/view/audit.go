@@ -15,8 +15,8 @@ type AuditQuery struct {
 	Since, Until time.Time
 	Who          string // a holder, an actor, an item, or an item's name
 	Path         string
-	Kinds        []string // of events
-	Text         string   // found in the line, in any case
+	Kinds        []string // kinds of events
+	Text         string   // text to find in the line, ignoring case
 	Before       uint64   // the Next of the previous page; 0: the newest
 	Limit        int      // 0: 100
 }
@@ -26,7 +26,7 @@ type Audit struct {
 	Moment
 	Lines     []Line   `json:"lines"`          // the newest first
 	Next      uint64   `json:"next,omitempty"` // Before of the next page; 0: this is the last one
-	Oldest    uint64   `json:"oldest"`         // event in the log
+	Oldest    uint64   `json:"oldest"`         // oldest event in the log
 	Kinds     []string `json:"kinds"`          // every kind of event
 	Forgotten bool     `json:"forgotten"`      // the log does not reach back to Since
 }
@@ -34,7 +34,7 @@ type Audit struct {
 // Line is an event with its text.
 type Line struct {
 	lockkeeper.Event
-	Name string `json:"name"` // of the work, or the holder
+	Name string `json:"name"` // name of the work, or the holder
 	Item string `json:"item,omitempty"`
 	What string `json:"what"` // what happened
 	Text string `json:"text"` // the whole event in one line, without the time

@@ -26,7 +26,7 @@ type Board struct {
 type BoardPhase struct {
 	Name     string `json:"name"`
 	Executor string `json:"executor"` // built-in, agent, api, human or command
-	Units    int    `json:"units"`    // in this phase
+	Units    int    `json:"units"`    // number of units in this phase
 }
 
 // BoardUnit is a row of the board.
@@ -41,7 +41,7 @@ type BoardUnit struct {
 	Note    string                `json:"note,omitempty"`
 	Error   string                `json:"error,omitempty"`
 	Open    map[progress.Kind]int `json:"gates"`
-	First   *progress.Ref         `json:"first,omitempty"` // open decision
+	First   *progress.Ref         `json:"first,omitempty"` // first open decision
 	Batches []BoardBatch          `json:"batches"`
 
 	Malformed []progress.Malformed `json:"malformed,omitempty"`

@@ -20,8 +20,8 @@ type Decision struct {
 	Flow         string `json:"flow"`
 	OpenDecision        // if it is not open, only its reference and title are set
 	Waits        bool   `json:"waits"`   // it is open
-	Status       string `json:"status"`  // of its unit
-	Purpose      string `json:"purpose"` // of its unit
+	Status       string `json:"status"`  // status of its unit
+	Purpose      string `json:"purpose"` // purpose of its unit
 
 	Topic  *progress.Topic `json:"topic,omitempty"`
 	Item   *ItemDetail     `json:"item,omitempty"`
@@ -29,7 +29,7 @@ type Decision struct {
 	Review *BatchDetail    `json:"review,omitempty"`
 	Gap    *GapDetail      `json:"gap,omitempty"`
 
-	Malformed []progress.Malformed `json:"malformed,omitempty"` // documents of the unit
+	Malformed []progress.Malformed `json:"malformed,omitempty"` // malformed documents of the unit
 	Unit      *progress.Unit       `json:"-"`                   // for the command line
 }
 
@@ -37,7 +37,7 @@ type Decision struct {
 type ItemDetail struct {
 	progress.Item
 	Batch  string `json:"batch,omitempty"`
-	Status string `json:"status,omitempty"` // of the batch
+	Status string `json:"status,omitempty"` // status of the batch
 }
 
 // PlanDetail is a unit with its decided items and its batches.
@@ -52,7 +52,7 @@ type PlanDetail struct {
 // BatchDetail is a batch with its results.
 type BatchDetail struct {
 	Unit    string `json:"unit"`
-	Version string `json:"version,omitempty"` // of its open review
+	Version string `json:"version,omitempty"` // version of its open review
 	progress.Batch
 	Does []progress.Item `json:"does"` // its items
 	Gaps []progress.Gap  `json:"gaps"`
@@ -63,7 +63,7 @@ type BatchDetail struct {
 type GapDetail struct {
 	progress.Gap
 	Batch string        `json:"batch"`
-	Title string        `json:"title"` // of the batch
+	Title string        `json:"title"` // title of the batch
 	Kept  *rescue.Entry `json:"kept,omitempty"`
 	Diff  *Diff         `json:"diff,omitempty"`
 }
@@ -79,7 +79,7 @@ type Diff struct {
 type FileDiff struct {
 	Path    string `json:"path"`
 	Change  string `json:"change"`         // added, changed or deleted
-	Text    string `json:"text"`           // unified
+	Text    string `json:"text"`           // unified diff
 	Note    string `json:"note,omitempty"` // instead of a text: binary, too large, no longer kept
 	Added   int    `json:"added"`          // lines
 	Removed int    `json:"removed"`

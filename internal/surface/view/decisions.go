@@ -27,7 +27,7 @@ type Decisions struct {
 // OpenDecision is a decision that a person must make.
 type OpenDecision struct {
 	progress.Decision
-	Impact string `json:"impact,omitempty"` // of an item
+	Impact string `json:"impact,omitempty"` // impact of an item
 	Effort string `json:"effort,omitempty"`
 	Prior  string `json:"prior,omitempty"` // of an item: the earlier decision about it or a similar item
 	Asked  bool   `json:"asked,omitempty"` // of a topic: the next run asks the Messages API

@@ -36,7 +36,7 @@ type unit struct {
 	open           []progress.Decision
 	err            error
 
-	print   []byte // of the files it was read from
+	print   []byte // fingerprint of the files it was read from
 	settled bool   // the files were older than tick, so no change can have been missed
 }
 

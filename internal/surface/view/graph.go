@@ -18,7 +18,7 @@ func graphOf(entries []lock.RequestInfo, queued []QueuedWait, known names) Graph
 		}
 	}
 	byID := map[string]GraphNode{}
-	id := map[string]string{} // of the node, by grant
+	id := map[string]string{} // id of the node, by grant
 	for _, e := range entries {
 		n := GraphNode{ID: e.ID, Name: known.holder(e), State: "held", Item: e.Metadata[lock.ItemKey], Since: e.AcquiredAt}
 		if n.Item != "" {

@@ -16,13 +16,13 @@ import (
 // Item is everything known about one item of the queue.
 type Item struct {
 	Moment
-	Why      sched.Explanation `json:"why"`   // with the item itself
+	Why      sched.Explanation `json:"why"`   // includes the item itself
 	Waits    []Wait            `json:"waits"` // what it waits for, the most important first
 	State    string            `json:"state"` // ready, blocked, escalated, running, between phases, completed or failed
 	Since    time.Time         `json:"since"`
 	Flow     string            `json:"flow,omitempty"` // empty: it belongs to no flow
 	Unit     string            `json:"unit,omitempty"`
-	Kind     string            `json:"kind,omitempty"`   // of a flow: controller, screen, topic or batch
+	Kind     string            `json:"kind,omitempty"`   // in a flow: controller, screen, topic or batch
 	Part     string            `json:"part,omitempty"`   // the screen, topic or batch
 	Worker   *Worker           `json:"worker,omitempty"` // nil: it does not run, or its worker is gone
 	Lost     bool              `json:"lost,omitempty"`   // it was dispatched, and its worker is gone
@@ -42,11 +42,11 @@ type Item struct {
 type Wait struct {
 	Kind    WaitKind  `json:"kind"`
 	Text    string    `json:"text"`
-	Blocker *Blocker  `json:"blocker,omitempty"`      // of a lock
-	Since   time.Time `json:"since,omitzero"`         // of a lock: since when it is held
+	Blocker *Blocker  `json:"blocker,omitempty"`      // for a lock: who blocks it
+	Since   time.Time `json:"since,omitzero"`         // for a lock: since when it is held
 	Left    Seconds   `json:"left_seconds,omitempty"` // estimated; 0: unknown
 	Overdue bool      `json:"overdue,omitempty"`
-	Item    string    `json:"item,omitempty"` // that must complete first
+	Item    string    `json:"item,omitempty"` // item that must complete first
 	Slots   *Slots    `json:"slots,omitempty"`
 }
 

@@ -32,7 +32,7 @@ type Locks struct {
 type LockStatus struct {
 	lock.RequestInfo
 	Locks      []PathLock             `json:"locks"` // strongest first
-	Name       string                 `json:"name"`  // of the work it is for, or the holder
+	Name       string                 `json:"name"`  // name of the work it is for, or the holder
 	Item       string                 `json:"item,omitempty"`
 	Reason     string                 `json:"reason,omitempty"`
 	Liveness   string                 `json:"process_state,omitempty"` // alive, dead or unknown
@@ -58,10 +58,10 @@ type QueuedWait struct {
 
 // A WaitNode is a grant, request or item, with the nodes that wait for it.
 type WaitNode struct {
-	ID     string     `json:"id"` // of the grant or item
+	ID     string     `json:"id"` // id of the grant or item
 	Name   string     `json:"name"`
 	State  string     `json:"state"`          // held, stale, waiting or queued
-	Path   string     `json:"path,omitempty"` // for which it waits
+	Path   string     `json:"path,omitempty"` // path for which it waits
 	Since  time.Time  `json:"since"`
 	Again  bool       `json:"again,omitempty"` // it waits for several, and is listed in full elsewhere
 	Behind []WaitNode `json:"behind"`
@@ -93,7 +93,7 @@ type GraphEdge struct {
 type Writer struct {
 	Path    string    `json:"path"`
 	Holder  string    `json:"holder"`
-	Name    string    `json:"name"` // of the work, or the holder
+	Name    string    `json:"name"` // name of the work, or the holder
 	Landing uint64    `json:"landing"`
 	At      time.Time `json:"at"`
 	Held    string    `json:"held,omitempty"` // grant that holds the write lock

@@ -22,11 +22,11 @@ type Nodes struct {
 	Space       string      `json:"space"`
 	Store       string      `json:"store"`
 	Deployment  string      `json:"deployment"`
-	Version     string      `json:"version"` // of this program
+	Version     string      `json:"version"` // version of this program
 	Self        string      `json:"self"`    // this machine
 	Machines    []Machine   `json:"machines"`
 	Enforcement Enforcement `json:"enforcement"`
-	Checks      []Check     `json:"checks"` // of this machine
+	Checks      []Check     `json:"checks"` // requirements on this machine
 	Slots       []Slots     `json:"slots"`
 }
 
@@ -35,14 +35,14 @@ type Machine struct {
 	Name    string   `json:"name"`
 	Self    bool     `json:"self"`
 	Workers []Worker `json:"workers"`
-	Grants  int      `json:"grants"` // with a process on this machine
+	Grants  int      `json:"grants"` // grants with a process on this machine
 }
 
 // Worker is a process that runs items.
 type Worker struct {
 	lockkeeper.Worker
 	Liveness string   `json:"process_state,omitempty"` // alive, dead or unknown
-	Items    []string `json:"items"`                   // it runs
+	Items    []string `json:"items"`                   // items that it runs
 }
 
 // Check is one requirement of a run on this machine.

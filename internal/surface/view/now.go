@@ -23,7 +23,7 @@ type Now struct {
 	Failed      []run.Failure `json:"failed"`
 	Changes     Changes       `json:"changes"`
 	Cost        Cost          `json:"cost"`
-	Slots       []Slots       `json:"slots"` // of agents, tests and API calls
+	Slots       []Slots       `json:"slots"` // slots of agents, tests and API calls
 	Queued      int           `json:"queued"`
 	Blocked     int           `json:"blocked"` // of these
 	Enforcement Enforcement   `json:"enforcement"`
@@ -35,7 +35,7 @@ type RunLine struct {
 	State     RunState  `json:"state"`
 	ID        string    `json:"id,omitempty"`
 	Flow      string    `json:"flow,omitempty"`
-	Plan      string    `json:"plan,omitempty"` // of the tasks flow: the file
+	Plan      string    `json:"plan,omitempty"` // plan file of the tasks flow
 	Began     time.Time `json:"began,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
 	Conductor string    `json:"conductor,omitempty"` // holder that runs it now
@@ -69,13 +69,13 @@ type Needs struct {
 type NeedsKind struct {
 	Kind  progress.Kind `json:"kind"`
 	Count int           `json:"count"`
-	First progress.Ref  `json:"first"` // to answer
+	First progress.Ref  `json:"first"` // first decision to answer
 }
 
 // Stuck is work, a grant or a landing that makes no progress.
 type Stuck struct {
 	Kind    StuckKind `json:"kind"`
-	Name    string    `json:"name"` // of the work, or the holder
+	Name    string    `json:"name"` // name of the work, or the holder
 	Item    string    `json:"item,omitempty"`
 	GrantID string    `json:"grant_id,omitempty"`
 	Phase   string    `json:"phase,omitempty"`
@@ -89,7 +89,7 @@ type StuckKind string
 
 // Reasons why something is stuck.
 const (
-	StuckBlocked   StuckKind = "blocked"    // by locks, for a long time
+	StuckBlocked   StuckKind = "blocked"    // blocked by locks for a long time
 	StuckSilent    StuckKind = "silent"     // an agent without output
 	StuckLost      StuckKind = "lost"       // its worker is gone
 	StuckStale     StuckKind = "stale"      // a grant past its lease that a person must release
@@ -99,7 +99,7 @@ const (
 
 // Blocker is a holder or an earlier request that blocks another.
 type Blocker struct {
-	Name    string `json:"name"` // of the work, or the holder
+	Name    string `json:"name"` // name of the work, or the holder
 	Item    string `json:"item,omitempty"`
 	GrantID string `json:"grant_id"`
 	Path    string `json:"path"`

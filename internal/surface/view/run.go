@@ -36,7 +36,7 @@ func (r Run) With(problems []string) *Run {
 type RefusedWrite struct {
 	At     time.Time `json:"at"`
 	Path   string    `json:"path"`
-	Name   string    `json:"name"` // of the work, or the holder
+	Name   string    `json:"name"` // name of the work, or the holder
 	Reason string    `json:"reason"`
 	Rescue string    `json:"rescue,omitempty"` // where it is kept
 	Kept   bool      `json:"kept"`             // it is still kept
@@ -47,12 +47,12 @@ type Landing struct {
 	Seq      uint64    `json:"landing"`
 	At       time.Time `json:"at"`
 	Holder   string    `json:"holder"`
-	Name     string    `json:"name"` // of the work, or the holder
+	Name     string    `json:"name"` // name of the work, or the holder
 	Unit     string    `json:"unit,omitempty"`
 	Batch    string    `json:"batch,omitempty"`
 	State    string    `json:"state"` // decided, committed or undone
 	Paths    []string  `json:"paths"`
-	Commit   string    `json:"commit,omitempty"` // of git
+	Commit   string    `json:"commit,omitempty"` // git commit
 	Undoes   uint64    `json:"undoes,omitempty"`
 	UndoneBy uint64    `json:"undone_by,omitempty"`
 	Undo     Act       `json:"undo"` // refused if a later landing builds on it, or its originals are gone

@@ -27,7 +27,7 @@ type snapshot struct {
 	starting  bool // the conductor takes no work yet: it discovers units
 	census    store.Census
 	active    []*lockkeeper.Item
-	items     map[string][]*lockkeeper.Item // of the flow, not completed, by unit
+	items     map[string][]*lockkeeper.Item // incomplete items of the flow, by unit
 	workers   []lockkeeper.Worker           // live
 	slots     []Slots
 

@@ -16,7 +16,7 @@ import (
 
 // State is the complete state: the to_json of the source documents, with additions.
 type State struct {
-	Phase       string              `json:"phase"` // of the whole: idle, discovering or ready
+	Phase       string              `json:"phase"` // phase of the whole flow: idle, discovering or ready
 	Controllers []Controller        `json:"controllers"`
 	Workflows   map[string]Workflow `json:"workflows"` // by controller
 	Locks       LockState           `json:"locks"`
@@ -25,7 +25,7 @@ type State struct {
 	Problems    []string            `json:"problems"` // what could not be read
 	Moment
 
-	spelled []*shownGrant // of the grants
+	spelled []*shownGrant // encoded grants
 
 	once  sync.Once // guards what follows
 	text  []byte
@@ -43,7 +43,7 @@ type Workflow struct {
 	Status    string                 `json:"status"`
 	Pending   string                 `json:"pending,omitempty"` // phase that a queued unit waits for
 	Since     time.Time              `json:"since,omitzero"`
-	Item      string                 `json:"item,omitempty"` // of the queue
+	Item      string                 `json:"item,omitempty"` // item of the queue
 	Note      string                 `json:"note,omitempty"` // progress reported by its agent
 	Error     string                 `json:"error,omitempty"`
 	Batches   map[string]BatchStatus `json:"batches"` // by id; the screens, before there is a plan
@@ -92,7 +92,7 @@ type Gap struct {
 
 // Cost is the cost of a run so far, with an estimate for the rest.
 type Cost struct {
-	USD          float64 `json:"usd"` // of this run
+	USD          float64 `json:"usd"` // cost of this run
 	Tokens       int64   `json:"tokens"`
 	Calls        int     `json:"calls"`
 	BudgetUSD    float64 `json:"budget_usd"`    // 0: no limit

@@ -19,7 +19,7 @@ type Timeline struct {
 	Moment
 	From      time.Time   `json:"from"` // start of the shown period
 	To        time.Time   `json:"to"`
-	Began     time.Time   `json:"began,omitzero"` // of the run, or of earlier activity that is shown
+	Began     time.Time   `json:"began,omitzero"` // start of the run, or of earlier activity that is shown
 	Over      time.Time   `json:"over,omitzero"`
 	Lanes     []Lane      `json:"lanes"`
 	Waits     []LockWait  `json:"waits"`     // longest first
@@ -32,7 +32,7 @@ type Timeline struct {
 type Lane struct {
 	Work      string     `json:"work"`
 	Unit      string     `json:"unit,omitempty"`
-	Stretches []Interval `json:"stretches"` // by start
+	Stretches []Interval `json:"stretches"` // sorted by start
 }
 
 // Interval is one activity with its start and end.
@@ -126,7 +126,7 @@ type timelineBuilder struct {
 	names    names
 	lanes    map[string]*Lane
 	since    map[string]Interval  // the current activity by item
-	waits    map[string]*LockWait // for locks, by item
+	waits    map[string]*LockWait // waits for locks, by item
 }
 
 func newTimeline() *timelineBuilder {
@@ -335,7 +335,7 @@ func (d *timelineBuilder) finish(m Moment) *Timeline {
 	for i := range t.Lanes {
 		t.Lanes[i].Unit = d.unitOf(t.Lanes[i])
 		for _, s := range t.Lanes[i].Stretches {
-			if t.Began.IsZero() || s.Began.Before(t.Began) { // also of an earlier run
+			if t.Began.IsZero() || s.Began.Before(t.Began) { // it can belong to an earlier run
 				t.Began = s.Began
 			}
 			t.Over = later(t.Over, s.Over)

@@ -210,7 +210,7 @@ func TestPhases(t *testing.T) {
 			return &sched.LaterError{Reason: "the test is over"}
 		}})
 	must(t, err)
-	want("ready", view.RunWaiting) // for the decision on an item
+	want("ready", view.RunWaiting) // the decision on an item is open
 	_, err = q.Enqueue(ctx, order("blog/tags", "analyze", "analyze"))
 	must(t, err)
 	want("ready", view.RunActive)

@@ -30,7 +30,7 @@ type Dashboard struct {
 	now    func() time.Time
 	failed func(error)
 
-	name  string // of the codebase
+	name  string // name of the codebase
 	files *assets
 	pages map[access.Role]*templates
 }
@@ -65,7 +65,7 @@ func New(o Options) (*Dashboard, error) {
 // the body before it calls Serve.
 type Route struct {
 	Method  string
-	Pattern string // of http.ServeMux
+	Pattern string // pattern of http.ServeMux
 	Need    access.Need
 	Open    bool // needs no login
 	Summary string

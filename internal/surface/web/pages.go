@@ -12,12 +12,12 @@ import (
 
 // A pageKind is one page: a template, and the function that gathers its data.
 type pageKind struct {
-	name     string // of the template
+	name     string // name of the template
 	pattern  string
 	title    string
-	question string // that the page answers
+	question string // question that the page answers
 	key      string // opens the page after g; empty: the page is not in the menu
-	topics   string // of the events that refresh the page
+	topics   string // topics of the events that refresh the page
 	bare     bool   // sent to scripts without the frame of a page
 	data     func(d *Dashboard, w http.ResponseWriter, r *http.Request) (any, error)
 }

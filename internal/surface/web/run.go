@@ -12,7 +12,7 @@ import (
 type runData struct {
 	*view.Run
 	Conducts *acts.Running
-	Warnings []run.News // of this server's run, newest first
+	Warnings []run.News // warnings of this server's run, newest first
 }
 
 func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -24,8 +24,8 @@ type Program struct {
 	WorkDir, Store string
 	JSON           bool
 
-	Sessions *session.Registry // of the open project; nil: none is open
-	reasons  map[string]string // of the grants that block this call, by id
+	Sessions *session.Registry // sessions of the open project; nil: none is open
+	reasons  map[string]string // reasons of the grants that block this call, by id
 }
 
 // WithQueue opens the project and its queue, and runs a command on them.

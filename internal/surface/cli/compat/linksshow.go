@@ -15,7 +15,7 @@ type linksAnswer struct {
 	Orphans []string      `json:"orphans,omitempty"`
 	Cycles  []links.Cycle `json:"cycles,omitempty"`
 	Fixes   []links.Fix   `json:"fixes,omitempty"`   // proposed, or landed
-	Landing uint64        `json:"landing,omitempty"` // of the fixes
+	Landing uint64        `json:"landing,omitempty"` // landing of the fixes
 }
 
 func answerOf(rep *links.Report) *linksAnswer {

@@ -97,7 +97,7 @@ type walk struct {
 	paint func(color, text string) string
 	began time.Time
 
-	before   photo     // of the application
+	before   photo     // the application before the run
 	crashed  time.Time // zero: no crash
 	running  bool      // a run was started, and did not end by itself
 	chapters int       // printed so far

@@ -237,7 +237,7 @@ func (w *walk) refused(ctx context.Context) error {
 type result struct {
 	*proof
 	Files   int             `json:"files_changed"`
-	Batches int             `json:"batches"`         // that were queued
+	Batches int             `json:"batches"`         // number of queued batches
 	USD     float64         `json:"usd,omitempty"`   // what claude cost
 	Error   lockkeeper.Code `json:"error,omitempty"` // why it did not finish
 	Message string          `json:"message,omitempty"`

@@ -21,7 +21,7 @@ type act uint8
 
 const (
 	actNone act = iota
-	actWait     // for locks, or for a slot
+	actWait     // waits for locks, or for a slot
 	actHold     // holds locks, and nothing runs
 	actAgent
 	actCheck
@@ -70,7 +70,7 @@ func newPicture(rec *view.Record, traces []run.Trace, crashed time.Time) *pictur
 	}
 	for _, t := range traces {
 		if d.lanes[t.Work] == nil {
-			continue // of another run
+			continue // belongs to another run
 		}
 		did := stretch{act: actAgent, began: t.Began, over: t.Ended}
 		if t.IsCheck() {
@@ -86,11 +86,11 @@ func newPicture(rec *view.Record, traces []run.Trace, crashed time.Time) *pictur
 // drawing builds a picture.
 type drawing struct {
 	picture
-	names map[string]string // of items, by id
-	order []string          // of the lanes
+	names map[string]string // names of items, by id
+	order []string          // order of the lanes
 	lanes map[string]*lane
 	since map[string]stretch // the current act of each item
-	waits map[string]*wait   // for locks, by item
+	waits map[string]*wait   // waits for locks, by item
 }
 
 func (d *drawing) lane(work string) *lane {

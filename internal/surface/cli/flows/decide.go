@@ -83,7 +83,7 @@ func (d *decider) open(ctx context.Context, run func() error) error {
 	})
 }
 
-// deciding is open for an act that agents may not do.
+// deciding is like open, and refuses to run inside an agent.
 func (d *decider) deciding(cmd *cobra.Command, run func(ctx context.Context) error) error {
 	return d.open(cmd.Context(), func() error {
 		if err := d.NoAgent(strings.TrimPrefix(cmd.CommandPath(), "lockkeeper ")); err != nil {
@@ -93,7 +93,7 @@ func (d *decider) deciding(cmd *cobra.Command, run func(ctx context.Context) err
 	})
 }
 
-// act is deciding for an act whose verdict is printed.
+// act is like deciding, and prints the verdict of the act.
 func (d *decider) act(cmd *cobra.Command, act func(ctx context.Context) (acts.Verdict, error)) error {
 	return d.deciding(cmd, func(ctx context.Context) error { return d.tell(act(ctx)) })
 }

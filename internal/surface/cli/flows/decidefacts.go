@@ -23,7 +23,7 @@ type factSheet struct {
 	Facts   []progress.Fact `json:"facts"`
 	Same    []progress.Ref  `json:"same,omitempty"`
 	Diff    string          `json:"diff,omitempty"`
-	Unit    *progress.Unit  `json:"unit,omitempty"` // of a plan
+	Unit    *progress.Unit  `json:"unit,omitempty"` // unit of a plan
 
 	stamp func(time.Time) string
 }

@@ -20,11 +20,11 @@ const openWord = "open"
 //
 //	todo  blog/posts/i3,blog/comments/i1  high/low  Load the authors with the comments
 type editable struct {
-	number   int           // of the line, starting at 1
+	number   int           // line number, starting at 1
 	decision flow.Decision // empty: stays open
 	items    []progress.Ref
 	rating   string
-	words    string // in one line
+	words    string // description in one line
 }
 
 // editHelp is the start of the file.

@@ -84,7 +84,7 @@ type runOutcome struct {
 	Landed  int     `json:"landed_files"`
 	Batches int     `json:"landed_batches"`
 	Gaps    int     `json:"gaps"`
-	Bare    int     `json:"untested_batches"` // of those that landed
+	Bare    int     `json:"untested_batches"` // landed batches without a test
 	Seconds float64 `json:"seconds"`
 	Next    string  `json:"next,omitempty"`
 
@@ -133,7 +133,7 @@ func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 	case out.Complete < len(out.State.Units):
 		return r.again()
 	case len(r.o.Only) > 0:
-		return r.command(nil) // with the rest
+		return r.command(nil) // continue with the rest
 	}
 	return ""
 }

@@ -23,7 +23,7 @@ type people struct {
 	Sessions []openSession  `json:"sessions"`
 	Pause    *session.Pause `json:"off,omitempty"` // write checks are off
 	Needs    int            `json:"needs_you"`     // open decisions of a run
-	needs    string         // in words
+	needs    string         // Needs in words
 }
 
 // openSession is a session and the paths that it holds.

@@ -155,7 +155,7 @@ func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Ite
 			return nil, err
 		}
 		for _, it := range now {
-			if it.DispatchedAt.After(ev.At) { // of a later attempt
+			if it.DispatchedAt.After(ev.At) { // the item belongs to a later attempt
 				it = it.Clone()
 				it.DispatchedAt = time.Time{}
 			}

@@ -77,7 +77,7 @@ func (o *listOptions) parse() error {
 	return command.OneOf("status", o.status, statuses)
 }
 
-// jsonState is StateOf for programs, for which a failed item is in the state error.
+// jsonState returns the state of an item for JSON, in which a failed item has the state error.
 func jsonState(it *lockkeeper.Item) string {
 	if it.Status == lockkeeper.ItemError {
 		return string(it.Status)

@@ -15,7 +15,7 @@ import (
 // QueueStatus is the queue as status shows it.
 type QueueStatus struct {
 	Depth  int                `json:"queue_depth"`
-	Ready  int                `json:"queue_ready"` // of these, not blocked
+	Ready  int                `json:"queue_ready"` // queued items that are not blocked
 	Failed int                `json:"queue_failed"`
 	Active []*lockkeeper.Item `json:"active_items"`
 
