@@ -154,7 +154,7 @@ func (a *Accounts) find(name string) (*Account, error) {
 	return nil, err
 }
 
-// account returns the account with an id; nil: unknown.
+// account returns the account with an id, or nil if the id is unknown.
 func (a *Accounts) account(id string) (*Account, error) {
 	e, err := durable.ReadJSON[Account](filepath.Join(a.dir, "people", id+".json"))
 	switch {
@@ -179,7 +179,7 @@ func (a *Accounts) ByToken(token string) (Person, bool, error) {
 	return e.person(), true, nil
 }
 
-// Still returns a person with their current role; false: the account was removed.
+// Still returns a person with their current role, or false if the account was removed.
 func (a *Accounts) Still(p Person) (Person, bool, error) {
 	e, err := a.account(p.id)
 	if err != nil || e == nil {

@@ -35,7 +35,7 @@ func (a *Accounts) issue(ctx context.Context, kind string, p Person, until time.
 	return text, a.write(ctx, filepath.Join(kind, id+".json"), pass{Person: p.id, Expires: until})
 }
 
-// read returns the pass of a secret; nil: unknown.
+// read returns the pass of a secret, or nil if the secret is unknown.
 func (a *Accounts) read(kind, text string) (*pass, error) {
 	return a.readFile(kind, idOf(text)+".json")
 }

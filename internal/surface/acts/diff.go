@@ -66,7 +66,7 @@ func (d *Decider) fileDiff(unit, batch string, f flow.File) (string, error) {
 	return string(diff.Diff(from, was, to, is)), nil
 }
 
-// changeOf returns the diff of a gap; empty: its content is not kept, or not text.
+// changeOf returns the diff of a gap, or "" if its content is not kept or not text.
 func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) {
 	u, err := d.Tracker.Unit(ctx, r.Unit)
 	if err != nil {

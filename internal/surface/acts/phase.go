@@ -81,7 +81,7 @@ func startable(f flow.Flow) (names []string) {
 	return names
 }
 
-// flowName returns the flow of the current run, or else the default flow.
+// flowName returns the flow of the current run, otherwise the default flow.
 func (r *Runs) flowName() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (d *Decider) failedIn(ctx context.Context, at where, phase string) (names [
 	return names, err
 }
 
-// next returns the next phase; empty: none.
+// next returns the next phase, or "" if there is none.
 func (at where) next() string {
 	if b, ok := at.unit.Batch(at.part); ok {
 		return b.Next
@@ -234,7 +234,7 @@ func (r *Runs) want(ctx context.Context, d *Decider, at where, phase string) err
 	return err
 }
 
-// alsoWant adds work to the current run; false: there is no run.
+// alsoWant adds work to the current run. It returns false if there is no run.
 func (r *Runs) alsoWant(at where) (bool, error) {
 	name := at.name()
 	r.mu.Lock()

@@ -21,9 +21,9 @@ const (
 	onceFor      = 24 * time.Hour
 	onceAnswers  = 10_000
 	onceBytes    = 32 << 20
-	onceLargest  = 1 << 20 // of one answer; a larger one is not stored
+	onceLargest  = 1 << 20 // limit of one answer; a larger one is not stored
 	onceHeader   = "Idempotency-Key"
-	onceField    = "idempotency_key" // of a form
+	onceField    = "idempotency_key" // field of a form
 	onceKeyRules = "1 to 200 letters, digits, dots, dashes, underscores and colons"
 )
 
@@ -47,7 +47,7 @@ type onceName struct{ who, address, key string }
 // answered is a request with its answer.
 type answered struct {
 	name   onceName
-	body   [sha256.Size]byte // of the request
+	body   [sha256.Size]byte // hash of the request body
 	at     time.Time
 	done   chan struct{} // closed when the fields below are set
 	failed bool          // no answer is stored: callers that wait must execute it
@@ -96,7 +96,7 @@ func (o *once) do(s *Server, c *call) error {
 	}
 }
 
-// keyOf returns the idempotency key of a request; empty: none.
+// keyOf returns the idempotency key of a request, or "" if it has none.
 func keyOf(r *http.Request, body []byte) string {
 	if key := r.Header.Get(onceHeader); key != "" {
 		return key

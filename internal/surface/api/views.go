@@ -62,7 +62,7 @@ const (
 	pageReason = "from 1 to 1000"
 )
 
-// pageSize checks the requested page size; nil: the default.
+// pageSize checks the requested page size. It returns the default for nil.
 func pageSize(limit *int) (int, error) {
 	switch {
 	case limit == nil:

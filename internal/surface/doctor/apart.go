@@ -39,7 +39,7 @@ func (x *examination) apart(ctx context.Context, running []process.Running) {
 	}
 }
 
-// wrongThere returns the problem with a host's hooks in an environment; empty: none.
+// wrongThere returns the problem with a host's hooks in an environment, or "" if there is none.
 func (x *examination) wrongThere(ctx context.Context, there enrol.Site, st enrol.Status) string {
 	store := func(s enrol.Site) string { v, _ := s.Env("LOCKKEEPER_STORE"); return v }
 	state := func(s enrol.Site) string {

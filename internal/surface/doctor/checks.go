@@ -72,7 +72,7 @@ func (x *examination) clock(ctx context.Context) {
 	}
 }
 
-// leftovers looks for what crashed processes left behind.
+// leftovers looks for leftovers of crashed processes.
 func (x *examination) leftovers(ctx context.Context) {
 	const name = "leftovers"
 	stages, err := gate.MayNeedRecovery(x.site.Root, x.app.Config.Gate.Keep)
@@ -146,7 +146,7 @@ func (x *examination) machine(ctx context.Context) {
 	x.versions(ctx)
 }
 
-// commands reports by what means this machine ends everything that a command started.
+// commands reports how this machine ends all processes that a command started.
 func (x *examination) commands() {
 	const name, page = "commands", "see docs/safety.md, What a command leaves running"
 	switch process.Tracking() {

@@ -43,7 +43,7 @@ func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (sessi
 type call struct {
 	*Server
 	who  session.Caller
-	info session.Info // of the caller's session, when it was last used
+	info session.Info // the caller's session when it was last used
 }
 
 // within calls do with the caller's session; about says what the session works on, if known.

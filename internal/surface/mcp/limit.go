@@ -11,7 +11,7 @@ import (
 // Limits of concurrent sessions over HTTP.
 const (
 	mostSessions = 1_024
-	mostOfOne    = 512 // of one token, so that it cannot lock others out
+	mostOfOne    = 512 // limit of one token, so that it cannot lock others out
 )
 
 // sessionHeader is the header with the session of a request or response.

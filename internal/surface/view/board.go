@@ -146,7 +146,7 @@ func (b *Board) row(f flow.Flow, u *unit, at run.UnitState) BoardUnit {
 	return row
 }
 
-// phaseOn returns the phase of a unit; empty: it is complete.
+// phaseOn returns the phase of a unit, or "" if it is complete.
 func phaseOn(f flow.Flow, u *progress.Unit, at run.UnitState) string {
 	if at.Status == flow.Complete {
 		return ""

@@ -33,7 +33,7 @@ var notable = []struct {
 	{"epoch", []lockkeeper.EventKind{lockkeeper.EventEpoch}},
 }
 
-// notableAs returns the group of an event; empty: it is not notable.
+// notableAs returns the group of an event, or "" if the event is not notable.
 func notableAs(kind lockkeeper.EventKind) string {
 	for _, m := range notable {
 		for _, k := range m.kinds {

@@ -20,7 +20,7 @@ type Log struct {
 	Text   string    `json:"text"`
 	From   int64     `json:"from"`             // offset of the text
 	Next   int64     `json:"next"`             // offset of the rest
-	Size   int64     `json:"size"`             // of the whole
+	Size   int64     `json:"size"`             // size of the whole log
 	Said   time.Time `json:"said"`             // time of the last output
 	Silent bool      `json:"silent,omitempty"` // it runs without output for a long time
 	Path   string    `json:"path"`
@@ -50,7 +50,7 @@ func (rd *Reader) ItemLog(ctx context.Context, name string, from int64) (*Log, e
 	return log, err
 }
 
-// log reads the output of an item; nil: it has none.
+// log reads the output of an item. It returns nil if there is none.
 func (rd *Reader) log(it *lockkeeper.Item, from int64) (*Log, error) {
 	path := ""
 	if name := run.FlowOf(it); name != "" {

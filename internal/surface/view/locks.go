@@ -118,7 +118,7 @@ const (
 	landingsSeen = 100 // the latest landings, whose paths are listed
 )
 
-// Locks returns who holds, waits for and wrote what.
+// Locks returns the holders, the waiting requests and the last writers.
 func (rd *Reader) Locks(ctx context.Context) (*Locks, error) {
 	return share(ctx, &rd.shared, "locks", rd.locks)
 }

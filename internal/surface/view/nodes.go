@@ -15,7 +15,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Nodes is the machines that take part, and what this one enforces.
+// Nodes lists the machines that take part, and the protections of this one.
 type Nodes struct {
 	Moment
 	Root        string      `json:"root"`

@@ -25,7 +25,7 @@ type Now struct {
 	Cost        Cost          `json:"cost"`
 	Slots       []Slots       `json:"slots"` // slots of agents, tests and API calls
 	Queued      int           `json:"queued"`
-	Blocked     int           `json:"blocked"` // of these
+	Blocked     int           `json:"blocked"` // how many queued items are blocked
 	Enforcement Enforcement   `json:"enforcement"`
 	Problems    []string      `json:"problems"` // what could not be read
 }
@@ -247,7 +247,7 @@ func (s *snapshot) lost() (list []Stuck) {
 	return list
 }
 
-// workerOf returns the worker of an item; nil: it is gone.
+// workerOf returns the worker of an item, or nil if it is gone.
 func (s *snapshot) workerOf(it *lockkeeper.Item) *lockkeeper.Worker {
 	at := slices.IndexFunc(s.workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker })
 	if at < 0 {

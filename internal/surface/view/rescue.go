@@ -125,7 +125,7 @@ func RescueKind(e rescue.Entry) string {
 	return e.Kind
 }
 
-// RescueMode returns the permissions of an entry in octal; empty: unchanged.
+// RescueMode returns the permissions of an entry in octal, or "" if they are unchanged.
 func RescueMode(e rescue.Entry) string {
 	if e.Mode == 0 {
 		return ""

@@ -27,7 +27,7 @@ type State struct {
 
 	spelled []*shownGrant // encoded grants
 
-	once  sync.Once // guards what follows
+	once  sync.Once // guards the fields below
 	text  []byte
 	wrong error
 }
@@ -69,7 +69,7 @@ type LockState struct {
 	ActiveItems  []*lockkeeper.Item         `json:"active_items"`
 	BlockedItems []BlockedItem              `json:"blocked_items"` // the first of them
 	BlockedCount int                        `json:"blocked_count"` // all of them
-	Gaps         []Gap                      `json:"gaps"`          // without an answer
+	Gaps         []Gap                      `json:"gaps"`          // gaps without an answer
 }
 
 // BlockedItem is a queued item that cannot start.

@@ -71,7 +71,7 @@ type grants struct {
 type shownGrant struct {
 	snapshot lockkeeper.GrantSnapshot
 
-	once           sync.Once // guards what follows
+	once           sync.Once // guards the fields below
 	before, behind []byte    // its JSON, around its age
 	wrong          error
 }

@@ -86,7 +86,7 @@ func ItemState(it *lockkeeper.Item) string {
 	return "blocked"
 }
 
-// ItemID returns the item of an event; empty: it has none.
+// ItemID returns the item of an event, or "" if it has none.
 func ItemID(ev lockkeeper.Event) string {
 	if ev.Kind == lockkeeper.EventQueued {
 		return sched.ItemID(ev.Seq)

@@ -213,7 +213,7 @@ func answersTo(kind progress.Kind) (list []button) {
 	return list
 }
 
-// asksFor returns the prompt for the note that an answer of this kind takes; empty: none.
+// asksFor returns the prompt for the note that an answer of this kind takes, or "" if none takes one.
 func asksFor(kind progress.Kind) string {
 	for _, b := range answersTo(kind) {
 		if b.Asks != "" {

@@ -238,7 +238,7 @@ type result struct {
 	*proof
 	Files   int             `json:"files_changed"`
 	Batches int             `json:"batches"`         // number of queued batches
-	USD     float64         `json:"usd,omitempty"`   // what claude cost
+	USD     float64         `json:"usd,omitempty"`   // cost of claude
 	Error   lockkeeper.Code `json:"error,omitempty"` // why it did not finish
 	Message string          `json:"message,omitempty"`
 	Seconds float64         `json:"seconds"`

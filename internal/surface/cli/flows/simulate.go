@@ -121,7 +121,7 @@ func (p *program) showPrediction(rep *simulate.Report) {
 	t.Print(p.Out, paint)
 }
 
-// rowsShown is how many rows of a list are shown; with --json all are.
+// rowsShown limits the rows of a list. With --json, all rows are shown.
 const rowsShown = 10
 
 // showLeft prints the items that never complete.

@@ -21,7 +21,7 @@ type headcount struct {
 	Held     int  `json:"held"`
 	Waiting  int  `json:"waiting"`
 	Stale    int  `json:"stale"`
-	More     bool `json:"more"` // than shortLimit
+	More     bool `json:"more"` // there are more grants than shortLimit
 	Off      bool `json:"off"`
 }
 

@@ -76,7 +76,7 @@ func StateOf(it *lockkeeper.Item) string {
 	return "blocked by " + waitedFor(it)
 }
 
-// waitedFor returns what an item waits for.
+// waitedFor describes the lock, the slot, the other item or the turn that an item waits for.
 func waitedFor(it *lockkeeper.Item) string {
 	kind, what, _ := strings.Cut(it.WaitsOn, ":")
 	switch kind {
