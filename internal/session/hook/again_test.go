@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The log of a server that a session runs in the background is its own, however long it gets:
-// it is not told of it, and starts the server again.
+// A session owns the log of a server that it runs in the background, however long the log
+// grows. The session gets no message about it and can restart the server.
 //
 // shows: GP-5
 func TestLogOfABackgroundCommand(t *testing.T) {
@@ -40,7 +40,7 @@ func TestLogOfABackgroundCommand(t *testing.T) {
 	s.refuses(s.replace("A", "dev.log"), "CHANGED dev.log")
 }
 
-// What a session stashed and popped is as it left it.
+// Files that a session stashed and popped still count as its own work.
 //
 // shows: GP-5
 func TestStashedAndBack(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // allowed lists options, as in "-l -n= --color? -#". harmless.txt explains the notation.
 type allowed string
 
-// operands returns the words that are no options. ok is false if a word is unknown, or is an
+// operands returns the words that are not options. ok is false if a word is unknown or is an
 // option that is not allowed. Abbreviated options are not allowed.
 func (o allowed) operands(args []string) (operands []string, ok bool) {
 	for i := 0; i < len(args); i++ {
@@ -38,8 +38,7 @@ func (o allowed) operands(args []string) (operands []string, ok bool) {
 	return operands, true
 }
 
-// takes reports whether a word with options is allowed, and whether the next word belongs to
-// it.
+// takes reports whether an option word is allowed, and whether the next word is its value.
 func (o allowed) takes(word string) (next, ok bool) {
 	name, _, joined := strings.Cut(word, "=")
 	if kind, is := o.kind(name); is {
@@ -60,7 +59,7 @@ func (o allowed) takes(word string) (next, ok bool) {
 	return false, true
 }
 
-// kind returns what follows an option in the list: "", "=" or "?".
+// kind returns the suffix of an option in the list: "", "=" or "?".
 func (o allowed) kind(name string) (kind string, is bool) {
 	for f := range strings.FieldsSeq(string(o)) {
 		if rest, has := strings.CutPrefix(f, name); has && (rest == "" || rest == "=" || rest == "?") {
@@ -122,8 +121,8 @@ func isPrintf(args []string) bool {
 	return len(args) == 0 || args[0] != "" && args[0][0] != '-' && !patterns().assigns.MatchString(args[0])
 }
 
-// isSet reports whether set changes only when a shell stops, what it prints, and its
-// parameters.
+// isSet reports whether set changes only the shell's exit rules, its tracing and its
+// positional parameters.
 func isSet(args []string) bool {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -141,20 +140,20 @@ func isSet(args []string) bool {
 	return len(args) > 0
 }
 
-// isTarList reports whether tar only lists a file of this machine.
+// isTarList reports whether tar only lists a local archive.
 func isTarList(args []string) bool {
 	return len(args) > 0 && patterns().tarList.MatchString(args[0]) &&
 		!slices.ContainsFunc(args[1:], func(a string) bool { return a == "" || a[0] == '-' || strings.Contains(a, ":") })
 }
 
-// isNumber reports whether a shell that evaluates a text finds only a number in it.
+// isNumber reports whether a shell that evaluates the text finds only a number in it.
 func isNumber(text string) bool { return patterns().number.MatchString(text) }
 
-// isName reports whether a text is the name of a shell variable, and nothing else.
+// isName reports whether a text is the name of a shell variable.
 func isName(text string) bool { return patterns().name.MatchString(text) }
 
-// steersNothing reports whether no shell and no program heeds a variable, unless it is
-// exported. All others with small letters have a meaning in zsh or bash.
+// steersNothing reports whether shells and programs ignore a variable unless it is exported.
+// The listed lower-case names have a meaning in zsh or bash.
 func steersNothing(name string) bool {
 	return patterns().small.MatchString(name) && !slices.Contains([]string{"path", "fpath", "cdpath", "manpath", "mailpath", "fignore", "module_path", "psvar", "prompt", "watch",
 		"histchars", "auto_resume", "argv", "status", "pipestatus", "signals", "aliases", "galiases", "saliases", "functions", "commands", "options", "parameters", "modules",
@@ -162,7 +161,7 @@ func steersNothing(name string) bool {
 		"zsh_eval_context", "zsh_scheduled_events"}, name)
 }
 
-// isPlainSetting reports whether an assignment before a program changes only what it prints.
+// isPlainSetting reports whether an assignment before a program changes only the program's output.
 func isPlainSetting(name, value string) bool {
 	return value != "" && !strings.Contains(value, "/") && slices.Contains([]string{"LC_ALL", "LANG", "LC_COLLATE", "LC_CTYPE", "LC_NUMERIC", "LC_TIME", "LC_MESSAGES", "TZ",
 		"NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"}, name)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The options of programs with which they write files or run other programs, from their
-// manuals. Each of them makes a command opaque, or is a write that the plan names.
+// Options with which programs write files or run other programs, from their manuals. Each of
+// them makes a command opaque, or the plan names the file that it writes.
 //
 // shows: GP-5
 func TestOptionsThatWriteOrRun(t *testing.T) {
@@ -165,7 +165,7 @@ func TestRepositoryThatRunsPrograms(t *testing.T) {
 	}
 }
 
-// A program that lies where an agent writes is not the one that its name says.
+// A program in a directory where an agent can write may not be the one that its name suggests.
 //
 // shows: GP-5
 func TestProgramInTheTree(t *testing.T) {

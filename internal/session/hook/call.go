@@ -11,41 +11,41 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// Call is what a host says, in the words of no host.
+// A Call is one hook call in a form that does not depend on the host.
 type Call struct {
 	Event    Event
-	Name     string // of the event, as the host calls it
+	Name     string // the host's name of the event
 	Session  string
 	Subagent session.Subagent
-	Dir      string // where the agent works, absolute
-	ID       string // of the call of a tool
+	Dir      string // the agent's working directory, absolute
+	ID       string // of the tool call
 	Tool     string
 	Prompt   string
-	Restarts bool // the session ends, and the next one of this process takes over what it holds
+	Restarts bool // the session ends, and the next session of this process takes over its locks
 
 	Writes     []Touch // files that the tool is about to write
-	Reads      []Touch // files that it may show
-	Command    string  // that it runs in a shell
-	ShellDir   string  // where; empty: Dir
-	Background bool    // it continues after the call
+	Reads      []Touch // files that the tool may show
+	Command    string  // the shell command that the tool runs
+	ShellDir   string  // the directory of the command; empty: Dir
+	Background bool    // the command continues after the call
 
-	Shown []string // what its tool answered, in texts; nil: the host does not say
-	Cut   bool     // not all that a command printed is shown
+	Shown []string // the texts of the tool's answer; nil: the host does not report it
+	Cut   bool     // the host shows only a part of the command's output
 }
 
-// Touch is a file as a tool spells it.
+// A Touch is a file that a tool reads or writes, with the name that the tool gave.
 type Touch struct {
 	File  string
-	Whole bool // all that is in it is replaced, or shown
-	Goes  bool // it is removed
+	Whole bool // the tool replaces or shows the whole file
+	Goes  bool // the tool removes the file
 }
 
-// host is the protocol of one agent.
+// host translates the protocol of one agent.
 type host interface {
 	name() string
 	decode(input []byte) (Call, error)
-	// encode is what is written to standard output for an answer that refuses nothing;
-	// nothing where the host needs none.
+	// encode returns the text for standard output if nothing is refused. It returns nothing
+	// if the host needs no text.
 	encode(c Call, a Answer) ([]byte, error)
 }
 
@@ -61,13 +61,13 @@ func hostOf(name string) (host, error) {
 	return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "its hooks are not known", Next: "use claude-code, codex or gemini"}
 }
 
-// Answer is what is said to a call that is let through.
+// An Answer holds the messages for a call that is allowed.
 type Answer struct {
 	Model  []string // for the agent
 	Person []string // for the person at the terminal
 }
 
-// message returns an answer as hosts read it.
+// message returns the answer as the JSON object that hosts expect.
 func (a Answer) message(p protocol, c Call) map[string]any {
 	out := map[string]any{}
 	if len(a.Person) > 0 {
@@ -83,14 +83,15 @@ func (a *Answer) tellBoth(text string) {
 	a.Model, a.Person = append(a.Model, text), append(a.Person, text)
 }
 
-// idOf names a call of a host that gives it no id: the same input has the same.
+// idOf derives an id for a call from its input, for hosts that send no id. Equal input gives
+// an equal id.
 func idOf(input []byte) string {
 	sum := sha256.Sum256(input)
 	return hex.EncodeToString(sum[:8])
 }
 
-// absolute is a file as seen from a directory. What follows a link and ".." is found where
-// the kernel finds it; the last name is left as it is.
+// absolute returns the absolute path of a file as seen from dir. It resolves ".." after a link
+// as the kernel does, and does not resolve the last name.
 func absolute(dir, file string) string {
 	if !filepath.IsAbs(file) {
 		file = dir + "/" + file

@@ -7,10 +7,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What a command has certainly run is known of little. When in doubt it has not: its change
-// would pass for proven.
+// The functions in this file decide whether a part of a command certainly ran. If in doubt, they
+// say no: otherwise its change would count as proven.
 
-// succeeds reports whether a statement that was just read cannot but succeed.
+// succeeds reports whether a statement that was just read always succeeds.
 func (r *reader) succeeds(s *syntax.Stmt) bool {
 	if s.Negated || len(s.Redirs) > 0 {
 		return false
@@ -33,7 +33,7 @@ func (r *reader) succeeds(s *syntax.Stmt) bool {
 	return false
 }
 
-// leaves reports whether a command may end what follows, or give it another meaning.
+// leaves reports whether a command may stop the commands after it or change their meaning.
 func leaves(args []string) bool {
 	return len(args) > 0 && slices.Contains([]string{"exit", "return", "exec", "break", "continue", "set", "shopt", "trap", "kill", "alias", "enable", "hash", "source", ".", ""}, args[0])
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// certainly is a directory with a few files, and the plan of a command in it.
+// certainly returns a directory with a few files, and a function that plans a command in it.
 func certainly(t *testing.T) (dir string, plan func(command string) Effects) {
 	t.Helper()
 	dir = t.TempDir()
@@ -22,8 +22,8 @@ func certainly(t *testing.T) (dir string, plan func(command string) Effects) {
 	return dir, func(command string) Effects { return effectsOf(command, dir, os.LookupEnv) }
 }
 
-// Forms that replace all of a file are known, and those that add to it or change it are not
-// taken for them.
+// Commands that replace a whole file are recognized. Commands that append to a file or edit it
+// are not mistaken for them.
 //
 // shows: GP-5
 func TestReplaced(t *testing.T) {
@@ -75,7 +75,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// Only what certainly runs as a program is one: not what it reads, nor what a shell says.
+// Only source text that certainly runs counts as a program. A program's input and shell text do not.
 //
 // shows: GP-5
 func TestPrograms(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// check is one call on its way.
+// check is the state of one call while it is checked.
 type check struct {
 	call   Call
 	agent  string
@@ -23,13 +23,13 @@ type check struct {
 	tty    string
 	out    *outcome
 
-	programs []string // that the command spells out, in other languages
+	programs []string // source texts in other languages that the command contains
 	opaque   bool     // as in Effects
 	sweeps   []Sweep
 }
 
-// run visits the codebases that a call concerns. What fails before a call refuses it;
-// otherwise one codebase is not to pay for another.
+// run visits each codebase that the call concerns. Before a tool call, the first failure
+// refuses the call. At other events, a failure in one codebase does not skip the others.
 func (k *check) run(ctx context.Context) (failed error) {
 	places, err := k.places()
 	if err != nil {
@@ -38,7 +38,7 @@ func (k *check) run(ctx context.Context) (failed error) {
 	for _, p := range places {
 		model, person := len(k.out.Model), len(k.out.Person)
 		err := k.visit(ctx, p)
-		if dir := protect.Real(k.call.Dir); dir != p.root && !isBelow(dir, p.root) { // paths are told from the root
+		if dir := protect.Real(k.call.Dir); dir != p.root && !isBelow(dir, p.root) { // messages name paths from the root, so say which root
 			for _, list := range [][]string{k.out.Model[model:], k.out.Person[person:]} {
 				for i := range list {
 					list[i] = "In " + p.root + ": " + list[i]
@@ -52,7 +52,7 @@ func (k *check) run(ctx context.Context) (failed error) {
 	return failed
 }
 
-// visit does what a call asks for in one codebase.
+// visit handles the call in one codebase.
 func (k *check) visit(ctx context.Context, p *place) (err error) {
 	a, err := project.Open(ctx, project.Settings{Dir: p.root, Store: k.world.Store, Env: k.world.Env, SkipRecovery: true})
 	if err != nil {
@@ -72,13 +72,13 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 		return err
 	}
 	v := &visit{check: k, place: p, app: a, registry: registry, session: s}
-	if k.call.Event != End { // which closes the session itself
+	if k.call.Event != End { // End closes the session itself
 		defer func() { err = errors.Join(err, s.Close()) }()
 	}
 	return events[k.call.Event].act(v, ctx)
 }
 
-// visit is a call in one codebase.
+// A visit is a call in one codebase.
 type visit struct {
 	*check
 	place    *place
@@ -114,7 +114,7 @@ func (v *visit) before(ctx context.Context) error {
 	if len(v.out.refused) > 0 {
 		return nil
 	}
-	// The command may only name files that others hold, or a directory above them.
+	// The command may name files that others hold, or a directory above them, without writing to them directly.
 	refused, err := v.session.Taken(ctx, v.place.trees, v.place.names)
 	if v.refuse(refused...); err != nil || len(refused) > 0 {
 		return err
@@ -161,7 +161,7 @@ func (v *visit) before(ctx context.Context) error {
 
 func (v *visit) refuse(list ...refusal.Refusal) { v.out.refused = append(v.out.refused, list...) }
 
-// name is a file for people: from the root, where it is in it.
+// name returns the path of a file for messages: relative to the root if the file is below it.
 func (v *visit) name(file string) string {
 	if rel, err := filepath.Rel(v.place.root, protect.Real(file)); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -189,7 +189,7 @@ func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err 
 
 func isBelow(rel, dir string) bool { return strings.HasPrefix(rel, dir+string(filepath.Separator)) }
 
-// after notes what a call left, and compares what others hold.
+// after records the effects of a finished call and compares the files that others hold.
 func (v *visit) after(ctx context.Context) error {
 	began := v.session.End(v.call.ID, v.call.Background)
 	var own []string
@@ -202,7 +202,7 @@ func (v *visit) after(ctx context.Context) error {
 	if err := v.session.Left(ctx, began, own); err != nil {
 		return err
 	}
-	if v.place.shell || len(v.place.reads) > 0 { // what is read from now on includes the changes of others
+	if v.place.shell || len(v.place.reads) > 0 { // what the agent reads from now on includes the changes of others
 		if err := v.disturbed(ctx, began); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (v *visit) after(ctx context.Context) error {
 	for _, t := range v.place.reads {
 		path, err := v.registry.Path(t.File)
 		if err != nil {
-			continue // nothing that could be written
+			continue // a session cannot write this path
 		}
 		if err := v.session.Saw(ctx, path, func(content []byte) bool { return v.call.showed(t, content) }); err != nil {
 			return err

@@ -11,18 +11,18 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// claude is the protocol of Claude Code, which Codex shares but for its tools.
+// claude is the protocol of Claude Code. Codex uses it with other tools.
 type claude struct {
 	agent   string
-	patches bool // files are edited by patches, as Codex does
+	patches bool // the agent edits files with patches, as Codex does
 }
 
 func (h claude) name() string { return h.agent }
 
-// claudeCall is what Claude Code 2.1 and Codex send.
+// claudeCall is the input that Claude Code 2.1 and Codex send.
 type claudeCall struct {
 	SessionID string          `json:"session_id"`
-	AgentID   string          `json:"agent_id"` // empty: the one that a person speaks to
+	AgentID   string          `json:"agent_id"` // empty: the main agent
 	AgentType string          `json:"agent_type"`
 	Cwd       string          `json:"cwd"`
 	Event     string          `json:"hook_event_name"`
@@ -34,19 +34,19 @@ type claudeCall struct {
 	Reason    string          `json:"reason"`
 }
 
-// claudeInput is what the tools are called with, as far as it is used.
+// claudeInput holds the tool arguments that this package uses.
 type claudeInput struct {
 	FilePath     string `json:"file_path"`
 	NotebookPath string `json:"notebook_path"`
 	Command      words  `json:"command"`
-	Cmd          words  `json:"cmd"` // the same, of some versions
+	Cmd          words  `json:"cmd"` // the name of command in some versions
 	Background   bool   `json:"run_in_background"`
 	Workdir      string `json:"workdir"`
 
 	part
 }
 
-// part is what a tool that reads is given where it is to show a part of a file.
+// part holds the arguments that limit a read to a part of a file.
 type part struct {
 	Offset    any `json:"offset"`
 	Limit     any `json:"limit"`
@@ -55,12 +55,13 @@ type part struct {
 	EndLine   any `json:"end_line"`
 }
 
-// whole reports whether a call that reads was asked for all of a file, and did not fail.
+// whole reports whether a read asked for the whole file and did not fail.
 func (in claudeCall) whole(asked part) bool {
 	return asked == part{} && in.Event != "PostToolUseFailure"
 }
 
-// shown is what a tool says that it showed; nil where it does not say, or shows no text.
+// shown returns the texts that a tool reports it showed, or nil if it does not report them or
+// showed no text.
 func (in claudeCall) shown() []string {
 	var read struct {
 		Type string `json:"type"`
@@ -71,14 +72,14 @@ func (in claudeCall) shown() []string {
 	return textsOf(in.Response)
 }
 
-// claudeRan is what Claude Code's Bash answers, where not all that was printed is shown.
+// claudeRan holds the fields of a Bash answer that say whether the output is incomplete.
 type claudeRan struct {
 	Interrupted bool   `json:"interrupted"`
-	Persisted   string `json:"persistedOutputPath"` // where it is kept: only its beginning is shown
-	Task        string `json:"backgroundTaskId"`    // under which the command continues
+	Persisted   string `json:"persistedOutputPath"` // the file with the whole output; the agent sees only its beginning
+	Task        string `json:"backgroundTaskId"`    // the background task that continues the command
 }
 
-// ran notes what became of a command. Of one that failed Claude Code shows 10,000 characters.
+// ran records the result of a command. If a command fails, Claude Code shows only 10,000 characters.
 func (in claudeCall) ran(c *Call) {
 	var ran claudeRan
 	known := json.Unmarshal(in.Response, &ran) == nil
@@ -86,10 +87,10 @@ func (in claudeCall) ran(c *Call) {
 	c.Cut = in.Event == "PostToolUseFailure" || known && (ran.Interrupted || ran.Persisted != "")
 }
 
-// words is a command as one text, or as the list that some versions send.
+// words is a command, sent as one text or, by some versions, as a list.
 type words string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON accepts both forms.
 func (w *words) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
@@ -129,7 +130,7 @@ func (h claude) decode(input []byte) (c Call, err error) {
 	return c, h.tool(&c, in)
 }
 
-// tool says what a tool is about to touch. Those of others may be called with anything.
+// tool returns the files that a tool call touches. Unknown tools may have any arguments.
 func (h claude) tool(c *Call, in claudeCall) error {
 	var t claudeInput
 	switch c.Tool {
@@ -184,7 +185,7 @@ func unknownForm(c *Call, reason string) error {
 	return &lockkeeper.InputError{Field: "tool input", Value: c.Tool, Reason: reason, Next: "update lockkeeper: this version does not know that form of the tool"}
 }
 
-// patched lists the files that a patch of Codex changes. Codex takes indented headers, too.
+// patched lists the files that a Codex patch changes. Codex also accepts indented headers.
 func patched(patch string) (list []Touch, err error) {
 	for line := range strings.Lines(patch) {
 		line = strings.TrimSpace(line)
@@ -201,8 +202,8 @@ func patched(patch string) (list []Touch, err error) {
 	return list, err
 }
 
-// encode is empty if there is nothing to say. It never grants a permission: that is the
-// person's decision.
+// encode returns nothing if there is no message. It never grants a permission, because that is
+// the person's decision.
 func (h claude) encode(c Call, a Answer) ([]byte, error) {
 	out := a.message(claudeProtocol, c)
 	if len(out) == 0 {

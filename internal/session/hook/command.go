@@ -8,11 +8,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// prefix is a program that runs the one whose words follow its own.
+// A prefix is a program that runs the command whose words follow its own.
 type prefix struct {
-	operands int     // words of its own that are no options
-	valued   string  // letters of options that are followed by a value
-	harmless allowed // options that change nothing about which files are written
+	operands int     // number of its own operands
+	valued   string  // letters of options that take a value
+	harmless allowed // options that do not change which files are written
 }
 
 var prefixes = map[string]prefix{"sudo": {valued: "ugCDhpRrtT", harmless: "-n -u="}, "doas": {valued: "uC", harmless: "-n -u="}, "env": {valued: "uC"}, "nice": {valued: "n", harmless: "-n= -#"},
@@ -46,7 +46,7 @@ func (r *reader) steered(args []string) {
 	}
 }
 
-// strip takes off what only says how to run a command.
+// strip removes prefixes, which only say how to run a command.
 func strip(args []string) []string {
 	for len(args) > 0 {
 		name := filepath.Base(args[0])
@@ -66,7 +66,7 @@ func strip(args []string) []string {
 	return args
 }
 
-// splitString puts the words of env's -S in its place.
+// splitString replaces the -S option of env with the words of its value.
 func splitString(args []string) []string {
 	for i, a := range args {
 		text, joined := strings.CutPrefix(a, "--split-string=")
@@ -82,7 +82,7 @@ func splitString(args []string) []string {
 	return args
 }
 
-// after is what follows the program's own words.
+// after returns the words after the prefix's own options and operands.
 func (p prefix) after(args []string) []string {
 	for len(args) > 0 {
 		switch a := args[0]; {
@@ -99,11 +99,11 @@ func (p prefix) after(args []string) []string {
 	return args
 }
 
-// command takes in what a command with these words does.
+// command notes the effects of a simple command with these words.
 func (r *reader) command(args []string, s *syntax.Stmt) {
 	r.own(args, s)
 	given := args
-	if len(given) > 1 && given[0] == "command" && (given[1] == "-v" || given[1] == "-V") { // which runs nothing
+	if len(given) > 1 && given[0] == "command" && (given[1] == "-v" || given[1] == "-V") { // it only prints
 		return
 	}
 	r.steered(args)
@@ -112,7 +112,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	if len(args) == 0 {
 		return
 	}
-	if _, prefixed := prefixes[filepath.Base(given[0])]; prefixed { // what runs another program may not run it, or print elsewhere
+	if _, prefixed := prefixes[filepath.Base(given[0])]; prefixed { // a prefix may not run the program, or may redirect its output
 		r.branch(func() { r.command(args, s) })
 		return
 	}
@@ -126,7 +126,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.reads(operands)
 	case "tee":
 		r.writes(!has(options, "-a", "--append"), operands...)
-	case "sponge": // which has read all before it writes
+	case "sponge": // it reads all input before it writes
 		for _, f := range operands {
 			r.writes(!has(options, "-a") && !slices.Contains(r.fedBy, absolute(r.dir, f)), f)
 		}
@@ -142,7 +142,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.truncate(rest)
 	case "touch", "chmod", "chown":
 		if name != "touch" && len(operands) > 0 {
-			operands = operands[1:] // the first is the mode or the owner
+			operands = operands[1:] // the first operand is the mode or the owner
 		}
 		r.writes(false, operands...)
 	case "patch":
@@ -158,7 +158,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		}
 	case "sort":
 		for _, f := range valuesOf(rest, "-o", "--output", "ktST") {
-			other := slices.Index(operands, f) + 1 // it occurs again where it is what is sorted
+			other := slices.Index(operands, f) + 1 // if it occurs again, it is also an input
 			r.writes(!slices.Contains(operands[other:], f), f)
 		}
 	case "curl":
@@ -173,7 +173,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.branch(func() { r.script(strings.Join(rest, " ")) })
 	case "git":
 		r.git(rest, s)
-	case "apply_patch", "applypatch": // which Codex does itself
+	case "apply_patch", "applypatch": // Codex runs it itself
 		if list, err := patched(strings.Join(rest, "\n") + "\n" + fed(s)); err == nil {
 			for _, t := range list {
 				if r.writes(t.Whole, t.File); t.Goes {
@@ -186,7 +186,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	}
 }
 
-// split parts options from operands.
+// split separates options from operands.
 func split(args []string) (options, operands []string) {
 	for i, a := range args {
 		switch {
@@ -201,7 +201,7 @@ func split(args []string) (options, operands []string) {
 	return options, operands
 }
 
-// has reports whether one of the options is given, also among letters that share a dash.
+// has reports whether one of the options is given, alone or among letters after one dash.
 func has(options []string, names ...string) bool {
 	for _, o := range options {
 		for _, n := range names {
@@ -214,7 +214,7 @@ func has(options []string, names ...string) bool {
 	return false
 }
 
-// cd changes the directory as shells do: by the letters of its path, not by its links.
+// cd changes the directory as shells do: it resolves ".." in the path text, not through links.
 func (r *reader) cd(operands []string) {
 	if len(operands) != 1 || operands[0] == "" || operands[0] == "-" {
 		return
@@ -227,7 +227,7 @@ func (r *reader) cd(operands []string) {
 	r.plan.Dirs = append(r.plan.Dirs, r.dir)
 }
 
-// sed writes its files with -i; its first operand is the script unless an option has it.
+// sed notes the files that sed -i writes. The first operand is the script unless an option gives it.
 func (r *reader) sed(args []string) {
 	inPlace, script := false, false
 	var files []string
@@ -260,8 +260,8 @@ func (r *reader) sed(args []string) {
 	}
 }
 
-// copies writes the last operand, or into it when it is a directory. What is moved is
-// written as well.
+// copies notes that the command writes its last operand, or a file in it if that is a directory.
+// For mv it also notes the source.
 func (r *reader) copies(name string, args []string) {
 	options, operands := split(args)
 	to := ""
@@ -293,14 +293,14 @@ func (r *reader) copies(name string, args []string) {
 	whole := !has(options, "-n", "--no-clobber") && (name != "ln" || has(options, "-f", "--force"))
 	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
 	for _, from := range operands {
-		if name == "ln" && from != "" && !has(options, "-s", "--symbolic") { // its holder could not land it any more
+		if name == "ln" && from != "" && !has(options, "-s", "--symbolic") { // with a second hard link, the holder could no longer land the file
 			r.plan.Names = append(r.plan.Names, absolute(r.dir, from))
 		}
 		switch {
 		case from == "" && into:
-		case from == "": // it may be made of what it replaces
+		case from == "": // the unknown source may be derived from the target
 			r.writes(false, target)
-		case name == "rsync" && strings.HasSuffix(from, "/"): // what is in it
+		case name == "rsync" && strings.HasSuffix(from, "/"): // it copies the content of the directory
 			r.plan.Trees = append(r.plan.Trees, Tree{Dir: target})
 		case into:
 			r.lands(absolute(r.dir, from), filepath.Join(target, filepath.Base(from)), whole)
@@ -313,7 +313,7 @@ func (r *reader) copies(name string, args []string) {
 	}
 }
 
-// lands notes what a copy replaces.
+// lands notes the file or directory that a copy replaces.
 func (r *reader) lands(from, to string, whole bool) {
 	if isDir(from) {
 		r.plan.Trees = append(r.plan.Trees, Tree{Dir: to})
@@ -332,7 +332,7 @@ func (r *reader) goes(file string) {
 }
 
 func (r *reader) removes(name string, operands []string) {
-	if name != "rmdir" && name != "trash" { // which take away nothing for good
+	if name != "rmdir" && name != "trash" { // these remove nothing permanently
 		r.discards(name, operands...)
 	}
 	for _, f := range operands {
@@ -342,19 +342,19 @@ func (r *reader) removes(name string, operands []string) {
 	}
 }
 
-// shell reads the command of a shell, or what is fed to it.
+// shell reads the script of a -c option, or the script on the shell's standard input.
 func (r *reader) shell(args []string, s *syntax.Stmt) {
 	for i, a := range args {
 		if len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsRune(a, 'c') && i+1 < len(args) {
 			r.inner(func(in *reader) {
-				in.maybe = in.maybe || i > 0 || a != "-c" && a != "-lc" // others may not run it, or not to its end
+				in.maybe = in.maybe || i > 0 || a != "-c" && a != "-lc" // with other options the shell may not run the script, or not to its end
 				in.script(args[i+1])
 			})
 			return
 		}
 	}
 	r.inner(func(in *reader) {
-		in.maybe = in.maybe || len(args) > 0 // of a script, it is the input
+		in.maybe = in.maybe || len(args) > 0 // with a script file, standard input is only data
 		in.script(fed(s))
 	})
 }

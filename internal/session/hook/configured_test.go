@@ -6,7 +6,7 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// Uncommitted files are found, and kept, however a person has configured git.
+// Uncommitted files are found and kept, whatever a person's git configuration is.
 func TestUncommittedOfAPersonWithAConfiguration(t *testing.T) {
 	s := newRepository(t)
 	gittest.Hostile(t)

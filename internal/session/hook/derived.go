@@ -6,10 +6,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What was made out of a file and then takes its place, as in jq . f > t && mv t f, edits the
-// file like sed -i: the session need not have seen it for that.
+// A file that is derived from another and then replaces it, as in jq . f > t && mv t f, is an
+// edit like sed -i. The session need not have seen the replaced file.
 
-// derive notes the files that a statement reads to make those that it prints to.
+// derive records which files a statement reads to produce its output files.
 func (r *reader) derive(s *syntax.Stmt) {
 	for _, d := range s.Redirs {
 		if d.Op != syntax.RdrOut && d.Op != syntax.RdrClob {
@@ -23,8 +23,8 @@ func (r *reader) derive(s *syntax.Stmt) {
 	}
 }
 
-// named lists the files, absolute, that commands are given to read. What echo and printf are
-// given is only text.
+// named lists the absolute paths of the files that commands are given to read. The arguments of
+// echo and printf are only text.
 func (r *reader) named(in syntax.Node) (files []string) {
 	add := func(w *syntax.Word) {
 		for _, f := range r.expand(w) {

@@ -16,17 +16,17 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// Discard is a command that removes files for good, unless git has them.
+// A Discard is a command that removes files permanently unless git has their content.
 type Discard struct {
 	Act string // as the command spells it
-	Dir string // where it is done
+	Dir string // the directory in which the command runs
 	git.Unsaved
 }
 
-// discard notes a file or directory, absolute, that something other than git removes.
+// discard notes an absolute path that a program other than git removes.
 func (p *Effects) discard(act, file string) {
 	dir, name := filepath.Split(file)
-	if isDir(file) { // which may be the root itself
+	if isDir(file) { // it may be the root itself
 		dir, name = file, "."
 	}
 	if last := len(p.Discards) - 1; last >= 0 && p.Discards[last].Literal && p.Discards[last].Dir == dir {
@@ -37,7 +37,7 @@ func (p *Effects) discard(act, file string) {
 		Unsaved: git.Unsaved{Paths: []string{name}, Literal: true, Tracked: true, Untracked: true, Ignored: true}})
 }
 
-// discards notes what a program removes.
+// discards notes the files that a program removes.
 func (r *reader) discards(act string, files ...string) {
 	for _, f := range files {
 		if f != "" {
@@ -46,8 +46,8 @@ func (r *reader) discards(act string, files ...string) {
 	}
 }
 
-// gitDiscard is what an act of git takes away that is not committed. It is given the files
-// that the act names; one that is not known may be any.
+// gitDiscard returns which uncommitted content a git command removes, and whether it removes any.
+// files are the paths that the command names. An unknown path may be any path.
 func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 	options, _ := split(args)
 	forced := has(options, "-f", "--force")
@@ -60,7 +60,7 @@ func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 		is = forced || has(options, "--discard-changes")
 	case "reset":
 		is = has(options, "--hard", "--merge")
-	case "stash": // which removes it for all who work on it
+	case "stash": // it removes the changes for everyone who works in the tree
 		is = len(args) == 0 || !slices.Contains([]string{"list", "show", "pop", "apply", "branch", "drop", "clear", "create", "store"}, args[0])
 		q.Paths = afterDashes(args)
 		q.Ignored = has(options, "-a", "--all")
@@ -89,8 +89,8 @@ func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 	return q, is
 }
 
-// spares parts the paths that git clean is given from what it is told to spare by name. The
-// latter is spelled as git reads it among paths; of other patterns nothing is spared.
+// spares separates the paths of git clean from the names that it must keep. It returns those
+// names as git pathspecs, and ignores exclude patterns that are not plain names.
 func spares(args []string) (paths, spared []string) {
 	var rest []string
 	for i := 0; i < len(args); i++ {
@@ -111,13 +111,13 @@ func spares(args []string) (paths, spared []string) {
 	return paths, spared
 }
 
-// mostNamed is how many files a refusal names.
+// mostNamed limits the files that a refusal names.
 const mostNamed = 3
 
-// discarded refuses to take away what the session neither saw nor made and git could not
-// bring back: it may be a person's work.
+// discarded refuses to remove content that the session neither saw nor created and that git
+// cannot restore: it may be a person's work.
 func (v *visit) discarded(ctx context.Context) error {
-	var act string // the first one that is refused
+	var act string // the first refused command
 	var unknown []string
 	for _, d := range gathered(v.place.discards) {
 		files, ignored, err := unsaved(ctx, d)
@@ -152,8 +152,8 @@ func (v *visit) discarded(ctx context.Context) error {
 	return nil
 }
 
-// gathered has one question asked of each repository for all that an act removes by name:
-// the names may be in very many directories.
+// gathered merges the named removals of one command in one repository, so that git is asked
+// once even if the names are in many directories.
 func gathered(list []Discard) (questions []Discard) {
 	type in struct{ act, top string }
 	asked := map[in]int{}
@@ -197,8 +197,8 @@ func spared() []string {
 	return list
 }
 
-// sparing is the option that makes git clean keep a file's topmost directory, unless the
-// usual options name it.
+// sparing returns the option that makes git clean keep the topmost directory of a file, or ""
+// if the usual options already name it.
 func sparing(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	if slices.Contains(spared(), top) {
@@ -207,8 +207,8 @@ func sparing(name string) string {
 	return " -e " + top
 }
 
-// firstGuarded returns the first of some files that is protected, or is a directory above
-// something protected; nil: none is.
+// firstGuarded returns the first file that is protected or is a directory above a protected
+// file, or nil.
 func (v *visit) firstGuarded(files []string) (*guarded, error) {
 	list, err := project.Protection(v.place.root, v.world.Env)
 	if err != nil {
@@ -223,8 +223,8 @@ func (v *visit) firstGuarded(files []string) (*guarded, error) {
 	return nil, nil
 }
 
-// namesOf is the names of files, absolute and as they are on disk, from the root. A directory
-// is resolved once.
+// namesOf returns the names of absolute files relative to the root. It resolves each directory
+// only once.
 func (v *visit) namesOf(files []string) (names []string) {
 	dirs := map[string]string{}
 	for _, f := range files {
@@ -239,7 +239,7 @@ func (v *visit) namesOf(files []string) (names []string) {
 	return names
 }
 
-// unsaved lists what an act takes away. Without git that is all that it names.
+// unsaved lists the files that a command would lose. Outside a git repository, it lists all files that the command names.
 func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error) {
 	if _, err := os.Stat(d.Dir); err != nil {
 		return nil, nil, nil // nothing is there
@@ -248,14 +248,14 @@ func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error
 	if !isRefusal(err) {
 		return files, ignored, err
 	}
-	if !d.Literal { // git will not do it either
+	if !d.Literal { // git refuses this command as well
 		return nil, nil, nil
 	}
 	for _, p := range d.Paths {
 		err := filepath.WalkDir(filepath.Join(d.Dir, p), func(file string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
-				return nil // what cannot be read cannot be removed, or is gone
+				return nil // the entry is gone, or cannot be read and so cannot be removed
 			case e.Type().IsRegular():
 				files = append(files, file)
 			}

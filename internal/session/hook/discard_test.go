@@ -16,8 +16,8 @@ func (s *stage) git(args ...string) {
 	gittest.Run(s.t, s.dir, args...)
 }
 
-// newRepository is a stage that git has committed, except for what a person left: an edit, notes,
-// and settings that git ignores beside the products of a build.
+// newRepository returns a stage with everything committed except a person's work: an edit, notes,
+// and settings that git ignores, next to build products.
 func newRepository(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t)
@@ -32,7 +32,8 @@ func newRepository(t *testing.T) *stage {
 	return s
 }
 
-// What is not committed is taken away only by who knows it: it may be a person's work.
+// A session can remove uncommitted content only if it knows that content, because it may be a
+// person's work.
 //
 // shows: GP-5
 func TestDiscards(t *testing.T) {
@@ -40,7 +41,7 @@ func TestDiscards(t *testing.T) {
 	const plan = "notes/plan.txt"
 	for _, test := range []struct {
 		command string
-		takes   []string // none: it is let through
+		takes   []string // empty: the command is allowed
 	}{
 		{"git checkout -- " + user, []string{user}},
 		{"git checkout .", []string{user}},
@@ -83,16 +84,16 @@ func TestDiscards(t *testing.T) {
 		{"git stash push -- " + post, nil},
 		{"git stash list", nil},
 		{"git reset " + user, nil},
-		{"git clean -f", nil}, // which leaves directories alone
+		{"git clean -f", nil}, // it leaves directories alone
 		{"git clean -nd", nil},
 		{"git clean -fd app", nil},
 		{"cd app && git clean -fdx", nil},
 		{"git clean -fdx -e .lockkeeper --exclude=.env -e notes/", nil},
-		{"git worktree remove notes", nil}, // where git itself looks
+		{"git worktree remove notes", nil}, // git itself checks it
 		{"rsync -an --delete test/ app/", nil},
-		{"rm " + post, nil}, // which git has
+		{"rm " + post, nil}, // git has its content
 		{"rm -rf app/views test", nil},
-		{"rm -rf dist nowhere nowhere/else", nil}, // which can be made again
+		{"rm -rf dist nowhere nowhere/else", nil}, // ignored files can be made again
 		{"rm dist/out.js", nil},
 		{"mv notes elsewhere", nil},
 	} {
@@ -103,7 +104,7 @@ func TestDiscards(t *testing.T) {
 				s.passes(r)
 			} else {
 				s.refuses(r, append(test.takes, "that you neither created nor read")...)
-				s.passes(s.edit("B", post)) // neither files nor .git stay taken from others
+				s.passes(s.edit("B", post)) // a refused command keeps neither files nor .git locked
 			}
 			s.passes(s.claude("A", "Stop", "", nil))
 			s.passes(s.claude("B", "Stop", "", nil))
@@ -118,7 +119,7 @@ func TestDiscards(t *testing.T) {
 	s.refuses(s.bash("A", "PreToolUse", "git checkout ."), "lockkeeper.yaml", "only a person")
 }
 
-// An agent discards its own work, and what it has read.
+// An agent can discard its own work and files that it has read.
 //
 // shows: GP-5
 func TestDiscardsOwn(t *testing.T) {
@@ -143,7 +144,7 @@ func TestDiscardsOwn(t *testing.T) {
 	s.passes(s.bash("A", "PreToolUse", "git checkout "+post))
 }
 
-// Where there is no git, nothing can be brought back.
+// Without git, no removed file can be restored.
 //
 // shows: GP-5
 func TestDiscardsWithoutGit(t *testing.T) {
@@ -173,8 +174,8 @@ func TestDiscardsHeld(t *testing.T) {
 	}
 }
 
-// However many directories a command names, git is asked a few times only: it would not
-// answer in time otherwise.
+// Git is asked only a few times, however many directories a command names. Otherwise the answer
+// would come too late.
 //
 // shows: GP-5
 func TestDiscardsInManyDirectories(t *testing.T) {

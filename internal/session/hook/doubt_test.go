@@ -10,8 +10,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// What a person saves while the holder's own command runs is not taken for its work: it is
-// told, its version is kept, and it reads the file before it replaces it.
+// If a person saves a file while the holder's command runs, the change does not count as the
+// holder's. The holder is told, its version is kept, and it must read the file before replacing it.
 //
 // shows: GP-5
 func TestChangedBesideACommand(t *testing.T) {
@@ -31,7 +31,7 @@ func TestChangedBesideACommand(t *testing.T) {
 	}
 }
 
-// A command that showed a file before it changed did not show what is there.
+// A command that showed a file before the file changed did not show the current content.
 //
 // shows: GP-5
 func TestShownBeforeItChanged(t *testing.T) {
@@ -52,8 +52,8 @@ func TestShownBeforeItChanged(t *testing.T) {
 	}
 }
 
-// What a command did whose end was not told is compared when the session ends, where its
-// holder is one that does not look by itself. The session leaves all the same.
+// When a session ends, the effects of a command without a reported end are compared, also if the
+// holder of the file is not a session. The session still leaves.
 //
 // shows: GP-5 CF-15
 func TestEndAfterAnInterruptedCommand(t *testing.T) {
@@ -69,7 +69,7 @@ func TestEndAfterAnInterruptedCommand(t *testing.T) {
 	s.write(user, "by B\n")
 	s.says(s.passes(s.claude("B", "SessionEnd", "prompt_input_exit", nil)), "UNCOVERED "+user)
 	kept, err := session.Rescued(t.Context(), a)
-	if err != nil || len(kept) != 2 || kept[0].Kind != rescue.Gap || kept[1].Kind != rescue.Uncommitted || kept[1].Path != user { // what came, and what was there
+	if err != nil || len(kept) != 2 || kept[0].Kind != rescue.Gap || kept[1].Kind != rescue.Uncommitted || kept[1].Path != user { // the new content and the previous content
 		t.Errorf("%+v %v", kept, err)
 	}
 	grants, err := a.Locks.ActiveGrants(t.Context())

@@ -88,8 +88,8 @@ func (r *reader) isHarmless(name string, options allowed, args []string) bool {
 	return ok && (options == anyOptions || options != byRule && !slices.ContainsFunc(operands, less))
 }
 
-// isLocal reports whether a program may be one that lies where agents write: in the directory
-// of the command, in the repository around it, or wherever a relative part of PATH leads.
+// isLocal reports whether a program may be a file that agents can write: in the directory of the
+// command, in the repository around it, or in a relative directory of PATH.
 func (r *reader) isLocal(given string) bool {
 	path, _ := r.env("PATH")
 	if slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool { return !filepath.IsAbs(dir) }) {
@@ -99,7 +99,7 @@ func (r *reader) isLocal(given string) bool {
 	return isBelow(file, dir) || isBelow(file, cmp.Or(topOf(dir), dir))
 }
 
-// reassigns notes the variables that a command gives another value, and reports whether it
+// reassigns marks the variables that a command assigns as unknown, and reports whether the command
 // does nothing else.
 func (r *reader) reassigns(options allowed, args []string) bool {
 	names, ok := options.operands(args)
@@ -114,8 +114,8 @@ func (r *reader) reassigns(options allowed, args []string) bool {
 	return ok
 }
 
-// arrives reports whether cd certainly goes to the directory that it names. Otherwise the
-// directory of the commands after it is unknown.
+// arrives reports whether cd certainly goes to the directory that it names. If it does not, the
+// directory of the following commands is unknown.
 func (r *reader) arrives(args []string) bool {
 	if len(args) != 1 || args[0] == "" || strings.ContainsRune("+-", rune(args[0][0])) {
 		return false
@@ -125,7 +125,7 @@ func (r *reader) arrives(args []string) bool {
 	return err == nil && info.IsDir() && (!searches || filepath.IsAbs(args[0]))
 }
 
-// isLinkToDir reports whether a file is a link to a directory, into which a copy goes.
+// isLinkToDir reports whether a file is a link to a directory. A copy to it goes into that directory.
 func isLinkToDir(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.IsDir() && !isDir(file)
@@ -154,7 +154,7 @@ func (r *reader) findEffect(dirs, args []string, s *syntax.Stmt) {
 			i += len(words) + 1
 			at := in
 			if strings.HasSuffix(a, "dir") {
-				in.opaque() // it runs in the directory of each file
+				in.opaque() // the program runs in the directory of each file
 			}
 			at.branch(func() { at.command(blanked(words, "{}"), s) })
 		case slices.Contains(findTests(), a):
@@ -168,21 +168,19 @@ func (r *reader) findEffect(dirs, args []string, s *syntax.Stmt) {
 	}
 }
 
-// findTests lists the words of find that are followed by one other, and neither write nor run
-// anything.
+// findTests lists the words of find that take one argument and neither write nor run anything.
 func findTests() []string {
 	return strings.Fields("-amin -anewer -atime -cmin -cnewer -ctime -fstype -gid -group -ilname -iname -inum -ipath -iwholename -iregex -links -lname -maxdepth -mindepth -mmin -mtime " +
 		"-name -newer -newermt -path -perm -printf -regex -regextype -samefile -size -type -uid -used -user -wholename -xtype")
 }
 
-// findFlags lists those that stand alone.
+// findFlags lists the words of find that take no argument and neither write nor run anything.
 func findFlags() []string {
 	return strings.Fields("( ) ! , -a -and -not -o -or -daystart -depth -empty -executable -false -follow -ls -mount -nogroup -noleaf -nouser -nowarn -print -print0 -prune -quit " +
 		"-readable -true -warn -writable -xdev")
 }
 
-// blanked returns words with those that contain a placeholder replaced by "", which means an
-// unknown word.
+// blanked replaces each word that contains the placeholder with "", which means an unknown word.
 func blanked(words []string, place string) []string {
 	list := slices.Clone(words)
 	for i, w := range list {
@@ -193,8 +191,8 @@ func blanked(words []string, place string) []string {
 	return list
 }
 
-// fedWords returns the words of the command that xargs runs. The names that xargs adds, or
-// puts in place of a word, are unknown.
+// fedWords returns the words of the command that xargs runs. Words that xargs adds or
+// substitutes are unknown.
 func fedWords(own, words []string) []string {
 	place := "{}"
 	for _, given := range valuesOf(own, "-I", "--replace", "nPLdEas") {

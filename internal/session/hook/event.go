@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Event is what happened in a host.
+// An Event is a kind of hook call.
 type Event uint8
 
 // The events.
 const (
-	Other       Event = iota // nothing that matters here
+	Other       Event = iota // an event that this package ignores
 	Start                    // a session begins
 	Prompt                   // a turn begins
 	Before                   // a tool is about to be called
@@ -20,7 +20,7 @@ const (
 	End                      // the session ended
 )
 
-// protocol is the way in which hosts name events.
+// protocol selects the event names of a host.
 type protocol uint8
 
 const (
@@ -29,11 +29,11 @@ const (
 	protocols
 )
 
-// events has one entry for each event. To add one, add it here, and to the host's
-// registrations in the package enrol.
+// events has one entry for each event. To add an event, add it here and to the host's
+// registrations in package enrol.
 var events = map[Event]struct {
 	names   [protocols][]string
-	context [protocols]bool // the host takes text for the model with the answer
+	context [protocols]bool // the host accepts text for the model with the answer
 	act     func(*visit, context.Context) error
 }{
 	Start:       {[protocols][]string{{"SessionStart"}, {"SessionStart"}}, [protocols]bool{true, true}, (*visit).begin},
@@ -45,7 +45,7 @@ var events = map[Event]struct {
 	End:         {[protocols][]string{{"SessionEnd"}, {"SessionEnd"}}, [protocols]bool{}, (*visit).leave},
 }
 
-// eventOf returns the event that a host calls by a name.
+// eventOf returns the event that has this name in a protocol.
 func eventOf(p protocol, name string) Event {
 	for event, e := range events {
 		if slices.Contains(e.names[p], name) {

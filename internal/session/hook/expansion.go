@@ -8,9 +8,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words reads what a shell does to make up the words of a command: the commands that it
-// substitutes, and what else it evaluates. The statements of a compound command are read on
-// their own.
+// words reads everything that a shell evaluates to build the words of a command, such as
+// command substitutions. It skips the statements of a compound command, which are read
+// separately.
 func (r *reader) words(in syntax.Node) {
 	syntax.Walk(in, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -32,7 +32,7 @@ func (r *reader) words(in syntax.Node) {
 			r.opaque()
 		case *syntax.DblQuoted:
 			if n.Dollar {
-				r.opaque() // what a translation contains is expanded
+				r.opaque() // the shell expands the translated text
 			}
 		case *syntax.Assign:
 			if n.Index != nil {
@@ -126,7 +126,7 @@ func (r *reader) operand(x syntax.Node) {
 				return // always a number
 			}
 		case *syntax.ArithmExp:
-			return // read on its own
+			return // Walk visits it separately
 		}
 	}
 	text, known, _ := r.literal(w)
@@ -138,21 +138,21 @@ func (r *reader) operand(x syntax.Node) {
 	}
 }
 
-// sets notes that a variable gets a value that is not known.
+// sets notes that a variable gets an unknown value.
 func (r *reader) sets(name string) {
 	delete(r.vars, name)
 	r.steer(name)
 }
 
-// steer makes the command opaque if a variable may decide what a shell or a program does. One
-// that is in the environment is exported.
+// steer makes the command opaque if a variable may influence a shell or a program. A variable in
+// the environment is exported.
 func (r *reader) steer(name string) {
 	if _, exported := r.env(name); exported || !steersNothing(name) {
 		r.opaque()
 	}
 }
 
-// prefixed judges an assignment before a program, which puts it into its environment.
+// prefixed judges an assignment before a program, which sets the program's environment.
 func (r *reader) prefixed(a *syntax.Assign) {
 	value, _, _ := r.literal(a.Value)
 	if a.Name == nil || a.Append || a.Array != nil || a.Index != nil || !isPlainSetting(a.Name.Value, value) {
@@ -160,7 +160,7 @@ func (r *reader) prefixed(a *syntax.Assign) {
 	}
 }
 
-// assign reads an assignment to a variable of the shell.
+// assign reads an assignment to a shell variable.
 func (r *reader) assign(a *syntax.Assign) {
 	if a.Name == nil {
 		r.opaque() // such as declare "$x"
@@ -177,15 +177,15 @@ func (r *reader) assign(a *syntax.Assign) {
 	case !ok || a.Append && !known:
 		return
 	case strings.Contains(text, "$(") || strings.Contains(text, "`"):
-		r.opaque() // a shell may evaluate it later
+		r.opaque() // a shell may evaluate the value later
 	case a.Append:
 		text = was + text
 	}
 	r.vars[name] = text
 }
 
-// declare reads declare, export, local, readonly and typeset. Their other options evaluate
-// values, or make one variable stand for another.
+// declare reads declare, export, local, readonly and typeset. Options other than the known ones
+// evaluate values or create references to other variables.
 func (r *reader) declare(c *syntax.DeclClause) {
 	exports := c.Variant.Value == "export"
 	for _, a := range c.Args {
@@ -202,8 +202,8 @@ func (r *reader) declare(c *syntax.DeclClause) {
 	}
 }
 
-// branch reads what runs only if something else turns out so. A variable that has another
-// value then has none that is known afterwards, and so has the directory.
+// branch reads a part that runs only under a condition. Variables and the directory become
+// unknown if the part changes them.
 func (r *reader) branch(do func()) {
 	was, dir, vars := r.maybe, r.dir, maps.Clone(r.vars)
 	r.maybe = true
@@ -212,7 +212,7 @@ func (r *reader) branch(do func()) {
 	r.join(vars, dir)
 }
 
-// join forgets what is not the same in another state in which the shell may be.
+// join forgets the variables and the directory that differ from another possible state of the shell.
 func (r *reader) join(vars map[string]string, dir string) {
 	for name, value := range r.vars {
 		if other, known := vars[name]; !known || other != value {
@@ -224,8 +224,8 @@ func (r *reader) join(vars map[string]string, dir string) {
 	}
 }
 
-// repeat reads what runs any number of times, until what is known of variables before and
-// after is the same.
+// repeat reads a part that runs any number of times, until the known variables no longer
+// change.
 func (r *reader) repeat(do func()) {
 	const mostRounds, mostLoops = 4, 4
 	r.loops++
@@ -235,7 +235,7 @@ func (r *reader) repeat(do func()) {
 		if r.branch(do); maps.Equal(before, r.vars) {
 			return
 		}
-		if r.loops > mostLoops { // each round reads the loops within again
+		if r.loops > mostLoops { // each round reads the inner loops again
 			break
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// find removes or changes what is below its first operands. Where it picks some of that, a
-// snapshot is taken before.
+// find notes that the command removes or changes files below its first operands. If it selects
+// only some of them, a snapshot is taken first.
 func (r *reader) find(args []string, s *syntax.Stmt) {
 	first := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") || a == "(" || a == "!" })
 	if first < 0 {

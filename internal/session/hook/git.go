@@ -13,7 +13,7 @@ func isDir(file string) bool {
 	return err == nil && info.IsDir()
 }
 
-// git takes in an act of git: which files it writes, or that it rewrites what all share.
+// git reads a git command: it notes the files that the command writes, or that it rewrites shared state.
 func (r *reader) git(args []string, s *syntax.Stmt) {
 	dir, configured := r.dir, false
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -60,7 +60,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	for _, f := range files {
 		file := absolute(dir, f)
 		switch {
-		case f == "" || isPattern(f): // which git itself resolves
+		case f == "" || isPattern(f): // git itself expands the pattern
 			rewrites = true
 		case isDir(file):
 			r.plan.Trees = append(r.plan.Trees, Tree{Dir: file, Goes: act == "rm" || act == "mv"})
@@ -76,8 +76,8 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 }
 
-// gitAct tells acts that write the files they name from those that rewrite what all share:
-// the work tree as a whole, the stash, or history that others stand on.
+// gitAct returns the files that a git command writes, or reports that it rewrites shared state:
+// the whole work tree, the stash, or history that others build on.
 func (r *reader) gitAct(act string, args []string) (files []string, rewrites bool) {
 	options, operands := split(args)
 	named := afterDashes(args)
@@ -92,9 +92,9 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 			return nil, true
 		case len(named) > 0:
 			return named, false
-		case slices.Contains(args, "--"): // after a branch
+		case slices.Contains(args, "--"): // a branch precedes the dashes
 			return nil, true
-		case has(options, "-b", "-B", "--orphan"): // the branch that all commit to
+		case has(options, "-b", "-B", "--orphan"): // it switches the branch that all sessions commit to
 			return nil, true
 		case len(operands) > 0 && r.arePaths(operands):
 			return operands, false
@@ -128,12 +128,12 @@ func afterDashes(args []string) []string {
 	return nil
 }
 
-// isPattern reports whether git finds out which files a word means. No branch is called so.
+// isPattern reports whether git expands a word to file names. No branch name has this form.
 func isPattern(word string) bool {
 	return strings.HasPrefix(word, ":") || strings.ContainsAny(word, "*?[")
 }
 
-// arePaths reports whether words name files, or are patterns of them.
+// arePaths reports whether all words are existing files or patterns.
 func (r *reader) arePaths(words []string) bool {
 	for _, w := range words {
 		if !isPattern(w) && !r.areFiles([]string{w}) {
@@ -143,8 +143,8 @@ func (r *reader) arePaths(words []string) bool {
 	return len(words) > 0
 }
 
-// areFiles reports whether words name files rather than branches: they are there. Git
-// refuses a word that is both.
+// areFiles reports whether all words name existing files rather than branches. Git refuses a
+// word that is both.
 func (r *reader) areFiles(words []string) bool {
 	for _, w := range words {
 		if _, err := os.Lstat(absolute(r.dir, w)); w == "" || err != nil {

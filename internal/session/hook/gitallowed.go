@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// isHarmlessGit reports whether a subcommand of git changes no file of the work tree and runs
-// no other program, with these options.
+// isHarmlessGit reports whether a git subcommand with these options changes no file of the work
+// tree and runs no other program.
 func isHarmlessGit(act string, args []string) bool {
 	first := ""
 	if len(args) > 0 {
 		first = args[0]
 	}
 	switch act {
-	case "stash", "worktree", "reflog", "remote", "config": // of some, only what these words name
+	case "stash", "worktree", "reflog", "remote", "config": // only these subcommands are harmless
 		known := map[string][]string{"stash": {"list", "show"}, "worktree": {"list"}, "reflog": {"", "show"}, "remote": {"", "-v", "show", "get-url"},
 			"config": {"--get", "--get-all", "--list", "-l", "get", "list"}}
 		if !slices.Contains(known[act], first) {
@@ -34,16 +34,16 @@ func isHarmlessGit(act string, args []string) bool {
 	return known && ok
 }
 
-// isPlainRepository reports whether the configuration that is in the repository of a directory
-// names no program: git status runs core.fsmonitor, and git diff runs diff.external. Settings
-// of the user and the machine are not an agent's to write.
+// isPlainRepository reports whether the configuration in the repository around a directory
+// names no program: git status runs core.fsmonitor, and git diff runs diff.external. Agents
+// cannot write the settings of the user and the machine, so it ignores those.
 func isPlainRepository(dir string) bool {
 	for ; ; dir = filepath.Dir(dir) {
 		at := filepath.Join(dir, ".git")
-		if isThere(filepath.Join(dir, "HEAD")) && isThere(filepath.Join(dir, "objects")) { // without a work tree
+		if isThere(filepath.Join(dir, "HEAD")) && isThere(filepath.Join(dir, "objects")) { // a bare repository
 			at = dir
 		}
-		if text := contentOf(at); text != "" { // of a linked work tree
+		if text := contentOf(at); text != "" { // a linked work tree has a file here
 			linked, _ := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
 			at = absolute(dir, linked)
 			if common := strings.TrimSpace(contentOf(filepath.Join(at, "commondir"))); common != "" {
@@ -59,8 +59,8 @@ func isPlainRepository(dir string) bool {
 	}
 }
 
-// isPlainConfig reports whether a file sets only what is known to name no program. One that is
-// not there sets nothing.
+// isPlainConfig reports whether a file sets only keys that are known to name no program. A
+// missing file sets nothing.
 func isPlainConfig(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {

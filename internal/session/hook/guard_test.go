@@ -16,7 +16,7 @@ func (s *stage) link(to, name string) {
 	}
 }
 
-// An agent can neither switch the checks off nor reach what they stand on.
+// An agent can neither switch the checks off nor reach the files that they depend on.
 //
 // shows: DL-72 DL-88 DL-89 CF-14
 func TestReserved(t *testing.T) {
@@ -48,7 +48,7 @@ func TestReserved(t *testing.T) {
 		s.passes(s.bash("A", "PostToolUse", command))
 	}
 	s.passes(edit(s.at(".claude/commands/x.md")))
-	// A person may have it done by an agent: while the checks are off, they are off.
+	// While a person has the checks switched off, an agent may change these files.
 	if _, err := session.Open(s.open()).SwitchOff(t.Context(), personActor, "a test", minute); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestReserved(t *testing.T) {
 	s.passes(edit(filepath.Join(s.home, ".claude/settings.json")))
 }
 
-// What a command writes is compared in every directory that it goes to or names.
+// The effects of a command are compared in every directory that it goes to or names.
 //
 // shows: GP-5
 func TestComparedElsewhere(t *testing.T) {
@@ -83,7 +83,7 @@ func TestComparedElsewhere(t *testing.T) {
 	}
 }
 
-// Names that lead to a held file by links or as a second name are that file's.
+// A link or a hard link to a held file counts as that file.
 func TestOtherNames(t *testing.T) {
 	s := newStage(t)
 	outside := t.TempDir()
@@ -101,7 +101,7 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// A command that takes away what says whether agents are checked is not silent.
+// A command that removes a file that configures the checks is reported.
 //
 // shows: DL-72
 func TestGuardsGoneWithACommand(t *testing.T) {

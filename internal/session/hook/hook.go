@@ -15,30 +15,30 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// World is what a hook shares with the world outside.
+// World holds the inputs and outputs of one hook process.
 type World struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Env      func(string) (string, bool) // as os.LookupEnv
-	Store    string                      // instead of what is configured
-	Deadline time.Duration               // 0: as long as Deadline says
+	Store    string                      // overrides the configured store
+	Deadline time.Duration               // 0: the constant Deadline
 }
 
-// Deadline is how long a hook may take, all in all. The hosts are told to allow three times
-// as much; at the end of a session they allow a second and a half.
+// Deadline is the total time limit of a hook. Enrolment registers three times as much with
+// the hosts. At the end of a session the hosts allow only 1.5 seconds, so endDeadline applies.
 const (
 	Deadline    = 10 * time.Second
 	endDeadline = 1200 * time.Millisecond
 )
 
-// The exit codes that hosts know.
+// Exit codes that the hosts understand.
 const (
 	exitPass    = 0
-	exitTrouble = 1 // told to the person; the host continues
-	exitRefuse  = 2 // the call is not made, and the agent is told why
+	exitTrouble = 1 // the host shows it to the person and continues
+	exitRefuse  = 2 // the host does not make the call and tells the agent why
 )
 
-// maxInput is the largest call: a whole file may be in it.
+// maxInput limits the size of a call, which may contain a whole file.
 const maxInput = 64 << 20
 
 // Run answers one call of a host's hook and returns the exit code.
@@ -97,14 +97,14 @@ func read(ctx context.Context, in io.Reader) ([]byte, error) {
 	}
 }
 
-// outcome is what a call comes to.
+// outcome is the result of one call.
 type outcome struct {
 	Answer
 	refused []refusal.Refusal
 	err     error
 }
 
-// answer does the work of a call. A panic refuses, like any other failure.
+// answer handles a call. A panic refuses the call, like any other failure.
 func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -126,7 +126,7 @@ func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
 	return o
 }
 
-// tell says what came of a call.
+// tell writes the outcome for the host and returns the exit code.
 func (o outcome) tell(h host, c Call, w World) int {
 	if len(o.refused) > 0 || o.err != nil {
 		var code int
@@ -135,7 +135,7 @@ func (o outcome) tell(h host, c Call, w World) int {
 		} else {
 			code = trouble(w, c, o.err)
 		}
-		if len(o.Model) > 0 { // which is told once
+		if len(o.Model) > 0 { // queued messages are reported only once, so a refusal must include them
 			fmt.Fprintln(w.Err, "\n"+strings.Join(o.Model, "\n"))
 		}
 		return code
@@ -148,24 +148,24 @@ func (o outcome) tell(h host, c Call, w World) int {
 		return exitPass
 	}
 	if _, err := w.Out.Write(append(text, '\n')); err != nil {
-		return exitTrouble // there is no reader; the call itself was allowed
+		return exitTrouble // the host closed its end; the call itself was allowed
 	}
 	return exitPass
 }
 
-// refuse tells the agent why, and that it is a refusal.
+// refuse prints the reasons for the agent and returns the exit code of a refusal.
 func refuse(w World, list ...refusal.Refusal) int {
 	texts := make([]string, len(list))
 	for i, r := range list {
 		texts[i] = r.String()
 	}
-	fmt.Fprintln(w.Err, strings.Join(texts, "\n\n")) // without a reader the exit code says it
+	fmt.Fprintln(w.Err, strings.Join(texts, "\n\n")) // if the write fails, the exit code still refuses
 	return exitRefuse
 }
 
-// trouble answers a call that could not be checked. Before a call of a tool that refuses
-// it, and so does a call that cannot be parsed; afterwards the agent is told that nothing
-// was compared. At the turns of a session the host would take a refusal for something else.
+// trouble answers a call that could not be checked. It refuses a tool call that has not run
+// yet, and a call that cannot be parsed. After a tool call it tells the agent that nothing was
+// compared. At other events it reports an error, because hosts give a refusal another meaning there.
 func trouble(w World, c Call, err error) int {
 	r := refusal.Unchecked(subject(c), err)
 	switch c.Event {
@@ -173,13 +173,13 @@ func trouble(w World, c Call, err error) int {
 		return refuse(w, r)
 	case After:
 		fmt.Fprintln(w.Err, "lockkeeper: what others hold could not be compared after this call: "+err.Error())
-		return exitRefuse // the call is over; this only has the agent read it
+		return exitRefuse // the call has already run; this code only makes the agent read the message
 	}
 	fmt.Fprintln(w.Err, "lockkeeper: "+err.Error())
 	return exitTrouble
 }
 
-// subject is what a call is about, for messages.
+// subject returns what a call is about, for messages.
 func subject(c Call) string {
 	switch {
 	case len(c.Writes) > 0:
@@ -192,7 +192,7 @@ func subject(c Call) string {
 	return cmp.Or(c.Name, "hook")
 }
 
-// isRefusal reports whether an error is about the request, which the agent can fix.
+// isRefusal reports whether the request itself caused the error, so that the agent can fix it.
 func isRefusal(err error) bool {
 	code := lockkeeper.CodeOf(err)
 	return code == lockkeeper.CodeInput || code == lockkeeper.CodeOverLock || code == lockkeeper.CodeRefused

@@ -14,8 +14,8 @@ import (
 
 const user, post = "app/models/user.rb", "app/models/post.rb"
 
-// One has a file until the end of its turn; the other is refused meanwhile, in any
-// way it tries, and is told when it is free.
+// A session holds a file until the end of its turn. Another session is refused in every way that
+// it tries meanwhile, and is told when the file is free.
 //
 // shows: GP-5 CF-15
 func TestTurn(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTurn(t *testing.T) {
 	}
 	s.passes(s.bash("B", "PreToolUse", "ls; grep -r User app"))
 	s.passes(s.edit("B", post))
-	s.refuses(s.edit("A", post)) // each holds what the other wants: both are told, neither waits
+	s.refuses(s.edit("A", post)) // each holds the file that the other wants: both are told, neither waits
 	s.passes(s.claude("A", "Stop", "", nil))
 	s.says(s.passes(s.edited("B", post)), "FREE "+user+" (ticket 1)")
 	s.passes(s.edit("B", user))
@@ -43,8 +43,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// The codebase is that of the file, wherever the agent works; what belongs to none is let
-// through, and what belonged to one that is gone is not.
+// The codebase is found from the file, wherever the agent works. Files outside every codebase are
+// allowed; files of a codebase that no longer exists are not.
 func TestWhere(t *testing.T) {
 	s := newStage(t)
 	elsewhere := t.TempDir()
@@ -71,7 +71,7 @@ func TestWhere(t *testing.T) {
 	s.refuses(call(s.at(post)), "cannot check the locks", "is gone", "lockkeeper off 30m")
 }
 
-// Whole files are replaced only by who knows what is in them.
+// A session can replace a whole file only if it knows the content.
 func TestUnseen(t *testing.T) {
 	s := newStage(t)
 	s.refuses(s.replace("A", user), "you have not read it")
@@ -95,8 +95,8 @@ func TestUnseen(t *testing.T) {
 	s.passes(s.replace("A", "app/new.rb"))
 }
 
-// What a command did to others' files is shown, attributed and kept; it is reverted only
-// if that is configured, and never if another program may have done it.
+// Changes that a command made to files of others are shown, attributed and kept. They are
+// reverted only if that is configured, and never if another program may have made them.
 //
 // shows: GP-5 CF-15
 func TestUncovered(t *testing.T) {
@@ -135,7 +135,7 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// The holder's own work is not reported, and removals are.
+// The holder's own work is not reported. Removals by others are.
 func TestComparison(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))
@@ -150,7 +150,7 @@ func TestComparison(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.says(s.passes(s.bash("B", "PostToolUseFailure", "make clean")), "UNCOVERED "+user+" was removed")
-	// A command that runs on in the background is compared with what comes later.
+	// A command that continues in the background is compared at later calls.
 	s.write(user, "by A\n")
 	s.passes(s.edited("A", user))
 	s.passes(s.bash("B", "PreToolUse", "./later.sh &"))
@@ -159,7 +159,7 @@ func TestComparison(t *testing.T) {
 	s.says(s.passes(s.claude("B", "Stop", "", nil)), "UNCOVERED "+user)
 }
 
-// Git commands acquire the .git target, and no session writes meanwhile.
+// Git commands acquire the .git target, and no other session can write meanwhile.
 func TestGit(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))
@@ -173,8 +173,8 @@ func TestGit(t *testing.T) {
 	s.passes(s.bash("A", "PreToolUse", "git commit -m x "+user))
 }
 
-// The end of a turn releases everything, in each codebase, also where what others hold
-// could not be compared; and what was found elsewhere is told.
+// The end of a turn releases everything in each codebase, even if the files of others could not
+// be compared. Findings in other codebases are still reported.
 func TestStopAfterFailure(t *testing.T) {
 	for name, breaks := range map[string][]bool{"both": {true, true}, "one": {true, false}} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestStopAfterFailure(t *testing.T) {
 			for i, at := range stages {
 				at.write(user, "by B\n")
 				if breaks[i] {
-					at.write(".lockkeeper/rescue", "no directory\n") // nothing can be kept
+					at.write(".lockkeeper/rescue", "no directory\n") // so that nothing can be kept
 				}
 			}
 			r := s.claude("B", "Stop", "", nil)
@@ -283,8 +283,8 @@ func TestWorktrees(t *testing.T) {
 	s.says(s.passes(s.edit("B", "trees/one/"+user)), "WARNING trees/one/"+user, "in another work tree")
 }
 
-// A holder that reads its file again after another program wrote over it is told, and its own
-// version is kept: what it reads is not what it made.
+// If a holder reads its file after another program overwrote it, the holder is told and its own
+// version is kept.
 //
 // shows: GP-5
 func TestDisturbedByReading(t *testing.T) {
@@ -295,8 +295,8 @@ func TestDisturbedByReading(t *testing.T) {
 	s.says(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}), "DISTURBED "+user, "Your version is kept: lockkeeper rescue show")
 }
 
-// Subagents work at once, in one session. Until a subagent has ended, neither the others nor
-// the main agent can write what it works on. They share what the session held before.
+// Subagents work at the same time in one session. Until a subagent ends, neither the other
+// subagents nor the main agent can write its files. All share what the session held before.
 func TestInnerAgents(t *testing.T) {
 	s := newStage(t)
 	const user, post = "app/models/user.rb", "app/models/post.rb"
@@ -324,8 +324,8 @@ func TestInnerAgents(t *testing.T) {
 	s.refuses(s.edit("s2", user), "held by")
 }
 
-// A subagent cannot write a file that another subagent works on, also if the command names only
-// its directory, or names the file in a program.
+// A subagent cannot write a file that another subagent works on, even if the command names only
+// the directory, or names the file in source text.
 //
 // shows: GP-5 CF-15
 func TestSubagentsAndDirectories(t *testing.T) {

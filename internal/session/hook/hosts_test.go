@@ -35,8 +35,8 @@ func TestCodex(t *testing.T) {
 	s.passes(call("B", "PreToolUse", "apply_patch", patch))
 }
 
-// Codex keeps shells open, and does not report what it types into them. What others hold is
-// compared with its next command all the same.
+// Codex keeps shells open and does not report what it types into them. Its next command still
+// compares the files that others hold.
 func TestCodexShellKeptOpen(t *testing.T) {
 	s := newStage(t)
 	call := func(session, event, tool, id, command string) said {
@@ -52,7 +52,7 @@ func TestCodexShellKeptOpen(t *testing.T) {
 	s.says(s.passes(call("B", "PostToolUse", "Bash", "3", "true")), "UNCOVERED "+user, "It may not have been you")
 }
 
-// Gemini CLI has names of its own for everything, and takes nothing but JSON.
+// Gemini CLI uses its own names for everything and accepts only JSON.
 func TestGemini(t *testing.T) {
 	s := newStage(t)
 	call := func(session, event, tool string, input map[string]any) said {
@@ -74,8 +74,7 @@ func TestGemini(t *testing.T) {
 	s.passes(call("B", "SessionEnd", "", nil))
 }
 
-// A call that is ambiguous, or whose command is unknown, is
-// refused.
+// A call that is ambiguous or has an unknown command is refused.
 func TestUnclearCalls(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))

@@ -13,11 +13,11 @@ import (
 	"lockkeeper/internal/session/snapshot"
 )
 
-// keepTime is how long listing and copying uncommitted files may take. A build is not
-// refused because it takes longer.
+// keepTime limits the time for listing and copying uncommitted files. A build that exceeds it
+// is not refused.
 const keepTime = 5 * time.Second
 
-// all stands for every uncommitted file, if they cannot even be listed.
+// all stands for every uncommitted file when they cannot be listed.
 const all = "."
 
 // keep takes a snapshot of uncommitted files before an opaque command, and returns its id.
@@ -85,8 +85,8 @@ func (v *visit) swept(missed []snapshot.Miss) (act string, hit []snapshot.Miss) 
 // mostLost is how many lost files are reported one by one.
 const mostLost = 5
 
-// lost reports the uncommitted files that commands of the session removed or overwrote and
-// that the session did not make.
+// lost reports uncommitted files that the session's commands removed or overwrote and that the
+// session did not create.
 func (v *visit) lost(ctx context.Context) error {
 	list, err := v.session.Lost(ctx)
 	for i, l := range list {

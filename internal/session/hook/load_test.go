@@ -16,7 +16,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Fifty sessions ask for one file at once: one gets it, and every other one is refused.
+// If fifty sessions ask for one file at once, one acquires it and the others are refused.
 //
 // shows: GP-5 PL-42
 func TestFiftyAtOnce(t *testing.T) {
@@ -50,7 +50,7 @@ func TestFiftyAtOnce(t *testing.T) {
 	}
 }
 
-// Many calls of one session, at once, for files of its own, all get theirs in one grant.
+// Concurrent calls of one session for different files all acquire their file in one grant.
 func TestOneSessionAtOnce(t *testing.T) {
 	s := newStage(t)
 	var group sync.WaitGroup
@@ -64,8 +64,8 @@ func TestOneSessionAtOnce(t *testing.T) {
 	}
 }
 
-// A store that is busy, damaged, gone or of another version refuses, and so does a call
-// that cannot be parsed: nothing passes in silence.
+// If the store is busy, damaged, missing or of another version, calls are refused. A call that
+// cannot be parsed is also refused.
 func TestNeverASilentPass(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, s *stage){
 		"the store is busy": func(t *testing.T, s *stage) {
@@ -132,7 +132,7 @@ func TestNeverASilentPass(t *testing.T) {
 			harm(t, s)
 			s.refuses(s.edit("A", user), "cannot check the locks", "lockkeeper off 30m")
 			s.refuses(s.bash("A", "PreToolUse", "echo x > "+user))
-			// A store that is only busy can still be read, so that the comparison is made.
+			// A busy store can still be read, so the comparison works.
 			if r := s.bash("A", "PostToolUse", "make"); name != "the store is busy" && r.code != 2 || r.code == 2 && !strings.Contains(r.err, "could not be compared") {
 				t.Errorf("ended with %d: %s", r.code, r.all())
 			}
@@ -143,7 +143,7 @@ func TestNeverASilentPass(t *testing.T) {
 	}
 }
 
-// A call that its host never brings to an end is refused within the hook's own time.
+// A call whose input never ends is refused within the hook's own deadline.
 func TestCallWithoutEnd(t *testing.T) {
 	s := newStage(t)
 	s.wait = "300ms"

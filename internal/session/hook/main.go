@@ -5,11 +5,11 @@ import (
 	"runtime/debug"
 )
 
-// Refused is the exit code that keeps a host from making a call.
+// Refused is the exit code that makes a host cancel the call.
 const Refused = exitRefuse
 
-// Main is Run for a process that does nothing else. It lives for milliseconds and allocates
-// little: a collector would only cost time, unless the call is a large one.
+// Main runs Run in a process that does nothing else. The process lives for milliseconds, so the
+// garbage collector only runs if a large call reaches the memory limit.
 func Main(agent string, w World) int {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(256 << 20)

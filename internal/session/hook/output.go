@@ -21,10 +21,10 @@ func (r *reader) redirect(d *syntax.Redirect) {
 	switch d.Op {
 	case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
 		return
-	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll, syntax.RdrInOut: // the last one writes from the beginning on
+	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll, syntax.RdrInOut: // RdrInOut writes from the beginning
 	case syntax.AppOut, syntax.AppAll:
 		whole = false
-	case syntax.DplOut: // also of a file, unless what follows is a number
+	case syntax.DplOut: // it also redirects to a file, unless a number follows
 		if text, ok, _ := r.literal(d.Word); ok && strings.Trim(text, "0123456789-") == "" {
 			return
 		}
@@ -51,16 +51,16 @@ func (r *reader) writes(whole bool, files ...string) {
 	}
 }
 
-// isDescriptor reports whether a path may lead to any file that a process has open: writing
-// there truncates it, however it was opened.
+// isDescriptor reports whether a path may refer to an open file of a process. Writing to it
+// truncates that file, regardless of how it was opened.
 func isDescriptor(file string) bool {
 	device, is := strings.CutPrefix(file, "/dev/")
 	return strings.HasPrefix(file, "/proc/") || is && device != "null" && device != "tty" && !strings.HasPrefix(device, "tcp/") && !strings.HasPrefix(device, "udp/")
 }
 
-// valuesOf lists what an option is given, that may stand among other letters: in the same
-// word, or in the next. Behind the letters in valued stands what these are given. An option
-// may have no short name.
+// valuesOf lists the values of an option, in the same word or in the next. The short form may
+// stand among other letters. valued lists the letters that take the rest of the word as their
+// value. short may be empty.
 func valuesOf(args []string, short, long, valued string) (list []string) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -84,8 +84,8 @@ func valuesOf(args []string, short, long, valued string) (list []string) {
 	return list
 }
 
-// given reports whether a letter stands among options that share a dash, and not behind one
-// that takes the rest for its value.
+// given reports whether a letter stands among options after one dash, and not after a letter
+// that takes the rest as its value.
 func given(args []string, letter, valued string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
 		at, other := strings.Index(a, letter), strings.IndexAny(a, valued)
@@ -93,7 +93,7 @@ func given(args []string, letter, valued string) bool {
 	})
 }
 
-// curl writes the files that it is told, or those that addresses end with.
+// curl notes the output files of curl, or the files named by the ends of its URLs.
 func (r *reader) curl(args []string) {
 	const valued = "AbcCdDeEFhHKmPQrtTuUwxXyYz"
 	files := valuesOf(args, "-o", "--output", valued)
@@ -112,7 +112,7 @@ func (r *reader) curl(args []string) {
 	r.writes(true, files...)
 }
 
-// truncate cuts its files off, unless it is to make them longer.
+// truncate notes the files that the command shortens or extends. Extending replaces no content.
 func (r *reader) truncate(args []string) {
 	sizes := valuesOf(args, "-s", "--size", "r")
 	_, operands := split(args)
@@ -120,8 +120,8 @@ func (r *reader) truncate(args []string) {
 	r.writes(!slices.ContainsFunc(sizes, func(size string) bool { return strings.HasPrefix(size, "+") || strings.HasPrefix(size, ">") }), files...)
 }
 
-// awk writes its files with the extension inplace. Its first operand is the program, unless
-// an option has that.
+// awk notes the files that awk writes with the extension inplace. The first operand is the
+// program unless an option gives it.
 func (r *reader) awk(args []string) {
 	inPlace, program := false, false
 	var operands []string
@@ -151,7 +151,7 @@ func (r *reader) awk(args []string) {
 	}
 }
 
-// patch writes the file that it is told, or those that the patch names.
+// patch notes the output file of patch, or the files that the patch names.
 func (r *reader) patch(args []string, s *syntax.Stmt) {
 	const valued = "diopFBDVYzr"
 	of := func(short, long string) []string {
@@ -176,7 +176,7 @@ func (r *reader) patch(args []string, s *syntax.Stmt) {
 	in.writes(false, patchedFiles(text, depthOf(strips, -1))...)
 }
 
-// depthOf is the number that -p is given last.
+// depthOf returns the last number given with -p, or depth.
 func depthOf(given []string, depth int) int {
 	for _, p := range given {
 		if n, err := strconv.Atoi(p); err == nil && n >= 0 {
@@ -186,7 +186,7 @@ func depthOf(given []string, depth int) int {
 	return depth
 }
 
-// gitApply writes what the patches name that git is to apply.
+// gitApply notes the files named by the patches that git applies.
 func (r *reader) gitApply(args []string, s *syntax.Stmt) {
 	_, operands := split(args)
 	text := r.input(s)
@@ -202,8 +202,8 @@ func (r *reader) gitApply(args []string, s *syntax.Stmt) {
 	}
 }
 
-// patchedFiles lists the files that a patch names, without so many of the directories in
-// front; -1: without all.
+// patchedFiles lists the files that a patch names, without the first depth directories of each
+// name. -1 removes all directories.
 func patchedFiles(text string, depth int) (list []string) {
 	for line := range strings.Lines(text) {
 		for _, head := range []string{"--- ", "+++ ", "rename to ", "rename from "} {
@@ -227,8 +227,7 @@ func patchedFiles(text string, depth int) (list []string) {
 	return list
 }
 
-// input is what a command is given to read, as far as it is known: a here-document, or a
-// file that is there.
+// input returns the known standard input of a command: a here-document, or an existing file.
 func (r *reader) input(s *syntax.Stmt) string {
 	text := fed(s)
 	for _, d := range s.Redirs {
@@ -239,7 +238,7 @@ func (r *reader) input(s *syntax.Stmt) string {
 	return text
 }
 
-// longestPatch is how much of a file is read for the names in it.
+// longestPatch limits how much of a patch file is read.
 const longestPatch = 1 << 20
 
 // contentOf returns the beginning of a regular file, or "" for anything else.
@@ -252,11 +251,11 @@ func contentOf(file string) string {
 		return ""
 	}
 	defer f.Close()
-	text, _ := io.ReadAll(io.LimitReader(f, longestPatch)) // what cannot be read names nothing: it is seen afterwards
+	text, _ := io.ReadAll(io.LimitReader(f, longestPatch)) // an unreadable file names nothing; the later comparison finds its effects
 	return string(text)
 }
 
-// fed is the text of a here-document or here-string.
+// fed returns the text of a here-document or here-string.
 func fed(s *syntax.Stmt) string {
 	var b strings.Builder
 	for _, d := range s.Redirs {

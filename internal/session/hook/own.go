@@ -17,7 +17,7 @@ const (
 )
 
 // reserved returns the commands of this program that an agent's shell may not run, as lists of
-// words. Other words may come between, because the values of options look like words.
+// words. Other words may stand between them, because option values look like words.
 func reserved() [][]string {
 	return [][]string{{"off"}, {"hook"}, {"lock", "clear"}, {"lock", "force-release"}, {"lock", "release"}, {"init", "--undo"}}
 }
@@ -29,7 +29,7 @@ func runners() []string {
 		"systemd-run", "strace", "ltrace", "gdb", "unbuffer", "expect", "bwrap", "find", "fd", "entr", "at", "start-stop-daemon"}
 }
 
-// own refuses what only a person may do with this program, however it is started.
+// own refuses commands of this program that only a person may run, even if another program starts them.
 func (r *reader) own(args []string, s *syntax.Stmt) {
 	if len(args) == 0 {
 		return
@@ -40,7 +40,7 @@ func (r *reader) own(args []string, s *syntax.Stmt) {
 		for _, a := range args[1:] {
 			words = append(words, wordsOf(a)...)
 		}
-		if name == "xargs" || name == "parallel" { // which add words that they are fed
+		if name == "xargs" || name == "parallel" { // these programs append words from standard input
 			words = append(words, wordsOf(fed(s))...)
 		}
 	} else if !r.isOwn(args[0]) {
@@ -51,7 +51,7 @@ func (r *reader) own(args []string, s *syntax.Stmt) {
 	}
 }
 
-// program refuses the same in a program of another language, where that starts programs.
+// program refuses reserved commands in source text of another language if that text starts programs.
 func (r *reader) program(text string) {
 	if !slices.ContainsFunc([]string{"system", "subprocess", "exec", "spawn", "popen", "`"}, func(sign string) bool { return strings.Contains(text, sign) }) {
 		return
@@ -64,8 +64,8 @@ func (r *reader) program(text string) {
 	}
 }
 
-// wordsOf is text cut where a shell, or a list in another language, would cut it. What is not
-// known is one word all the same.
+// wordsOf splits text as a shell or a list in another language would. Empty text, which is
+// unknown, yields one empty word.
 func wordsOf(text string) []string {
 	words := strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("'\"`,;()[]{}|&<>\\", c) })
 	if len(words) == 0 {
@@ -74,8 +74,8 @@ func wordsOf(text string) []string {
 	return words
 }
 
-// reserve notes a command of this program that is reserved, or may be: its first words are
-// not known. What follows a -- is another program's.
+// reserve notes a reserved command of this program, or one whose first words are unknown and
+// may be reserved. Words after -- belong to another program.
 func (r *reader) reserve(words []string) {
 	program, rest := words[0], words[1:]
 	if i := slices.Index(rest, "--"); i >= 0 {
@@ -84,7 +84,7 @@ func (r *reader) reserve(words []string) {
 		}
 		rest = rest[:i]
 	}
-	var acts []string // without what may be the value of an option
+	var acts []string // without words that may be option values
 	for i, w := range rest {
 		if !strings.HasPrefix(w, "-") && (w != "" || i == 0 || !strings.HasPrefix(rest[i-1], "-")) {
 			acts = append(acts, w)

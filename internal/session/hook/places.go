@@ -15,41 +15,41 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// place is a codebase, and what a call touches in it.
+// place is a codebase with the files that a call touches in it.
 type place struct {
 	root     string
 	writes   []Touch
 	reads    []Touch
 	trees    []string
 	names    []string
-	guarded  []guarded // of what it writes, what agents never write
+	guarded  []guarded // written files that are protected
 	git      []GitAct
 	discards []Discard
-	shell    bool // a command runs there, or may write there
+	shell    bool // a command runs there or may write there
 }
 
-// sorter sorts what a call touches by codebase.
+// sorter groups the files of a call by codebase.
 type sorter struct {
-	dir  string // where the agent works
+	dir  string // the agent's working directory
 	env  func(string) (string, bool)
 	list []*place
 
-	guarded  []guarded // where the agent works in no codebase
+	guarded  []guarded // protected files, if the agent works outside every codebase
 	checkers map[string]*protect.Checker
 }
 
-// guarded is a file that agents never write.
+// guarded is a protected file, which agents may never write.
 type guarded struct {
 	file  string
 	class protect.Class
 }
 
-// refusal refuses to write it, under the name that people use.
+// refusal returns the refusal to write the file, with the name to show.
 func (g guarded) refusal(name string) refusal.Refusal {
 	return refusal.Reserved(name, g.class.Reason(), g.class.Next())
 }
 
-// checker returns what is protected in a codebase; empty root: outside of any.
+// checker returns the checker for protected files of a codebase. An empty root means outside every codebase.
 func (s *sorter) checker(root string) (*protect.Checker, error) {
 	if known := s.checkers[root]; known != nil {
 		return known, nil
@@ -62,8 +62,8 @@ func (s *sorter) checker(root string) (*protect.Checker, error) {
 	return s.checkers[root], nil
 }
 
-// places sorts what a call touches. A session's turns concern the codebase that the agent
-// works in.
+// places groups the files of a call by codebase. Events other than tool calls concern the
+// codebase in which the agent works.
 func (k *check) places() ([]*place, error) {
 	open, err := k.open()
 	if err != nil {
@@ -105,10 +105,10 @@ func (k *check) places() ([]*place, error) {
 	return s.list, err
 }
 
-// open lists, after a command, the codebases in which it began, and at the turns of a session
-// those in which it has left something: an agent's shell keeps the directory that a command
-// goes to, and the host names that one from then on. A call that began elsewhere is read as
-// of there.
+// open lists the codebases that a call concerns because of earlier calls. After a command, these
+// are the codebases in which it began; at session events, those with state of the session. The
+// working directory is not enough, because a command can change it and the host then reports the
+// new one. A call that began elsewhere is read with the directory in which it began.
 func (k *check) open() (roots []string, err error) {
 	s := session.Traces{Env: k.world.Env, Agent: k.agent, ID: k.call.Session}
 	switch {
@@ -124,8 +124,8 @@ func (k *check) open() (roots []string, err error) {
 	return roots, err
 }
 
-// spellings are the files that a tool names, absolute. Where a path leads back out of a
-// link it may mean two: a tool goes by the letters or by the links.
+// spellings returns the absolute paths that the names of a tool may mean. A path with ".." after
+// a link may mean two files, because some tools resolve the link first and others do not.
 func spellings(dir string, files []Touch) (list []Touch) {
 	for _, f := range files {
 		byLetters := f.File
@@ -142,7 +142,7 @@ func spellings(dir string, files []Touch) (list []Touch) {
 	return list
 }
 
-// at is the codebase of a file; nil: it belongs to none.
+// at returns the codebase of a file, or nil.
 func (s *sorter) at(file string) (*place, error) {
 	root, err := project.RootOf(protect.Real(file), s.env)
 	if err != nil || root == "" {
@@ -157,19 +157,19 @@ func (s *sorter) at(file string) (*place, error) {
 	return s.list[len(s.list)-1], nil
 }
 
-// in is the codebase of what is in a directory, which may itself be a root.
+// in returns the codebase of the files in a directory, which may itself be a root.
 func (s *sorter) in(dir string) (*place, error) {
 	return s.at(filepath.Join(dir, lockkeeper.GitTarget)) // any name in it
 }
 
-// sort puts what is planned where it belongs.
+// sort assigns the effects of a command to codebases.
 func (s *sorter) sort(plan Effects) error {
 	for _, t := range plan.Writes {
 		p, err := s.guard(t.File, s.at, func(_ string, checker *protect.Checker) (protect.Class, bool) {
 			if isDir(t.File) {
 				return checker.File(t.File)
 			}
-			return checker.Tree(t.File) // a file in the place of a directory hides what is in it
+			return checker.Tree(t.File) // a file that replaces a directory hides the files below it
 		})
 		if err != nil {
 			return err
@@ -223,9 +223,9 @@ func (s *sorter) sort(plan Effects) error {
 	return failed
 }
 
-// guard returns the codebase of a file, and notes the file if it is protected. A file that
-// belongs to no codebase, such as one in the user's home, is noted in the codebase where the
-// agent works: switching the checks off there covers it, too.
+// guard returns the codebase of a file, and notes the file if it is protected. A file outside
+// every codebase, such as one in the user's home, is noted in the codebase where the agent
+// works. So switching the checks off there also applies to it.
 func (s *sorter) guard(file string, placeOf func(string) (*place, error), find func(root string, checker *protect.Checker) (protect.Class, bool)) (*place, error) {
 	p, err := placeOf(file)
 	if err != nil {
@@ -259,16 +259,16 @@ func (s *sorter) guard(file string, placeOf func(string) (*place, error), find f
 	return p, nil
 }
 
-// isRootOrHome reports whether a directory is one of those in which settings are a small
-// part: what is put into it, or brought back, is seldom about them.
+// isRootOrHome reports whether a directory is the root or the user's home. Settings are only a
+// small part of these, so a copy into them seldom concerns settings.
 func (s *sorter) isRootOrHome(root, dir string) bool {
 	home, _ := s.env("HOME")
 	dir = protect.Real(dir)
 	return dir == root || home != "" && dir == protect.Real(home)
 }
 
-// visited adds the codebases in which a command may write without saying so: where it goes
-// to, and what it spells anywhere. What cannot be looked at there is not written either.
+// visited adds the codebases in which a command may write unnoticed: those of its directories,
+// and those of any path in its text. It skips paths that cannot be read.
 func (s *sorter) visited(dirs []string, command string) error {
 	for _, dir := range dirs {
 		p, err := s.in(dir)
@@ -279,7 +279,7 @@ func (s *sorter) visited(dirs []string, command string) error {
 			p.shell = true
 		}
 	}
-	const most = 20_000 // words; the time of a hook is short
+	const most = 20_000 // words; a hook has little time
 	seen := map[string]bool{}
 	for _, word := range strings.FieldsFunc(command, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("'\"`;|&<>(){}$=,:", c) }) {
 		for _, dir := range dirs {
@@ -291,7 +291,7 @@ func (s *sorter) visited(dirs []string, command string) error {
 			if slices.ContainsFunc(s.list, func(p *place) bool { return p.shell && isBelow(file, p.root) }) {
 				continue
 			}
-			if _, err := os.Lstat(file); err != nil { // it may be there soon, where there is a directory for it
+			if _, err := os.Lstat(file); err != nil { // the command may create it if its directory exists
 				if file = filepath.Dir(file); seen[file] {
 					continue
 				}

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// quoted finds any text in a program that could be the name of a file, and writing a sign
-// that the program writes at all.
+// hints finds possible writes in source text: quoted matches any text that could be a file
+// name, and writing matches signs that the program writes at all.
 type hints struct{ quoted, writing *regexp.Regexp }
 
 var hintsOf = sync.OnceValue(func() hints {
@@ -22,8 +22,8 @@ var hintsOf = sync.OnceValue(func() hints {
 	}
 })
 
-// lettersOf is the options that share a dash, up to one that is given a value in the same
-// word: a directory to look for libraries in, a library, an encoding, …
+// lettersOf returns the option letters after a dash, up to the first letter that takes the rest
+// of the word as its value.
 func lettersOf(option string) string {
 	letters := option[1:]
 	if at := strings.IndexAny(letters, "CDEFIKMTWmrx"); at >= 0 {
@@ -32,8 +32,8 @@ func lettersOf(option string) string {
 	return letters
 }
 
-// interpreter reads a program that is given on the command line or fed: the files that it
-// opens to write are written, and others that it names may be.
+// interpreter reads source text on the command line or on standard input. Files that it opens
+// for writing are written, and other files that it names may be.
 func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 	text, spelled := fed(s), ""
 	inPlace := false
@@ -61,7 +61,7 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 	case !r.certain():
 	case spelled != "":
 		r.plan.Programs = append(r.plan.Programs, spelled)
-	case text != "" && len(operands) == 0 && !slices.Contains(args, ""): // else it is the input
+	case text != "" && len(operands) == 0 && !slices.Contains(args, ""): // otherwise standard input is data
 		r.plan.Programs = append(r.plan.Programs, text)
 	}
 	text += spelled

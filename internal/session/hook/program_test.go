@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Small programs are read for the files that they spell and open to write, and for whether
-// they replace all of them.
+// The files that source text opens for writing are found, and whether it replaces them as a
+// whole.
 //
 // shows: GP-5
 func TestSpelledPrograms(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/project/projecttest"
 )
 
-// An agent's tools and commands reach nothing that agents never write.
+// An agent's tools and commands cannot write protected files.
 func TestHooksKeepProtected(t *testing.T) {
 	for name, call := range map[string]func(s *stage, path string) said{
 		"edit":     func(s *stage, path string) said { return s.edit("A", path) },

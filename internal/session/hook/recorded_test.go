@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What the real Claude Code told its hooks is understood: which files were shown from the
-// first line to the last, and whether all that a command printed was shown.
+// Recorded hook calls of the real Claude Code are decoded: which files were shown completely,
+// and whether the whole output of a command was shown.
 //
 // shows: GP-5
 func TestRecorded(t *testing.T) {

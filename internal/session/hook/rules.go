@@ -6,7 +6,7 @@ import (
 )
 
 // A rule decides whether a program whose options are allowed is harmless. It gets all arguments,
-// and those that are no options. For a subcommand it gets what follows the subcommand.
+// and the operands among them. For a subcommand it gets only the words after the subcommand.
 type rule func(r *reader, args, operands []string) bool
 
 // ruleOf returns the rule for a program or subcommand of harmless.txt, or nil.
@@ -77,8 +77,8 @@ func ofArgs(is func(args []string) bool) rule {
 	return func(_ *reader, args, _ []string) bool { return is(args) }
 }
 
-// copiesFiles reports whether a copy replaces only the files that it names: it copies no
-// directory, and into no directory behind a link.
+// copiesFiles reports whether a copy replaces only the files that it names. It returns false if
+// the command copies a directory, or copies through a link to a directory.
 func copiesFiles(r *reader, _, operands []string) bool {
 	return !slices.ContainsFunc(operands, func(f string) bool {
 		file := absolute(r.dir, f)

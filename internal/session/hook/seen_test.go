@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Reading a part of a file is not having seen it.
+// A file that was read only in part does not count as seen.
 //
 // shows: GP-5
 func TestPartlyRead(t *testing.T) {
@@ -61,8 +61,8 @@ func TestPartlyRead(t *testing.T) {
 	s.passes(gemini("BeforeTool", "write_file", write, ""))
 }
 
-// What a command printed of a file is seen where it is all of it, however it was printed, and
-// the host did not cut it.
+// A file that a command printed completely counts as seen, however it was printed, unless the
+// host cut the output.
 //
 // shows: GP-5
 func TestPrinted(t *testing.T) {
@@ -104,11 +104,11 @@ func TestPrinted(t *testing.T) {
 	for i, test := range []struct {
 		event    string
 		response any
-		behind   bool // it is run in the background
+		behind   bool // the command runs in the background
 		seen     bool
 	}{
 		{"PostToolUse", map[string]any{"stdout": s.read(user), "interrupted": false}, false, true},
-		{"PostToolUse", s.read(user), false, true}, // as Codex says it
+		{"PostToolUse", s.read(user), false, true}, // the form that Codex sends
 		{"PostToolUse", "Warning: truncated output (original token count: 7250)\n\nclass User\n…7000 tokens truncated…", false, false},
 		{"PostToolUse", nil, false, false},
 		{"PostToolUse", map[string]any{"stdout": s.read(user), "persistedOutputPath": "/kept.txt", "persistedOutputSize": 50_000}, false, false},
@@ -130,8 +130,8 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// What a shell would put in the place of content that the session has not seen is refused
-// like any other write of a whole file.
+// A shell command that would replace a whole file that the session has not seen is refused like
+// any other such write.
 //
 // shows: GP-5
 func TestReplacedUnseen(t *testing.T) {
@@ -151,18 +151,18 @@ func TestReplacedUnseen(t *testing.T) {
 	s.passes(s.bash("A", "PreToolUse", "date > "+user))
 	s.write(user, "the date\n")
 	s.passes(s.bash("A", "PostToolUse", "date > "+user))
-	s.passes(s.bash("A", "PreToolUse", "date > "+user)) // it left that itself
+	s.passes(s.bash("A", "PreToolUse", "date > "+user)) // the session left that content itself
 }
 
-// Words of a command that is run outside of any codebase are looked for wherever it goes,
-// and need not name what is there already.
+// The words of a command that runs outside every codebase are resolved in each directory that it
+// goes to. They may name files that do not exist yet.
 //
 // shows: GP-5
 func TestComparedByWords(t *testing.T) {
 	s := newStage(t)
 	outside := t.TempDir()
 	s.edits("A", user, "by A\n")
-	s.passes(s.edit("A", "app/new.rb")) // which A has not written yet
+	s.passes(s.edit("A", "app/new.rb")) // A has not written it yet
 	for _, test := range []struct{ command, file string }{
 		{"cd " + filepath.Dir(s.dir) + ` && awk 'BEGIN{print "by B" > "repo/` + user + `"}'`, user},
 		{`awk 'BEGIN{print "by B" > "` + s.at("app/new.rb") + `"}'`, "app/new.rb"},
@@ -177,8 +177,8 @@ func TestComparedByWords(t *testing.T) {
 	}
 }
 
-// A call is compared where it began, also when its shell has gone elsewhere since; and what
-// it named was named from there.
+// A call is compared where it began, even if its shell has moved elsewhere since. The paths that
+// it named are relative to that directory.
 //
 // shows: GP-5
 func TestComparedWhereItBegan(t *testing.T) {
@@ -211,14 +211,14 @@ func TestComparedWhereItBegan(t *testing.T) {
 			s.passes(call("PostToolUse", read, elsewhere))
 			s.passes(s.replace("B", post))
 			s.passes(call("Stop", "", elsewhere))
-			s.passes(s.edit("A", post)) // which B has released
+			s.passes(s.edit("A", post)) // B has released it
 			s.passes(s.claude("A", "Stop", "", nil))
 		})
 	}
 	s.refuses(s.claude("B", "PreToolUse", "Write", map[string]any{"file_path": other.at(post), "content": "x"}), "you have not read it")
 }
 
-// A prompt in the middle of a command, whose shell then goes elsewhere, hides nothing.
+// A prompt during a command whose shell then moves elsewhere does not hide the command's changes.
 //
 // shows: GP-5
 func TestComparedWhereItBeganAfterAPrompt(t *testing.T) {
@@ -232,7 +232,7 @@ func TestComparedWhereItBeganAfterAPrompt(t *testing.T) {
 		"cwd": t.TempDir(), "tool_input": map[string]any{"command": goes}})), "UNCOVERED "+user)
 }
 
-// Of two equal calls at once, of a host that gives them no ids, both ends are compared.
+// If a host without call ids makes two equal calls at once, the ends of both are compared.
 //
 // shows: GP-5
 func TestEqualCallsAtOnce(t *testing.T) {
@@ -256,7 +256,7 @@ func TestEqualCallsAtOnce(t *testing.T) {
 	}
 }
 
-// Who changed nothing of a file knows no more of it than before.
+// A session that changed nothing in a file knows no more about it than before.
 //
 // shows: GP-5
 func TestNothingChanged(t *testing.T) {
@@ -266,7 +266,7 @@ func TestNothingChanged(t *testing.T) {
 		s.refuses(s.replace("A", user), "you have not read it")
 	}
 	s.passes(s.edit("A", user))
-	s.passes(s.edited("A", user)) // which failed
+	s.passes(s.edited("A", user)) // the edit failed
 	s.refuses(s.replace("A", user), "you have not read it")
 	s.runs("B", "chmod +x notes/plan.txt")
 	s.refuses(s.bash("B", "PreToolUse", "rm notes/plan.txt"), "that you neither created nor read")
@@ -275,8 +275,8 @@ func TestNothingChanged(t *testing.T) {
 	s.passes(s.replace("A", user))
 }
 
-// Who changed something in a file that it has not read does not know the rest of it, and does
-// not replace that. It may undo its own change.
+// A session that changed a file without reading it does not know the rest, so it cannot replace
+// the whole file. It may undo its own change.
 func TestChangedInPart(t *testing.T) {
 	s := newStage(t)
 	const user = "app/models/user.rb"

@@ -10,58 +10,58 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Effects are what a command is known to do before it runs. What is not known is found by the
-// comparison afterwards.
+// Effects are the effects of a command that are known before it runs. The comparison after the
+// command finds the others.
 type Effects struct {
 	Writes   []Touch  // files, absolute
-	Trees    []Tree   // directories that go or are changed as a whole
+	Trees    []Tree   // directories that are removed or changed as a whole
 	Names    []string // files that a program names and may write, absolute
-	Reads    []Touch  // files that it may show, absolute
-	Programs []string // in other languages, which are spelled out and certainly run
-	Git      []GitAct // acts that rewrite shared state
+	Reads    []Touch  // files that the command may show, absolute
+	Programs []string // source texts in other languages that the command contains and certainly runs
+	Git      []GitAct // git commands that rewrite shared state
 	Discards []Discard
-	Opaque   bool     // a part of it may remove or overwrite files that nothing here names
-	Sweeps   []Sweep  // parts that certainly do
-	Dirs     []string // to which it goes, absolute
+	Opaque   bool     // a part of the command may remove or overwrite files that it does not name
+	Sweeps   []Sweep  // parts that certainly remove or overwrite such files
+	Dirs     []string // directories that the command changes to, absolute
 	Reserved string   // a command that only a person may run
 
-	Background bool // a part of it continues when it is over
+	Background bool // a part of the command continues after it ends
 }
 
-// Tree is a directory, absolute, with all that is in it.
+// A Tree is an absolute directory with everything below it.
 type Tree struct {
 	Dir  string
-	Goes bool // it is removed or moved
+	Goes bool // the command removes or moves it
 }
 
-// GitAct is an act of git, and where it is done.
+// A GitAct is a git command and the directory in which it runs.
 type GitAct struct {
 	Name string
 	Dir  string
 }
 
-// reader follows a command as a shell would, as far as words are literal.
+// reader interprets a command as a shell would, as far as its words are literal.
 type reader struct {
 	dir   string
-	env   func(string) (string, bool) // of who runs the command
+	env   func(string) (string, bool) // environment of the caller
 	vars  map[string]string
 	plan  *Effects
 	depth int
 
-	fedBy   []string            // files that the commands are given whose output it reads
-	sources map[string][]string // by file that it prints to: the files that this was made of
+	fedBy   []string            // files named by the commands whose output the current command reads
+	sources map[string][]string // by output file: the files from which its content was made
 
-	maybe bool // what is read runs only if something else turns out so
-	left  bool // from here on it is unknown what runs, or what a name means
+	maybe bool // the current part runs only under a condition
+	left  bool // from here on it is unknown which commands run, or what their names mean
 
-	loops  int      // around what is read
-	within []string // directories, absolute, in which words that are not known name files; nil: anywhere
+	loops  int      // number of loops around the current part
+	within []string // absolute directories in which unknown words name files; nil: anywhere
 }
 
-// maxDepth bounds shells within shells.
+// maxDepth limits nested shells.
 const maxDepth = 8
 
-// effectsOf reads a command. One that is no shell has no plan.
+// effectsOf returns the effects of a command. A text that is not valid shell is opaque.
 func effectsOf(command, dir string, env func(string) (string, bool)) Effects {
 	var p Effects
 	r := &reader{dir: dir, env: env, vars: map[string]string{}, plan: &p, sources: map[string][]string{}}
@@ -93,14 +93,14 @@ func (r *reader) statements(list []*syntax.Stmt) {
 	}
 }
 
-// inner reads what runs in a shell of its own: where it goes to stays there.
+// inner reads a part that runs in a subshell, so its variables and directory do not affect the rest.
 func (r *reader) inner(do func(*reader)) {
 	in := *r
 	in.vars, in.depth = maps.Clone(r.vars), r.depth+1
 	do(&in)
 }
 
-// certain reports whether a command runs as it stands there.
+// certain reports whether the current command certainly runs as written.
 func (r *reader) certain() bool { return !r.maybe && !r.left }
 
 func (r *reader) statement(s *syntax.Stmt) {
@@ -171,7 +171,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		}
 	case *syntax.FuncDecl:
 		r.left = true
-		r.opaque() // it may have the name of any program
+		r.opaque() // the function may replace any program
 		r.inner(func(in *reader) { in.statement(c.Body) })
 	case *syntax.TimeClause:
 		r.statement(c.Stmt)
@@ -200,7 +200,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 	n := 0
 	for _, w := range each.Items {
 		for _, word := range r.expand(w) {
-			if n++; word == "" || n > most || c.Select { // not known, or none, or too many
+			if n++; word == "" || n > most || c.Select { // unknown, empty or too many
 				r.repeat(func() {
 					delete(r.vars, name)
 					r.statements(c.Do)
@@ -220,8 +220,8 @@ func (r *reader) loop(c *syntax.ForClause) {
 	}
 }
 
-// call is the words of a command, after its assignments and substitutions were read.
-// Words that are not literal are empty.
+// call returns the words of a command, after it has read the assignments and substitutions.
+// Unknown words are empty.
 func (r *reader) call(c *syntax.CallExpr) (args []string) {
 	r.words(c)
 	for _, w := range c.Args {
@@ -237,13 +237,13 @@ func (r *reader) call(c *syntax.CallExpr) (args []string) {
 	return args
 }
 
-// expand is what a word stands for: one literal, or the files that a pattern finds. A word
-// that is not literal is one empty string.
+// expand returns the words that a word expands to: one literal, or the files that match a
+// pattern. An unknown word expands to one empty string.
 func (r *reader) expand(w *syntax.Word) (list []string) {
 	if w == nil {
 		return []string{""}
 	}
-	braces := &syntax.Word{Parts: slices.Clone(w.Parts)} // a word in a loop is read again
+	braces := &syntax.Word{Parts: slices.Clone(w.Parts)} // SplitBraces modifies the word, and a loop reads it again
 	if !syntax.SplitBraces(braces) {
 		return r.pattern(w)
 	}
@@ -257,7 +257,7 @@ func (r *reader) expand(w *syntax.Word) (list []string) {
 	return list
 }
 
-// pattern is what a word without braces stands for.
+// pattern returns the words that a word without braces expands to.
 func (r *reader) pattern(w *syntax.Word) []string {
 	text, ok, pattern := r.literal(w)
 	switch {
@@ -267,7 +267,7 @@ func (r *reader) pattern(w *syntax.Word) []string {
 		return []string{text}
 	}
 	found, err := filepath.Glob(absolute(r.dir, text))
-	for _, unlike := range []string{"**", "[!", "[:", "[.", "[="} { // which shells read in another way
+	for _, unlike := range []string{"**", "[!", "[:", "[.", "[="} { // shells interpret these differently from filepath.Glob
 		if strings.Contains(text, unlike) {
 			return append(found, "")
 		}
@@ -281,7 +281,7 @@ func (r *reader) pattern(w *syntax.Word) []string {
 	return found
 }
 
-// literal is the text of a word, if that is known, and whether it is a pattern.
+// literal returns the text of a word, whether it is known, and whether it is a pattern.
 func (r *reader) literal(w *syntax.Word) (text string, ok, pattern bool) {
 	if w == nil {
 		return "", false, false
@@ -335,7 +335,7 @@ func (r *reader) part(b *strings.Builder, part syntax.WordPart, first bool, patt
 		}
 	case *syntax.ParamExp:
 		value, known := r.value(p)
-		if !known || strings.ContainsAny(value, " \t\n*?[") { // it becomes several words, or the files that it matches
+		if !known || strings.ContainsAny(value, " \t\n*?[") { // the shell splits the value into words or expands it to file names
 			return false
 		}
 		b.WriteString(value)
@@ -345,7 +345,7 @@ func (r *reader) part(b *strings.Builder, part syntax.WordPart, first bool, patt
 	return true
 }
 
-// value is that of a variable, if it is known and nothing is made of it.
+// value returns the value of a variable if it is known and the expansion does not modify it.
 func (r *reader) value(p *syntax.ParamExp) (value string, known bool) {
 	if p.Param == nil || p.Length || p.Excl || p.Exp != nil || p.Repl != nil || p.Slice != nil || p.Index != nil || p.Width || p.IsSet {
 		return "", false
@@ -357,8 +357,8 @@ func (r *reader) value(p *syntax.ParamExp) (value string, known bool) {
 	return value, known
 }
 
-// unescaped is text without the backslashes that a shell takes away. Between double quotes
-// most stay.
+// unescaped removes the backslashes that a shell removes. Between double quotes most backslashes
+// stay.
 func unescaped(text string, quoted bool) string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return text

@@ -214,7 +214,7 @@ func TestReservedWords(t *testing.T) {
 	}
 }
 
-// shown is a plan in a few words.
+// shown formats a plan.
 func shown(p Effects, dir string) string {
 	var list []string
 	rel := func(file string) string {
@@ -249,7 +249,7 @@ func shown(p Effects, dir string) string {
 	return strings.Join(slices.Compact(list), ", ")
 }
 
-// Nothing that a model can make up stops the reader.
+// No command text makes the reader panic or hang.
 func FuzzPlan(f *testing.F) {
 	for _, seed := range []string{"a > b", "for i in {1..3}; do git stash; done", "cat <<E\n$(rm x)\nE", "sed -i", "mv -t", "git -C", "env", "find -exec", "tee {1..100000000}{1..9}"} {
 		f.Add(seed)

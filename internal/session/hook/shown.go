@@ -8,13 +8,13 @@ import (
 )
 
 // A file counts as seen if the host reported a text that contains the whole file. Nothing else
-// is a proof: tools cut long texts, and the output of a shell is unknown.
+// proves it: tools cut long texts, and the output of a shell is unknown.
 
-// maxShown is how much of what a command prints Claude Code shows; of more it shows only the
-// beginning, as others may.
+// maxShown is the length of command output that Claude Code shows completely. It shows only the
+// beginning of longer output, and other hosts may do the same.
 const maxShown = 30_000
 
-// reads takes in files that a command may show.
+// reads notes the files that a command may show.
 func (r *reader) reads(operands []string) {
 	for _, f := range operands {
 		if f == "" {
@@ -31,7 +31,7 @@ func isThere(file string) bool {
 	return err == nil
 }
 
-// textsOf lists all texts in an answer of a tool.
+// textsOf lists all texts in a tool's answer.
 func textsOf(answer json.RawMessage) []string {
 	var value any
 	if json.Unmarshal(answer, &value) != nil {
@@ -57,8 +57,8 @@ func textsOf(answer json.RawMessage) []string {
 	return texts
 }
 
-// showed reports whether a call that has ended showed all of a file. Where the host does not
-// say what it showed, it is what the tool was asked for.
+// showed reports whether a finished call showed the whole file. If the host does not report the
+// output, the tool's arguments decide.
 func (c Call) showed(t Touch, content []byte) bool {
 	switch {
 	case c.Command == "" && c.Shown == nil:
@@ -75,8 +75,8 @@ func (c Call) showed(t Touch, content []byte) bool {
 	})
 }
 
-// plain is a text without what gets lost on its way: the ends of lines, bytes that are no
-// text, and, where it is numbered, the numbers that cat -n and nl put before lines.
+// plain removes details that hosts do not preserve: line ends and invalid bytes. If numbered is
+// set, it also removes the line numbers of cat -n and nl.
 func plain(text string, numbered bool) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(strings.TrimPrefix(text, "\ufeff"), ""), "\ufffd", "")
 	lines := strings.Split(text, "\n")

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// removes takes a file away, as a command does.
+// removes removes a file, as a command would.
 func (s *stage) removes(name string) {
 	s.t.Helper()
 	if err := os.Remove(s.at(name)); err != nil {
@@ -20,7 +20,7 @@ func (s *stage) removes(name string) {
 	}
 }
 
-// keeps holds that the shelf has exactly this content for a path.
+// keeps checks that the rescue shelf has exactly these contents for a path.
 func (s *stage) keeps(name string, want ...string) {
 	s.t.Helper()
 	if got := s.rescued()[name]; !slices.Equal(got, want) {
@@ -28,7 +28,7 @@ func (s *stage) keeps(name string, want ...string) {
 	}
 }
 
-// open snapshots are left for commands that are under way, and for no others.
+// snapshots checks the number of open snapshots. Only commands in progress have one.
 func (s *stage) snapshots(want int) {
 	s.t.Helper()
 	list, err := session.Snapshots(s.open()).List()
@@ -37,7 +37,7 @@ func (s *stage) snapshots(want int) {
 	}
 }
 
-// A command that takes away nothing leaves nothing behind, and one that only reads needs no
+// A command that removes nothing leaves no rescue entry. A command that only reads needs no
 // snapshot.
 func TestHarmlessCommands(t *testing.T) {
 	s := newRepository(t)
@@ -67,7 +67,7 @@ func TestHarmlessCommands(t *testing.T) {
 	}
 }
 
-// A session's own work, and that of others at the same time, is not told as lost.
+// The session's own work, and concurrent work of other sessions, is not reported as lost.
 func TestOwnWorkIsNotLost(t *testing.T) {
 	s := newRepository(t)
 	s.passes(s.bash("A", "PreToolUse", "./build"))
@@ -86,8 +86,8 @@ func TestOwnWorkIsNotLost(t *testing.T) {
 	s.keeps("app/b.rb")
 }
 
-// A person who saves a file while a command runs does not give it to the session: neither a
-// command with an unknown effect, nor rm, removes it.
+// A file that a person saves during a command does not become the session's. Neither rm nor a
+// command with an unknown effect can remove it.
 func TestSavedWhileACommandRan(t *testing.T) {
 	s := newRepository(t)
 	s.passes(s.bash("A", "PreToolUse", "./test"))
@@ -100,7 +100,7 @@ func TestSavedWhileACommandRan(t *testing.T) {
 	s.keeps("notes/plan.txt", "a plan\n", "another plan\n")
 }
 
-// What was moved is not lost, and is not the session's where it is now.
+// A moved file is not lost, and does not become the session's at its new path.
 func TestMovedIsNotLost(t *testing.T) {
 	s := newRepository(t)
 	_, after := s.tries("A", "mv notes elsewhere")
@@ -111,8 +111,8 @@ func TestMovedIsNotLost(t *testing.T) {
 	s.refuses(s.bash("A", "PreToolUse", "rm -rf elsewhere"), "that you neither created nor read")
 }
 
-// A command in the background is compared with what comes later; one whose end was never told
-// with the end of the turn, and one whose session is gone when the shelf is listed.
+// A background command is compared at later calls. A command without a reported end is compared
+// at the end of the turn, or, if its session is gone, when the shelf is listed.
 func TestSnapshotOutlivesTheCall(t *testing.T) {
 	t.Run("background", func(t *testing.T) {
 		s := newRepository(t)
@@ -145,7 +145,7 @@ func TestSnapshotOutlivesTheCall(t *testing.T) {
 	})
 }
 
-// Where there is no git, all files count.
+// Without git, all files count as uncommitted.
 func TestSnapshotWithoutGit(t *testing.T) {
 	s := newStage(t)
 	s.write("node_modules/x/index.js", "foreign\n")
@@ -155,7 +155,7 @@ func TestSnapshotWithoutGit(t *testing.T) {
 	s.keeps("node_modules/x/index.js")
 }
 
-// Repositories within the tree are asked, too.
+// Uncommitted files of nested repositories are copied as well.
 func TestSnapshotOfInnerRepository(t *testing.T) {
 	s := newRepository(t)
 	s.git("init", "-q", "inner")
@@ -175,8 +175,8 @@ func TestSnapshotOfInnerRepository(t *testing.T) {
 	}
 }
 
-// Two sessions at once both have what a third party removed; subagents of one session share the
-// session's snapshots.
+// If another program removes a file while two sessions run commands, both have a copy. Subagents
+// of one session share its snapshots.
 func TestSnapshotsOfSeveral(t *testing.T) {
 	s := newRepository(t)
 	for _, session := range []string{"A", "B"} {
@@ -202,7 +202,7 @@ func TestSnapshotsOfSeveral(t *testing.T) {
 	}
 }
 
-// Codex and Gemini CLI are told the same.
+// Codex and Gemini CLI get the same messages.
 func TestSnapshotOfOtherHosts(t *testing.T) {
 	for host, call := range map[string][3]string{"codex": {"PreToolUse", "PostToolUse", "exec_command"}, "gemini": {"BeforeTool", "AfterTool", "run_shell_command"}} {
 		t.Run(host, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestNotKept(t *testing.T) {
 	s.passes(s.bash("A", "PostToolUse", "find notes -name '*.bin' -delete"))
 }
 
-// If nothing can be copied, no advice is given that touches all files at once.
+// If nothing can be copied, the refusal suggests no command that touches all files at once.
 func TestNothingKept(t *testing.T) {
 	s := newRepository(t)
 	s.write(".lockkeeper/snapshots", "not a directory\n")
@@ -253,26 +253,26 @@ func TestNothingKept(t *testing.T) {
 	}
 }
 
-// inProcess begins a command in a session whose process ends then.
+// inProcess begins a command in a session whose process then ends.
 func (s *stage) inProcess(session, command string) {
 	s.t.Helper()
 	hook, out, errs := s.command("claude-code", map[string]any{"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_Bash",
 		"tool_input": map[string]any{"command": command}})
-	cmd := exec.CommandContext(s.t.Context(), "timeout", "60", hook.Path) // which does not become the hook
+	cmd := exec.CommandContext(s.t.Context(), "timeout", "60", hook.Path) // timeout stays the parent process, unlike exec
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = hook.Dir, hook.Env, hook.Stdin, hook.Stdout, hook.Stderr
 	if err := cmd.Run(); err != nil {
 		s.t.Fatal(err, out, errs)
 	}
 }
 
-// touch makes a file, and returns where it is.
+// touch creates an empty file and returns its absolute path.
 func (s *stage) touch(name string) string {
 	s.t.Helper()
 	s.write(name, "")
 	return s.at(name)
 }
 
-// Very many files that go at once are kept, all of them.
+// If very many files are removed at once, all of them are kept.
 func TestVeryManyLost(t *testing.T) {
 	s := newRepository(t)
 	const many = 450
@@ -296,7 +296,7 @@ func TestVeryManyLost(t *testing.T) {
 	}
 }
 
-// A codebase in a directory that a repository around it ignores is not taken for foreign.
+// A codebase in a directory that an outer repository ignores is still protected.
 func TestSnapshotInIgnoredDirectory(t *testing.T) {
 	s := newStage(t)
 	around := filepath.Dir(s.dir)

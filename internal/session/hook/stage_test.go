@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/session/hook"
 )
 
-// asHook makes this test's own program a hook, so that calls are processes of their own.
+// asHook makes the test binary run as a hook, so that each call is a separate process.
 const asHook = "LOCKKEEPER_TEST_AS_HOOK"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stage is a codebase with a few files.
+// A stage is a codebase with a few files.
 type stage struct {
 	t     *testing.T
 	dir   string
@@ -59,7 +59,7 @@ func (s *stage) settings() project.Settings {
 	}}
 }
 
-// open opens the codebase for a look.
+// open opens the codebase so that a test can inspect it.
 func (s *stage) open() *project.Project {
 	s.t.Helper()
 	a, err := project.Open(s.t.Context(), s.settings())
@@ -91,7 +91,7 @@ func (s *stage) read(name string) string {
 	return string(text)
 }
 
-// said is what came of a call.
+// said is the result of a call.
 type said struct {
 	code     int
 	out, err string
@@ -99,7 +99,7 @@ type said struct {
 
 func (r said) all() string { return r.out + r.err }
 
-// command is a call of a host's hook as a process that was not started yet.
+// command returns a hook call as a process that has not been started.
 func (s *stage) command(agent string, call map[string]any) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	s.t.Helper()
 	if call["cwd"] == nil {
@@ -114,7 +114,7 @@ func (s *stage) command(agent string, call map[string]any) (*exec.Cmd, *bytes.Bu
 		s.t.Fatal(err)
 	}
 	cmd := exec.CommandContext(s.t.Context(), self)
-	cmd.Dir = os.TempDir() // where it runs decides nothing
+	cmd.Dir = os.TempDir() // the working directory of the hook must not matter
 	cmd.Env = append(os.Environ(), asHook+"="+agent, asHook+"_DEADLINE="+s.wait, "XDG_STATE_HOME="+s.state, "HOME="+s.home, "GORACE=atexit_sleep_ms=0")
 	cmd.Stdin = bytes.NewReader(input)
 	var out, errs bytes.Buffer
@@ -132,7 +132,7 @@ func (s *stage) call(agent string, call map[string]any) said {
 	return said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// claude is a call of Claude Code.
+// claude makes a call of Claude Code.
 func (s *stage) claude(session, event, tool string, input map[string]any) said {
 	s.t.Helper()
 	call := map[string]any{"session_id": session, "hook_event_name": event, "tool_name": tool, "tool_use_id": "toolu_" + tool, "tool_input": input}
@@ -160,7 +160,7 @@ func (s *stage) reads(session, name string) {
 	s.passes(s.claude(session, "PostToolUse", "Read", map[string]any{"file_path": s.at(name)}))
 }
 
-// edits has a session change a file, which it holds then.
+// edits makes a session change a file, which the session then holds.
 func (s *stage) edits(session, name, text string) {
 	s.t.Helper()
 	s.passes(s.edit(session, name))
@@ -168,7 +168,7 @@ func (s *stage) edits(session, name, text string) {
 	s.passes(s.edited(session, name))
 }
 
-// replace is a session that is about to write the whole of a file.
+// replace makes a session ask to write a whole file.
 func (s *stage) replace(session, name string) said {
 	s.t.Helper()
 	return s.claude(session, "PreToolUse", "Write", map[string]any{"file_path": s.at(name), "content": "x"})
@@ -179,7 +179,7 @@ func (s *stage) bash(session, event, command string) said {
 	return s.claude(session, event, "Bash", map[string]any{"command": command})
 }
 
-// runs has a session run a command, really.
+// runs makes a session run a command in a real shell.
 func (s *stage) runs(session, command string) said {
 	s.t.Helper()
 	s.passes(s.bash(session, "PreToolUse", command))
@@ -192,14 +192,14 @@ func (s *stage) runs(session, command string) said {
 	return s.passes(s.printed(session, command, strings.TrimRight(string(out), "\n")))
 }
 
-// printed is the end of a command that printed something.
+// printed reports the end of a command with its output.
 func (s *stage) printed(session, command, text string) said {
 	s.t.Helper()
 	return s.call("claude-code", map[string]any{"session_id": session, "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_Bash",
 		"tool_input": map[string]any{"command": command}, "tool_response": map[string]any{"stdout": text, "stderr": "", "interrupted": false}})
 }
 
-// passes and refuses hold what came of a call.
+// passes checks that a call was allowed.
 func (s *stage) passes(r said) said {
 	s.t.Helper()
 	if r.code != 0 || strings.Contains(r.out, "permissionDecision") {

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// decodeStrict reads one JSON object and refuses names that are equal, or differ only by case:
-// the host may use one of them, and this program the other.
+// decodeStrict decodes one JSON object. It refuses keys that are equal or differ only by case,
+// because the host may use one of them and this program the other.
 func decodeStrict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
@@ -35,7 +35,7 @@ func decodeStrict(text []byte, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// folded is the one letter for all that differ only by case.
+// folded returns the same letter for all letters that differ only by case.
 func folded(r rune) rune {
 	least := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {

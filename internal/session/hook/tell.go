@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/session/deferred"
 )
 
-// compare shows what a command changed of what others hold.
+// compare reports what a command changed in files that others hold.
 func (v *visit) compare(ctx context.Context, began session.Call) error {
 	list, err := v.session.Compare(ctx, began, v.app.Config.Sessions.Uncovered == config.PutBack)
 	for i, u := range list {
@@ -26,7 +26,7 @@ func (v *visit) compare(ctx context.Context, began session.Call) error {
 	return err
 }
 
-// mostTold is how many changes are told one by one: an agent reads no more.
+// mostTold limits the changes that are reported one by one.
 const mostTold = 20
 
 func uncovered(u session.Uncovered) string {
@@ -50,8 +50,8 @@ func uncovered(u session.Uncovered) string {
 	return text + " Do not write it again."
 }
 
-// disturbed reports changes without a lock of what the session holds, or the
-// command that has ended.
+// disturbed reports changes that were made without a lock to files that the session holds, or
+// that the finished command held.
 func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	list, err := v.session.Disturbed(ctx, ended)
 	for _, d := range list {
@@ -72,7 +72,7 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	return err
 }
 
-// news tells what became free, and what became of patches that were deferred.
+// news reports files that became free and the results of deferred patches.
 func (v *visit) news(ctx context.Context) error {
 	free, err := v.session.News(ctx)
 	if v.out.Model = append(v.out.Model, free...); err != nil {
@@ -85,8 +85,8 @@ func (v *visit) news(ctx context.Context) error {
 	return errors.Join(landing, err)
 }
 
-// unguarded tells of files that say whether agents are checked and that went with a command:
-// git clean and git stash remove what is not committed, a checkout what was committed later.
+// unguarded reports files that configure the checks and that were removed during a command:
+// git clean and git stash remove uncommitted files, a checkout removes files committed later.
 func (v *visit) unguarded(began session.Call) {
 	now := project.Configured(v.place.root)
 	for _, name := range began.Guarded {
@@ -96,9 +96,9 @@ func (v *visit) unguarded(began session.Call) {
 	}
 }
 
-// begin starts a session or a turn: it reports what became free.
+// begin starts a session or a turn and reports the files that became free.
 func (v *visit) begin(ctx context.Context) error {
-	v.session.EndSubagent() // a person who interrupts ends them; one that continues says so with its next write
+	v.session.EndSubagent() // an interruption ends all subagents; one that continues registers again with its next write
 	if err := v.settle(ctx); err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (v *visit) begin(ctx context.Context) error {
 	return v.news(ctx)
 }
 
-// settle compares the files after calls whose end was not reported, and the files that the
-// session holds.
+// settle compares the files after calls without a reported end, and the files that the session
+// holds.
 func (v *visit) settle(ctx context.Context) error {
 	began, err := v.session.EndAll(ctx)
 	if err != nil {
@@ -121,14 +121,14 @@ func (v *visit) settle(ctx context.Context) error {
 
 // settleInTime settles in half of the remaining time, and leaves the other half for the release.
 func (v *visit) settleInTime(ctx context.Context) error {
-	until, _ := ctx.Deadline() // which every call has
+	until, _ := ctx.Deadline() // every call has a deadline
 	half, cancel := context.WithTimeout(ctx, time.Until(until)/2)
 	defer cancel()
 	return v.settle(half)
 }
 
-// leave ends the session. Files after calls whose end was not reported are compared first. If the host
-// restarts the session, the next one of the process compares them.
+// leave ends the session. It first compares the files after calls without a reported end. If
+// the host restarts the session, the next session of the process compares them.
 func (v *visit) leave(ctx context.Context) (err error) {
 	if !v.call.Restarts {
 		err = v.settleInTime(ctx)
@@ -136,7 +136,7 @@ func (v *visit) leave(ctx context.Context) (err error) {
 	return errors.Join(err, v.session.Leave(ctx, v.call.Restarts))
 }
 
-// stop compares again, and releases everything in any case.
+// stop compares the files again, then releases everything even if the comparison fails.
 func (v *visit) stop(ctx context.Context) error {
 	err := v.settleInTime(ctx)
 	if releasing := v.session.Release(ctx); releasing != nil {

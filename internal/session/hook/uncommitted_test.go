@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// persons is what a person left in newRepository and did not commit, by path.
+// persons creates the uncommitted files of a person in a newRepository, and returns them by path.
 func persons(t *testing.T, s *stage) map[string]string {
 	t.Helper()
 	s.write("notes.txt", "my notes\n")
@@ -25,7 +25,7 @@ func persons(t *testing.T, s *stage) map[string]string {
 	return files
 }
 
-// tries has a session run a command with a real shell, unless the hook refuses it.
+// tries makes a session run a command in a real shell, unless the hook refuses it.
 func (s *stage) tries(session, command string) (before, after said) {
 	s.t.Helper()
 	if before = s.bash(session, "PreToolUse", command); before.code != 0 {
@@ -70,7 +70,7 @@ func (s *stage) rescued() map[string][]string {
 	return kept
 }
 
-// contents lists what is in the files of the tree.
+// contents returns the set of contents of all files in the tree.
 func (s *stage) contents() map[string]bool {
 	s.t.Helper()
 	all := map[string]bool{}
@@ -91,8 +91,8 @@ func (s *stage) contents() map[string]bool {
 	return all
 }
 
-// For every command of a session, what a person left uncommitted is refused to it, survives, or is
-// on the rescue shelf byte for byte.
+// Whatever command a session runs, a person's uncommitted content survives, is on the rescue
+// shelf byte for byte, or the command is refused.
 //
 // shows: GP-5
 func TestUncommittedSurvivesCommands(t *testing.T) {
@@ -175,7 +175,7 @@ func TestUncommittedSurvivesCommands(t *testing.T) {
 			kept, there := s.rescued(), s.contents()
 			for name, content := range files {
 				if there[content] {
-					continue // it is where it was, or was moved
+					continue // it is in place, or was moved
 				}
 				found := false
 				for _, copied := range kept[name] {
