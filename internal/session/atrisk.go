@@ -17,9 +17,9 @@ import (
 	"lockkeeper/internal/session/snapshot"
 )
 
-// AtRisk lists the files of the codebase that nothing could bring back: what git has not, or
-// has in another version. A directory that git ignores as a whole is left out, since programs
-// fill it. Where there is no git, all files count but those in such directories.
+// AtRisk lists the files of the codebase that git could not restore: untracked files, and files
+// that differ from the committed version. It omits directories that git ignores as a whole,
+// because programs fill them. Without git, it lists all files outside such directories.
 func AtRisk(ctx context.Context, a *project.Project) ([]snapshot.Candidate, error) {
 	r := &risk{root: a.Root.Dir()}
 	err := r.ask(ctx, r.root, 0)
@@ -38,10 +38,10 @@ type risk struct {
 	list []snapshot.Candidate
 }
 
-// mostNested bounds repositories within repositories.
+// mostNested limits the depth of nested repositories.
 const mostNested = 4
 
-// add notes a file, absolute.
+// add adds an absolute file.
 func (r *risk) add(file string, ignored bool) {
 	rel, err := filepath.Rel(r.root, file)
 	if err != nil || !filepath.IsLocal(rel) || project.IsOwn(rel) || ignored && slices.Contains(derived, path.Ext(rel)) {
@@ -50,10 +50,10 @@ func (r *risk) add(file string, ignored bool) {
 	r.list = append(r.list, snapshot.Candidate{Path: filepath.ToSlash(rel), Ignored: ignored})
 }
 
-// derived are the endings of files that compilers leave beside their sources.
+// derived lists the extensions of files that compilers write next to their sources.
 var derived = []string{".o", ".a", ".so", ".obj", ".pyc", ".pyo", ".class", ".beam", ".hi", ".cmi", ".cmo", ".cmx", ".tsbuildinfo"}
 
-// ask has git list what is at risk in a directory, and in the repositories within.
+// ask lists the files at risk in a directory and in its nested repositories, as git reports them.
 func (r *risk) ask(ctx context.Context, dir string, depth int) error {
 	found, err := git.NewWorkTree(dir, dir, gitcmd.Outside(os.Environ())).AtRisk(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *risk) ask(ctx context.Context, dir string, depth int) error {
 		case state == "!!" && strings.HasPrefix(dir+"/", file): // a repository around this directory ignores all of it
 			return &lockkeeper.InputError{Field: "git repository", Value: dir, Reason: "git ignores " + dir, Next: "run it in a root that is a git work tree"}
 		case state == "!!" && inner: // programs fill it
-		case inner || state != "??" && state != "!!" && isDirectory(file): // a repository of its own
+		case inner || state != "??" && state != "!!" && isDirectory(file): // a nested repository
 			if depth < mostNested {
 				if err := r.ask(ctx, strings.TrimSuffix(file, "/"), depth+1); err != nil && !isInput(err) {
 					return err
@@ -84,11 +84,11 @@ func isDirectory(file string) bool {
 	return err == nil && info.IsDir()
 }
 
-// filled are directories that programs fill, where no git says so.
+// filled lists the directories that programs fill, for trees without git.
 var filled = []string{"node_modules", "__pycache__", ".venv", "venv", ".tox", ".cache", ".mypy_cache", ".pytest_cache", ".gradle", ".next", lockkeeper.GitTarget, ".hg", ".svn", project.DirName}
 
-// walk lists all files below a directory, those in repositories by what git says of them.
-// It skips what cannot be read: that cannot be removed, or is gone.
+// walk lists all files below a directory. In nested repositories it lists what git reports. It
+// skips entries that it cannot read, because those cannot be removed or are gone.
 func (r *risk) walk(ctx context.Context, dir string) error {
 	return filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
 		switch {

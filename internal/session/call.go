@@ -13,8 +13,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Begin notes that a tool call begins. Two equal calls of a host without ids, in progress at
-// once, share one id, and both count from the beginning of the first.
+// Begin records that a tool call begins. Two equal calls in progress of a host without call ids
+// share one id, and both count from the beginning of the first.
 func (s *Session) Begin(id string, c Call) error {
 	now, err := fileClock()
 	if err != nil {
@@ -34,8 +34,8 @@ func (s *Session) Begin(id string, c Call) error {
 	return nil
 }
 
-// madeAgain forgets that files were shown as removed which are there now: should they go
-// again, that is another removal, also where their holder does not say what it leaves.
+// madeAgain forgets reported removals of files that exist again. If such a file is removed
+// again, that is a new removal, even if its holder reports no content.
 func (s *Session) madeAgain() error {
 	for path, told := range s.rec.Told {
 		if told.Is.Inode != 0 {
@@ -52,12 +52,12 @@ func (s *Session) madeAgain() error {
 	return nil
 }
 
-// maxCalls bounds calls whose end was never told.
+// maxCalls limits the calls without a reported end.
 const maxCalls = 100
 
 // End removes a call from those in progress and returns it. If continues is set, its command
-// runs on in the background. End returns the zero Call for a call that never began. For a call
-// that already counted as ended it returns the part since then.
+// continues in the background. End returns the zero Call for a call that never began. For a call
+// that already counted as ended, it returns the part since then.
 func (s *Session) End(id string, continues bool) Call {
 	calls := s.rec.Calls
 	if _, open := calls[id]; !open {
@@ -74,15 +74,14 @@ func (s *Session) End(id string, continues bool) Call {
 	return c
 }
 
-// toBackground has a call compared along with the next ones.
+// toBackground makes later comparisons include a call.
 func (s *Session) toBackground(c Call) {
 	s.rec.Background = append(s.rec.Background, c)
 	s.rec.Background = s.rec.Background[max(0, len(s.rec.Background)-maxCalls):]
 }
 
-// EndAll ends the calls whose end was never told: a person interrupted or refused them. What
-// they name of what the session holds passes for their work. It returns the call
-// to compare.
+// EndAll ends the calls without a reported end, which a person interrupted or refused. Changes to
+// held files that these calls name count as the session's work. It returns the call to compare.
 func (s *Session) EndAll(ctx context.Context) (Call, error) {
 	now, err := fileClock()
 	if err != nil {
@@ -106,8 +105,8 @@ func (s *Session) EndAll(ctx context.Context) (Call, error) {
 	return all, nil
 }
 
-// late has the calls under way taken for ended at a moment. The end of one that continues all
-// the same, beside a prompt or a release, is told later.
+// late treats the calls in progress as ended at now. A call may continue after a prompt or a
+// release; its end is then reported later.
 func (s *Session) late(now int64) {
 	if len(s.rec.Late)+len(s.rec.Calls) > maxCalls {
 		s.rec.Late = nil
@@ -144,16 +143,16 @@ func (s *Session) with(c Call, now int64) Call {
 	return c
 }
 
-// growsInBackground reports whether a file only became longer that a command of the session in
-// the background was seen to write, such as the log of a server.
+// growsInBackground reports whether a file only grew and a background command of the session is
+// known to write it, such as the log of a server.
 func (s *Session) growsInBackground(path string, was File, is Print, content []byte, now int64) bool {
 	left := Copy(s.registry.app, was.Sum)
 	return was.Own && was.Found == nil && was.Inode == is.Inode && was.Size <= is.Size && (left == nil || content == nil || bytes.HasPrefix(content, left)) &&
 		slices.ContainsFunc(s.rec.Background, func(b Call) bool { return now-b.At <= int64(longestCall) && slices.Contains(b.Writes, path) })
 }
 
-// made notes as the session's own what a call made of what it holds: what is newer than the
-// call, and named by it. What else changed meanwhile may be anybody's.
+// made records held files as the session's own work if they are newer than the call and the call
+// names them. Another program may have made other changes in that time.
 func (s *Session) made(ctx context.Context, held []string, c Call) error {
 	named := slices.DeleteFunc(slices.Clone(held), func(p string) bool { return !c.names(p) })
 	touched, err := s.registry.touchedSince(ctx, named, c.At)
@@ -168,8 +167,8 @@ func (c Call) names(path string) bool {
 	return slices.Contains(c.Writes, path) || len(naming(c.Command, path)) > 0
 }
 
-// Left notes what a call of this session left: the files that it is known to write, and
-// what it made beside them.
+// Left records the files that a call of this session wrote: those that it is known to write, and
+// held files that it names.
 func (s *Session) Left(ctx context.Context, c Call, named []string) error {
 	held, err := s.Holds(ctx)
 	if err != nil {
@@ -189,10 +188,10 @@ func (s *Session) Left(ctx context.Context, c Call, named []string) error {
 	return s.remember(ctx, own, true)
 }
 
-// longestCall is how long a call counts as under way: the hosts give none more time.
+// longestCall limits how long a call counts as in progress. No host allows a longer call.
 const longestCall = time.Hour
 
-// mayWrite reports whether a call of the session that is under way may be writing a path.
+// mayWrite reports whether a call in progress of the session may be writing a path.
 func (r *record) mayWrite(path string, now int64) bool {
 	for _, c := range r.Calls {
 		if now-c.At < int64(longestCall) && (c.Command != "" || slices.Contains(c.Writes, path)) {
@@ -202,7 +201,7 @@ func (r *record) mayWrite(path string, now int64) bool {
 	return false
 }
 
-// fileClock is the time by the clock that stamps files, which is a little late.
+// fileClock returns the time of the coarse clock that stamps files.
 func fileClock() (int64, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t); err != nil {
@@ -211,18 +210,18 @@ func fileClock() (int64, error) {
 	return t.Nano(), nil
 }
 
-// Disturbance is a file that this session holds and that another program changed.
+// A Disturbance is a file that this session holds and that another program changed.
 type Disturbance struct {
 	Path          string
 	At            time.Time
 	Gone          bool
-	DuringCommand bool   // a command of the session ran meanwhile, and may have done it
-	Rescue        string // where what this session had left there is kept; empty: it is not
+	DuringCommand bool   // a command of the session ran at that time and may have made the change
+	Rescue        string // id of the session's version on the rescue shelf; empty: not kept
 }
 
-// Disturbed looks whether what the session holds is still as it left it. What is not is
-// told once, and its own version is kept. Of what calls under way may be writing it cannot
-// tell; c is one that has ended, the zero Call when none has.
+// Disturbed checks whether the files that the session holds are as it left them. It reports each
+// other file once and keeps the session's version. It skips files that calls in progress may be
+// writing. c is the call that just ended, or the zero Call.
 func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, err error) {
 	now, err := fileClock()
 	if err != nil {
@@ -254,7 +253,7 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 			continue
 		}
 		if was.Own && was.Sum != "" && was.Sum == is.Sum || s.growsInBackground(path, was, is, content, now) {
-			s.rec.Files[path] = File{Print: is, Own: true, Seen: true} // it is back, or still the session's own work
+			s.rec.Files[path] = File{Print: is, Own: true, Seen: true} // the content is back, or is still the session's own work
 			continue
 		}
 		d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}
@@ -269,7 +268,7 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 	return list, nil
 }
 
-// keep puts what the session had left at a path on the rescue shelf.
+// keep puts the content that the session left at a path on the rescue shelf.
 func (s *Session) keep(ctx context.Context, path string, was File) (string, error) {
 	content := Copy(s.registry.app, was.Sum)
 	if content == nil || !was.Own {

@@ -8,9 +8,9 @@ import (
 	"lockkeeper"
 )
 
-// Enclosing lists the sessions of these processes, which are the parents of a process, the
-// nearest first. Of several sessions of one process, the last one to call comes first. It
-// goes by the records and the grants of sessions, which no environment hides.
+// Enclosing lists the sessions of the given parent processes of a process, nearest first. If one
+// process has several sessions, the last one to call comes first. It uses the records and grants
+// of sessions, which a process cannot hide by changing its environment.
 func (b *Registry) Enclosing(ctx context.Context, above []lockkeeper.Process) ([]Info, error) {
 	if len(above) == 0 {
 		return nil, nil
@@ -23,7 +23,7 @@ func (b *Registry) Enclosing(ctx context.Context, above []lockkeeper.Process) ([
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range known { // also those whose host is about to restart
+	for _, r := range known { // include sessions whose host is about to restart
 		if r.Ended {
 			live = append(live, r.Info)
 		}
@@ -54,8 +54,8 @@ func (b *Registry) OfProcess(host *lockkeeper.Process) (Info, error) {
 	return last, nil
 }
 
-// Known is the SHA-256, in hex, of what the session has seen in a file; empty: it has not
-// seen it, or not all of it.
+// Known returns the SHA-256, in hex, of the content that the session has seen in a file. It
+// returns "" if the session has not seen the whole file.
 func (s *Session) Known(path string) string {
 	if f := s.rec.Files[path]; f.Seen {
 		return f.Sum
@@ -63,7 +63,7 @@ func (s *Session) Known(path string) string {
 	return ""
 }
 
-// Known is the same of a session that may be at work meanwhile.
+// Known returns the same for a session that may be in use by another process.
 func (b *Registry) Known(of Info, path string) (string, error) {
 	records, err := b.records()
 	for _, r := range records {

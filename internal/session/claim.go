@@ -12,10 +12,10 @@ import (
 	"lockkeeper/lock"
 )
 
-// Write is a file that a call is about to write.
+// A Write is a file that a call is about to write.
 type Write struct {
-	Path  string // from the root, as Registry.Path makes it
-	Whole bool   // the whole content is replaced
+	Path  string // from the root, as Registry.Path returns it
+	Whole bool   // the call replaces the whole content
 }
 
 // Claim acquires files for this session, all of them or none, without waiting. It returns
@@ -56,13 +56,13 @@ func (s *Session) Claim(ctx context.Context, list ...Write) ([]refusal.Refusal, 
 		}
 	}
 	s.workOn(paths)
-	if len(unseen) > 0 { // it has the files now, and can read them in peace
+	if len(unseen) > 0 { // the session holds the files now and can read them undisturbed
 		return unseen, nil
 	}
 	return s.rewriting(ctx, paths)
 }
 
-// touch keeps what the session has of some paths for as long again, and returns the rest.
+// touch renews the lease of the paths that the session holds, and returns the other paths.
 func (s *Session) touch(ctx context.Context, paths []string) (missing []string, err error) {
 	held, err := s.held(ctx)
 	if err != nil || held == nil {
@@ -73,8 +73,8 @@ func (s *Session) touch(ctx context.Context, paths []string) (missing []string, 
 			missing = append(missing, p)
 		}
 	}
-	// A touch within the heartbeat of the last one changes nothing that anybody could
-	// tell; growing gives no new lease, so it is renewed then as well.
+	// A renewal within one heartbeat of the last one would change nothing. Extending a grant does
+	// not renew its lease, so that case renews as well.
 	if s.registry.now().Sub(held.HeartbeatAt) < s.heartbeat() {
 		return missing, nil
 	}
@@ -82,7 +82,7 @@ func (s *Session) touch(ctx context.Context, paths []string) (missing []string, 
 	if err == nil {
 		_, err = s.registry.app.Locks.Renew(ctx, s.rec.GrantID, token)
 	}
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld { // it ended just now
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld { // the grant ended just now
 		s.rec.GrantID = ""
 		return paths, nil
 	}
@@ -93,7 +93,7 @@ func (s *Session) heartbeat() time.Duration {
 	return s.registry.app.Config.Policies()[Policy].Heartbeat
 }
 
-// held is the session's grant as it is in the store; nil when it has none any more.
+// held returns the session's grant from the store, or nil if it has none.
 func (s *Session) held(ctx context.Context) (*lock.RequestInfo, error) {
 	if s.rec.GrantID == "" {
 		return nil, nil
@@ -110,7 +110,7 @@ func covers(held *lock.RequestInfo, path string) bool {
 	return ok && held.Targets[i].Mode == lockkeeper.Write
 }
 
-// Holds lists what the session holds for writing.
+// Holds lists the paths that the session holds for writing.
 func (s *Session) Holds(ctx context.Context) (paths []string, err error) {
 	held, err := s.held(ctx)
 	if err != nil || held == nil {
@@ -129,7 +129,7 @@ func (s *Session) acquire(ctx context.Context, paths []string) error {
 	a := s.registry.app
 	locks := writes(paths)
 	if s.rec.GrantID == "" {
-		s.rec.Taking = true // should this call be killed, the next one looks for what it got
+		s.rec.Taking = true // if this call is killed, the next one looks for its grant
 		if err := s.save(); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (s *Session) acquire(ctx context.Context, paths []string) error {
 	return err
 }
 
-// adopt finds what a call got that was killed before it could remember it.
+// adopt finds the grant of a call that was killed before it recorded the grant.
 func (s *Session) adopt(ctx context.Context) error {
 	return s.registry.app.Locks.Update(ctx, func(act *lock.Tx) error {
 		grants, err := s.registry.app.Locks.GrantsIn(act)
@@ -186,7 +186,7 @@ func (s *Session) adopt(ctx context.Context) error {
 	})
 }
 
-// request asks for locks in the name of the session, and says who that is.
+// request returns a lock request with the session as holder and its facts as metadata.
 func (s *Session) request(locks []lockkeeper.Lock) lockkeeper.Request {
 	facts := map[string]string{keySession: s.rec.ID, keyAgent: s.rec.Agent}
 	for key, value := range map[string]string{keyTTY: s.rec.TTY, keyReason: s.rec.About} {
@@ -197,7 +197,7 @@ func (s *Session) request(locks []lockkeeper.Lock) lockkeeper.Request {
 	return lockkeeper.Request{Holder: s.rec.Callsign, Policy: Policy, Locks: locks, Process: s.rec.Process, Metadata: facts}
 }
 
-// refused words why some of the paths could not be had, with a ticket for each.
+// refused returns a refusal with a ticket for each path that could not be acquired.
 func (s *Session) refused(ctx context.Context, paths []string, err error) ([]refusal.Refusal, error) {
 	var blocked *lockkeeper.BlockedError
 	errors.As(err, &blocked)
@@ -234,7 +234,7 @@ func (s *Session) refused(ctx context.Context, paths []string, err error) ([]ref
 	return list, nil
 }
 
-// Release releases what the session holds, at the end of a turn.
+// Release releases everything that the session holds, at the end of a turn.
 func (s *Session) Release(ctx context.Context) error {
 	now, err := fileClock()
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *Session) Release(ctx context.Context) error {
 	return s.releaseAll(ctx)
 }
 
-// releaseAll releases what the session holds.
+// releaseAll releases everything that the session holds.
 func (s *Session) releaseAll(ctx context.Context) error {
 	s.rec.Subagents = nil
 	err := s.EndRewrite(ctx)
@@ -259,7 +259,7 @@ func (s *Session) releaseAll(ctx context.Context) error {
 }
 
 // Leave ends the session. If its host only restarts the session, the next session of the
-// same process takes over what this one holds.
+// same process takes over its locks.
 func (s *Session) Leave(ctx context.Context, restarts bool) error {
 	if restarts {
 		s.rec.Ended = true

@@ -18,16 +18,16 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Uncovered is a file that another holder holds and that was changed while a command of this
+// An Uncovered is a file that another holder holds and that changed while a command of this
 // session ran.
 type Uncovered struct {
 	Path    string
 	Holder  refusal.Holder
 	Gone    bool   // it was removed
-	Doubt   string // why another program may have changed it; empty: none can have
-	Rescue  string // where the change is kept; empty: it is not
-	Back    bool   // the file is again as its holder left it
-	NotBack string // why it is not, where it was to be
+	Doubt   string // why another program may have changed it; empty: no other program can have
+	Rescue  string // id of the change on the rescue shelf; empty: not kept
+	Back    bool   // the file was restored to the holder's version
+	NotBack string // why it was not restored, if it should have been
 }
 
 // Compare checks, after a command, the files that others hold, for writing or reading. A
@@ -44,7 +44,7 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 		return nil, nil
 	}
 	defer func() {
-		if err != nil && ended.At != 0 { // with the next call, like one that continues
+		if err != nil && ended.At != 0 { // compare it with the next call, like a background command
 			s.toBackground(ended)
 		}
 	}()
@@ -72,7 +72,7 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 	for _, r := range records {
 		sessions[r.GrantID] = &r
 	}
-	var first, rest []lockkeeper.ConflictInfo // what sessions hold is kept before all else
+	var first, rest []lockkeeper.ConflictInfo // changes to files of sessions are kept first
 	for _, held := range found {
 		if sessions[held.GrantID] != nil {
 			first = append(first, held)
@@ -104,29 +104,29 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 	return list, err
 }
 
-// mostKept is how many changes are kept after one command: a program that fills a directory
-// that another session holds would take all the time there is. The rest is shown and recorded.
+// mostKept limits the changes that are kept after one command. A program that fills a directory
+// of another session would otherwise use up the time. Further changes are only shown and recorded.
 const mostKept = 200
 
-// change is an uncovered change while it is worked on.
+// change is an uncovered change while Compare handles it.
 type change struct {
 	Uncovered
 	held    lockkeeper.ConflictInfo
-	was     File  // as its holder left it, where that is known
-	is      Print // as it is now
+	was     File  // as its holder left it, if known
+	is      Print // the current state
 	content []byte
-	reason  string // for the record
+	reason  string // for the event
 }
 
-// holders is who else holds some of the paths, one for each. It asks for few at a time: of
-// an answer that is too long only a part is told. A name that no lock can have counts as the
-// directory that it is in.
+// holders returns another holder for each of the paths that has one. It asks for few paths at a
+// time, because long answers are truncated. For a name that cannot be locked it asks for the
+// directory.
 func (s *Session) holders(ctx context.Context, paths []string) (list []lockkeeper.ConflictInfo, err error) {
 	const few = 100
 	known := map[string]bool{}
 	for part := range slices.Chunk(paths, few) {
 		var locks []lockkeeper.Lock
-		for _, p := range part { // as nodes, for what is below a directory is not meant
+		for _, p := range part { // as nodes, so that locks below a directory do not match
 			l := lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: lockkeeper.Node}, Mode: lockkeeper.Write}
 			for l.Validate() != nil {
 				l.Path = path.Dir(l.Path)
@@ -147,8 +147,8 @@ func (s *Session) holders(ctx context.Context, paths []string) (list []lockkeepe
 	return list, nil
 }
 
-// Told is a change that was shown: what is there, and what its holder had left. By the one
-// alone a file that is removed a second time would be the same.
+// Told is a change that was reported: the current file, and the file as its holder left it.
+// Without both, a second removal of a file would look like the first.
 type Told struct {
 	Is  Print `json:"is"`
 	Was Print `json:"was"`
@@ -156,7 +156,7 @@ type Told struct {
 
 func (x change) told() Told { return Told{Is: x.is, Was: x.was.Print} }
 
-// tell notes that changes are shown.
+// tell records that changes were reported.
 func (s *Session) tell(changes []change) {
 	if s.rec.Told == nil {
 		s.rec.Told = map[string]Told{}
@@ -166,8 +166,8 @@ func (s *Session) tell(changes []change) {
 	}
 }
 
-// attribute decides whose a change is, and keeps it if that is asked for. holder is what the
-// holder's session remembers; nil if the holder is no session, or another user's.
+// attribute decides who made a change, and keeps it if keep is set. holder is the record of the
+// holder's session, or nil if the holder is not a session or belongs to another user.
 func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.ConflictInfo, holder *record, keep bool) (x change, ok bool, err error) {
 	x.Path, x.held = held.Path, held
 	if x.is, x.content, err = s.registry.read(x.Path); err != nil {
@@ -211,7 +211,7 @@ func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.Conflic
 	return x, true, nil
 }
 
-// record puts changes that no lock covers into the record of events.
+// record adds uncovered changes to the event log.
 func (s *Session) record(ctx context.Context, changes []change) error {
 	if len(changes) == 0 {
 		return nil
@@ -228,8 +228,8 @@ func (s *Session) record(ctx context.Context, changes []change) error {
 	})
 }
 
-// putBack lands the holder's content, under the holder's own grant and only onto what
-// was found: an edit that came since stays.
+// putBack restores the holder's content under the holder's grant. It replaces only the content
+// that the comparison found, so a later edit stays.
 func (s *Session) putBack(ctx context.Context, x change) (done bool, why string) {
 	content := Copy(s.registry.app, x.was.Sum)
 	switch {
@@ -254,7 +254,7 @@ func (s *Session) putBack(ctx context.Context, x change) (done bool, why string)
 	return true, ""
 }
 
-// version is a file as the gate knows it, with the permissions of most files.
+// version returns the file as the gate describes it, with the usual permissions.
 func (f File) version() (v lockkeeper.Version) {
 	if sum, err := hex.DecodeString(f.Sum); err == nil && len(sum) == sha256.Size {
 		v = lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: [32]byte(sum)}
@@ -262,10 +262,10 @@ func (f File) version() (v lockkeeper.Version) {
 	return v
 }
 
-// shelve keeps content, unless the same is on the shelf already.
+// shelve puts content on the rescue shelf unless the shelf already has it.
 func (s *Session) shelve(ctx context.Context, e rescue.Entry, content []byte) (_ rescue.Entry, err error) {
 	shelf := s.registry.app.Shelf()
-	if content == nil && !e.Delete { // too large to keep, or no file
+	if content == nil && !e.Delete { // too large to keep, or not a file
 		return e, nil
 	}
 	if s.shelf == nil {

@@ -11,11 +11,11 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// SessionsDir is where what this user's interactive sessions remember of this codebase is
-// kept, in the user's own directory.
+// SessionsDir returns the directory for this user's session records of this codebase. It is in
+// the user's state directory.
 func SessionsDir(a *project.Project) string { return filepath.Join(a.StateDir, "sessions", a.Space) }
 
-// CopiesDir is where sessions keep content of files as they knew it, by its SHA-256 in hex.
+// CopiesDir returns the directory for the file contents that sessions know, named by SHA-256 in hex.
 func CopiesDir(a *project.Project) string { return filepath.Join(SessionsDir(a), "copies") }
 
 // Copy returns content that a session kept, or nil if it is missing or damaged.
@@ -27,7 +27,7 @@ func Copy(a *project.Project, sum string) []byte {
 	return content
 }
 
-// SessionsDirs lists what SessionsDir is for each codebase in which this user has sessions.
+// SessionsDirs lists the SessionsDir of each codebase in which this user has sessions.
 func SessionsDirs(env func(string) (string, bool)) (dirs []string, err error) {
 	state, err := project.StateDir(env)
 	if err != nil {

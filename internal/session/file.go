@@ -18,27 +18,27 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// Print is what tells whether a file was touched: where its content is, how much, and the
-// times that the file system keeps. The zero value is that of no file.
+// A Print is a fingerprint that shows whether a file was touched: its inode, size, times and,
+// if read, its content hash. The zero value means that there is no file.
 type Print struct {
 	Inode uint64 `json:"inode,omitempty"`
 	Size  int64  `json:"size,omitempty"`
 	Mtime int64  `json:"mtime,omitempty"`
 	Ctime int64  `json:"ctime,omitempty"`
-	Sum   string `json:"sum,omitempty"` // SHA-256 of the content in hex; empty: not taken
+	Sum   string `json:"sum,omitempty"` // SHA-256 of the content in hex; empty: not computed
 }
 
-// File is what a session remembers of a file: as it left it, found it when it claimed it, or
-// was shown it.
+// A File is what a session remembers of a file: as it left the file, found it when it claimed it,
+// or was shown it.
 type File struct {
 	Print
-	Seen  bool   `json:"seen,omitempty"`  // the session knows what is in it
-	Own   bool   `json:"own,omitempty"`   // the session left it so
-	Part  bool   `json:"part,omitempty"`  // it changed something in what it had not seen: the rest may be anybody's
-	Found *Print `json:"found,omitempty"` // what it was told is there instead, maybe by another program
+	Seen  bool   `json:"seen,omitempty"`  // the session knows its content
+	Own   bool   `json:"own,omitempty"`   // the session left it in this state
+	Part  bool   `json:"part,omitempty"`  // the session changed a file that it had not seen, so others may have written the rest
+	Found *Print `json:"found,omitempty"` // the state that was reported to the session instead, maybe made by another program
 }
 
-// there is what the session knows to be there.
+// there returns the file state that the session expects on disk.
 func (f File) there() Print {
 	if f.Found != nil {
 		return *f.Found
@@ -46,7 +46,7 @@ func (f File) there() Print {
 	return f.Print
 }
 
-// still is the file with other marks of the file system on what is there.
+// still returns the file with a new fingerprint for the same content.
 func (f File) still(p Print) File {
 	if f.Found != nil {
 		f.Found = &p
@@ -56,15 +56,15 @@ func (f File) still(p Print) File {
 	return f
 }
 
-// maxCopied is the size up to which content is compared and copied.
+// maxCopied is the largest size of a file whose content is compared and copied.
 const maxCopied = 1 << 20
 
-// touched reports whether a file is another than it was, by what the file system says.
+// touched reports whether the inode, size or times of a file changed.
 func (p Print) touched(now Print) bool {
 	return p.Inode != now.Inode || p.Size != now.Size || p.Mtime != now.Mtime || p.Ctime != now.Ctime
 }
 
-// changed reports whether its content may be another.
+// changed reports whether the content may have changed.
 func (p Print) changed(now Print) bool {
 	return p.touched(now) && (p.Sum == "" || p.Sum != now.Sum)
 }
@@ -73,7 +73,7 @@ func printOf(s *unix.Stat_t) Print {
 	return Print{Inode: s.Ino, Size: s.Size, Mtime: s.Mtim.Nano(), Ctime: s.Ctim.Nano()}
 }
 
-// stat returns the print of the file at a path, without its sum.
+// stat returns the fingerprint of the file at a path, without its content hash.
 func (b *Registry) stat(path string) (Print, error) {
 	var s unix.Stat_t
 	err := unix.Lstat(b.at(path), &s)
@@ -86,7 +86,7 @@ func (b *Registry) stat(path string) (Print, error) {
 	return printOf(&s), nil
 }
 
-// read returns the print with the sum of the content, and the content, if the file is small.
+// read returns the fingerprint of a file. For a small file it adds the content and its hash.
 func (b *Registry) read(path string) (p Print, content []byte, err error) {
 	p, err = b.stat(path)
 	if err != nil || p.Inode == 0 || p.Size > maxCopied {
@@ -97,7 +97,7 @@ func (b *Registry) read(path string) (p Print, content []byte, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Print{}, nil, nil
 	case errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrPermission):
-		return p, nil, nil // it has no content that one could know
+		return p, nil, nil // not a regular file, so it has no content to compare
 	case err != nil:
 		return p, nil, err
 	}
@@ -114,8 +114,8 @@ func (b *Registry) read(path string) (p Print, content []byte, err error) {
 	return p, content, nil
 }
 
-// remember notes what is at some paths: own says that the session left it so, and has
-// therefore seen it, unless it is what was there before. A copy is kept of what a later look may be compared with.
+// remember records the current files at some paths and keeps copies for later comparisons. If
+// own is set, the session left them in this state, so it has seen them unless they are unchanged.
 func (s *Session) remember(ctx context.Context, paths []string, own bool) error {
 	for _, path := range paths {
 		p, content, err := s.registry.read(path)
@@ -140,7 +140,7 @@ func (s *Session) remember(ctx context.Context, paths []string, own bool) error 
 	return nil
 }
 
-// maxFiles bounds what a session remembers of files that it does not write.
+// maxFiles limits the files that a session remembers but does not hold.
 const maxFiles = 4_000
 
 // note records a file, and forgets others if there are too many. It never forgets files that the
@@ -166,8 +166,8 @@ func (s *Session) note(ctx context.Context, path string, f File) error {
 	return nil
 }
 
-// Saw notes that the session was shown what is in a file, if shown says so of the content
-// that is there now. Of a file that is too large to look into it is given none.
+// Saw records that the session was shown a file, if shown returns true for the current content.
+// For a file that is too large to read, the content is nil.
 func (s *Session) Saw(ctx context.Context, path string, shown func(content []byte) bool) error {
 	now, err := fileClock()
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Session) Saw(ctx context.Context, path string, shown func(content []byt
 	case !f.there().changed(p):
 		f = f.still(p)
 	case f.Own && s.rec.mayWrite(path, now):
-		return nil // when that call has ended, Disturbed finds it
+		return nil // Disturbed reports it when that call has ended
 	default:
 		f = File{Print: p}
 	}
@@ -190,7 +190,7 @@ func (s *Session) Saw(ctx context.Context, path string, shown func(content []byt
 	return s.note(ctx, path, f)
 }
 
-// unread says why a session may not replace the whole of a file; empty: it may.
+// unread says why a session may not replace a whole file, or returns "".
 func (s *Session) unread(w Write) (string, error) {
 	fact, err := s.unseen(w)
 	if fact == "" && w.Whole && s.rec.Files[w.Path].Part {
@@ -199,8 +199,8 @@ func (s *Session) unread(w Write) (string, error) {
 	return fact, err
 }
 
-// unseen says why the session does not know what it is about to replace; empty: it does,
-// or there is nothing.
+// unseen says why the session does not know the content that it is about to replace. It returns
+// "" if the session knows it or the file is missing or empty.
 func (s *Session) unseen(w Write) (string, error) {
 	if !w.Whole {
 		return "", nil
@@ -229,7 +229,7 @@ func (s *Session) unseen(w Write) (string, error) {
 	return "another program changed it " + refusal.Span(s.registry.now().Sub(time.Unix(0, now.Mtime))) + " ago", nil
 }
 
-// copies is where content is kept that was there, by its sum.
+// copies returns the file name of the kept content with this hash.
 func (b *Registry) copies(sum string) string { return filepath.Join(CopiesDir(b.app), sum) }
 
 func (b *Registry) copy(sum string, content []byte) error {
@@ -250,7 +250,7 @@ func (b *Registry) copy(sum string, content []byte) error {
 // copiesKept is how long copies are kept.
 const copiesKept = 14 * 24 * time.Hour
 
-// sweepCopies removes the copies that are too old.
+// sweepCopies removes expired copies.
 func (b *Registry) sweepCopies() error {
 	list, err := os.ReadDir(CopiesDir(b.app))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,11 +11,11 @@ import (
 
 var gitLock = write(lockkeeper.GitTarget)
 
-// Rewrite acquires the .git target for an act of git that rewrites files or history, until
-// the act ends. It is refused while others hold files, or act so themselves, and while other
-// subagents of the session work on some.
+// Rewrite acquires the .git target for a git command that rewrites files or history, until the
+// command ends. It is refused while others hold files or .git, and while other subagents of the
+// session work on files.
 func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, error) {
-	if err := s.EndRewrite(ctx); err != nil { // of an act whose end was never told
+	if err := s.EndRewrite(ctx); err != nil { // of a command without a reported end
 		return nil, err
 	}
 	if others := s.busySubagents(func(string) bool { return true }); len(others) > 0 {
@@ -27,7 +27,7 @@ func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, e
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == 0 { // it left just now; the agent may try again
+		if len(found) == 0 { // the holder released it just now; the agent may retry
 			found = []lockkeeper.ConflictInfo{{Holder: "another session", AcquiredAt: s.registry.now()}}
 		}
 		who, err := s.registry.who(ctx, found[0])
@@ -46,7 +46,7 @@ func (s *Session) Rewrite(ctx context.Context, act string) ([]refusal.Refusal, e
 	return refused, err
 }
 
-// filesOfOthers refuses an act while others hold files.
+// filesOfOthers refuses a git command while others hold files.
 func (s *Session) filesOfOthers(ctx context.Context, act string) ([]refusal.Refusal, error) {
 	var locks []lockkeeper.Lock
 	err := s.registry.app.Store.View(ctx, func(r store.Reader) error {
@@ -54,7 +54,7 @@ func (s *Session) filesOfOthers(ctx context.Context, act string) ([]refusal.Refu
 		for _, g := range grants {
 			for _, l := range g.Locks {
 				if g.ID != s.rec.GrantID && (l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir) && !isReserved(l.Path) && len(locks) < lockkeeper.MaxTargets {
-					l.Mode = lockkeeper.Write // who reads a file is disturbed as well
+					l.Mode = lockkeeper.Write // a rewrite also disturbs readers
 					locks = append(locks, l)
 				}
 			}
@@ -64,7 +64,7 @@ func (s *Session) filesOfOthers(ctx context.Context, act string) ([]refusal.Refu
 	if err != nil || len(locks) == 0 {
 		return nil, err
 	}
-	found, err := s.others(ctx, locks) // which leaves out the dead
+	found, err := s.others(ctx, locks) // it ignores dead holders
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Session) filesOfOthers(ctx context.Context, act string) ([]refusal.Refu
 	return []refusal.Refusal{refusal.Rewrites(act, found[0].BlockingPath, who, len(found)-1)}, err
 }
 
-// EndRewrite ends an act of git, if one is under way.
+// EndRewrite releases .git if a git command of the session holds it.
 func (s *Session) EndRewrite(ctx context.Context) error {
 	if s.rec.Git == "" {
 		return nil

@@ -14,21 +14,21 @@ import (
 	"lockkeeper/store"
 )
 
-// heldList is the paths that were held, to write or read, at any time since it was made. It is
-// kept in a file, so that a call need not read thousands of grants again: what came since is
-// in the events. Paths that are free by now stay in it, which costs a look at a file each.
+// heldList lists the paths that were held, for writing or reading, at any time since it was made.
+// It is kept in a file and updated from events, so that a call need not read thousands of grants.
+// Released paths stay in it and cost one stat call each.
 type heldList struct {
-	seq   uint64 // of the last event that is in it
+	seq   uint64 // of the last event that it includes
 	made  time.Time
 	paths []string
 }
 
 const (
-	listKept   = 30 * time.Minute // then what is free is left out again
-	listEvents = 2_000            // more than these are slower than the whole
+	listKept   = 30 * time.Minute // after this time the list is rebuilt without released paths
+	listEvents = 2_000            // reading more events is slower than rebuilding the list
 )
 
-// heldPaths brings the list up to date.
+// heldPaths updates the list and returns its paths.
 func (b *Registry) heldPaths(ctx context.Context) ([]string, error) {
 	list, ok := b.readList()
 	stale := !ok || b.now().Sub(list.made) > listKept
@@ -48,8 +48,8 @@ func (b *Registry) heldPaths(ctx context.Context) ([]string, error) {
 	return list.paths, b.writeList(list)
 }
 
-// follow adds what was taken since. It reports whether that is too much, or not known any
-// more.
+// follow adds the paths that were acquired since the last event in the list. stale is true if
+// there are too many events, or some are no longer stored.
 func (l *heldList) follow(r store.Reader) (stale, grown bool, err error) {
 	events, err := r.Events(store.EventQuery{After: l.seq, Limit: listEvents})
 	if err != nil || len(events) == 0 {
@@ -69,7 +69,7 @@ func (l *heldList) follow(r store.Reader) (stale, grown bool, err error) {
 	return false, true, nil
 }
 
-// add adds the paths of locks, each once: many may read one path.
+// add adds the paths of locks, without duplicates.
 func (l *heldList) add(locks []lockkeeper.Lock) {
 	known := make(map[string]bool, len(l.paths))
 	for _, p := range l.paths {
@@ -83,7 +83,7 @@ func (l *heldList) add(locks []lockkeeper.Lock) {
 	}
 }
 
-// makeList lists what is held now.
+// makeList builds the list from the active grants.
 func (b *Registry) makeList(r store.Reader, l *heldList) error {
 	*l = heldList{made: b.now()}
 	last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
@@ -102,16 +102,16 @@ func (b *Registry) makeList(r store.Reader, l *heldList) error {
 	return err
 }
 
-// isCompared reports whether the target of a lock is compared after a command. Locks to read
-// resources, or nodes above them, are not about files.
+// isCompared reports whether the target of a lock is compared after a command. Read locks of
+// resources, or of nodes above them, do not concern files.
 func isCompared(l lockkeeper.Lock) bool {
 	return !isReserved(l.Path) && (l.Mode == lockkeeper.Write || l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir)
 }
 
 func (b *Registry) listFile() string { return filepath.Join(b.dir, "held") }
 
-// readList reads the file: the number of the event, the time, and the paths, each ended by
-// a zero byte. What is not as it was written is rebuilt.
+// readList reads the file: the event number, the time and the paths, each terminated by a zero
+// byte. ok is false if the file is missing or damaged.
 func (b *Registry) readList() (l heldList, ok bool) {
 	text, err := os.ReadFile(b.listFile())
 	if err != nil || len(text) == 0 || text[len(text)-1] != 0 {

@@ -13,9 +13,9 @@ import (
 	"lockkeeper/store"
 )
 
-// Live lists the sessions that may still be there: those of this user, whether they hold
-// something or not, and of others those that hold something. A session whose process is
-// gone is left out, even if it still holds something. The oldest come first.
+// Live lists the sessions that may still run: all sessions of this user, and those of other users
+// that hold locks. It omits a session whose process is gone, even if it still holds locks. The
+// oldest come first.
 func (b *Registry) Live(ctx context.Context) (list []Info, err error) {
 	err = b.app.Store.View(ctx, func(r store.Reader) error {
 		grants, err := b.app.Locks.GrantsIn(r)
@@ -28,8 +28,8 @@ func (b *Registry) Live(ctx context.Context) (list []Info, err error) {
 	return list, err
 }
 
-// LiveAmong is Live for who has listed the grants, and maybe not all of them: sessions of
-// others that hold only what is not among them are missing.
+// LiveAmong does the same as Live for a caller that has already listed the grants. Sessions of
+// other users appear only if one of their grants is in the list.
 func (b *Registry) LiveAmong(grants []*store.Record) ([]Info, error) {
 	known, err := b.records()
 	if err != nil {
@@ -72,14 +72,14 @@ func (b *Registry) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.
 		return refusal.Holder{}, err
 	}
 	h := refusal.Holder{Callsign: c.Holder, For: b.now().Sub(c.AcquiredAt), Waits: c.Kind == lockkeeper.Waiting}
-	if e != nil { // else it left just now
+	if e != nil { // otherwise the holder left just now
 		h.TTY, h.About = e.Metadata[keyTTY], e.Metadata[keyReason]
 	}
 	h.Idle, h.Wrote = b.idle(c)
 	return h, nil
 }
 
-// idle is how long ago a file was written, if that was since it is held.
+// idle returns how long ago a file was last written, if that was after it was acquired.
 func (b *Registry) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
 	info, err := os.Lstat(b.at(c.Path))
 	if err != nil || info.ModTime().Before(c.AcquiredAt.Add(-durable.FileTick)) {
@@ -88,20 +88,20 @@ func (b *Registry) idle(c lockkeeper.ConflictInfo) (time.Duration, bool) {
 	return b.now().Sub(info.ModTime()), true
 }
 
-// others lists the locks of others that conflict with these.
+// others lists the locks of other holders that conflict with these.
 func (s *Session) others(ctx context.Context, locks []lockkeeper.Lock) ([]lockkeeper.ConflictInfo, error) {
 	found, err := s.registry.app.Locks.CheckConflicts(ctx, locks)
 	return slices.DeleteFunc(found, func(c lockkeeper.ConflictInfo) bool { return c.GrantID == s.rec.GrantID || c.GrantID == s.rec.Git }), err
 }
 
-// Taken refuses directories below which others hold files, and files that others hold, or
-// that other subagents of the session work on. It claims nothing and skips paths outside
-// the codebase.
+// Taken refuses directories that contain files of others, and files that others hold or that
+// other subagents of the session work on. It claims nothing and skips paths outside the
+// codebase.
 func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refusal.Refusal, err error) {
 	var locks []lockkeeper.Lock
 	for _, f := range dirs {
 		if l, err := s.registry.app.Resolve(lockkeeper.Read, f); err == nil {
-			l.Mode = lockkeeper.Write // who reads there is disturbed as well
+			l.Mode = lockkeeper.Write // the command also disturbs readers
 			locks = append(locks, l)
 		}
 	}
@@ -142,14 +142,14 @@ func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refus
 	return list, nil
 }
 
-// Blocker is a holder that keeps a session from writing a path now.
+// A Blocker is a holder that prevents a session from writing a path.
 type Blocker struct {
 	Path    string         `json:"path"`
 	Holder  refusal.Holder `json:"holder"`
 	GrantID string         `json:"grant"`
 }
 
-// Blockers lists the holders that keep this session from writing some paths. It claims
+// Blockers lists the holders that prevent this session from writing some paths. It claims
 // nothing and leaves no ticket.
 func (s *Session) Blockers(ctx context.Context, paths ...string) (list []Blocker, err error) {
 	found, err := s.others(ctx, writes(paths))
@@ -166,7 +166,7 @@ func (s *Session) Blockers(ctx context.Context, paths ...string) (list []Blocker
 	return list, nil
 }
 
-// isReserved reports whether a path only stands for something, and is no file to work on.
+// isReserved reports whether a path is a reserved lock target and not a file.
 func isReserved(path string) bool {
 	return path == lockkeeper.GitTarget || strings.HasPrefix(path, ".lockkeeper/")
 }

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	nearLooked = 5_000 // entries of the tree that are looked at for what is near
+	nearLooked = 5_000 // limit of tree entries to examine
 	nearShown  = 3
 )
 
-// near finds, for each refused path, what belongs to it by name and is free: the tests and
-// views of a model, for example. It is a hint, so the look is short.
+// near finds, for each refused path, free files with related names, such as the tests and views
+// of a model. The result is only a hint, so the search is short.
 func (s *Session) near(ctx context.Context, refused map[string]lockkeeper.ConflictInfo) (map[string][]string, error) {
 	found := map[string][]string{}
 	left := nearLooked
@@ -27,7 +27,7 @@ func (s *Session) near(ctx context.Context, refused map[string]lockkeeper.Confli
 		case left < 0:
 			return fs.SkipAll
 		case err != nil || name == ".":
-			return nil // what cannot be looked at is no hint
+			return nil // skip entries that cannot be read
 		case e.IsDir() && (strings.HasPrefix(e.Name(), ".") || slices.Contains(foreign, e.Name())):
 			return fs.SkipDir
 		}
@@ -49,11 +49,11 @@ func (s *Session) near(ctx context.Context, refused map[string]lockkeeper.Confli
 	return found, nil
 }
 
-// foreign are directories of what others wrote.
+// foreign lists directories of third-party or generated files.
 var foreign = []string{"node_modules", "vendor", "target", "dist", "build"}
 
-// belongs reports whether a name is of the same thing as a path: user_test.rb and users
-// are of user.rb.
+// belongs reports whether a name is related to a path: user_test.rb and users are related to
+// user.rb.
 func belongs(p, name string) bool {
 	stem := stemOf(p)
 	return len(stem) > 2 && name != p && strings.Contains(stemOf(name), stem)

@@ -10,11 +10,11 @@ import (
 	"lockkeeper"
 )
 
-// offLock is what a person holds while the checks of sessions are off. It is a lock like
-// any other: it ends by itself, it is in the record of events, and everybody sees it.
+// offLock is the lock that a person holds while the checks of sessions are off. Like any other
+// lock, it expires, is in the event log, and is visible to everyone.
 var offLock = lockkeeper.Lock{Target: lockkeeper.Target{Path: ".lockkeeper/off", Kind: lockkeeper.Node}, Mode: lockkeeper.Write}
 
-// Pause is a time during which sessions are not checked.
+// A Pause is a period during which sessions are not checked.
 type Pause struct {
 	By      string    `json:"by"`
 	Since   time.Time `json:"since"`
@@ -25,8 +25,8 @@ type Pause struct {
 // longestPause is the longest that the checks can be off at a time.
 const longestPause = 24 * time.Hour
 
-// MaySwitchOff refuses what SwitchOff would refuse by what is known now, for who asks a
-// person in between: who it is, how long, and that the checks are off already.
+// MaySwitchOff returns the error that SwitchOff would return now, for a caller that asks a person
+// first. It checks the actor, the duration, and whether the checks are already off.
 func (b *Registry) MaySwitchOff(ctx context.Context, by lockkeeper.Actor, d time.Duration) error {
 	switch {
 	case by.Kind != lockkeeper.ActorPerson:
@@ -41,7 +41,7 @@ func (b *Registry) MaySwitchOff(ctx context.Context, by lockkeeper.Actor, d time
 	return &lockkeeper.RefusedError{Act: "off", Reason: fmt.Sprintf("the checks are off already, by %s until %s", p.By, Clock(p.Until, b.now())), Next: "lockkeeper off --end"}
 }
 
-// Clock is a time of day, with its date where that is another one than now.
+// Clock formats a time of day, with the date if it is not the date of now.
 func Clock(at, now time.Time) string {
 	at = at.In(now.Location())
 	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -50,14 +50,15 @@ func Clock(at, now time.Time) string {
 	return at.Format(time.DateTime)
 }
 
-// SwitchOff stops the checks of sessions for a time. Only a person may, and only once.
+// SwitchOff switches the checks of sessions off for a time. Only a person may do so, and only
+// while they are on.
 func (b *Registry) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason string, d time.Duration) (*Pause, error) {
 	if err := b.MaySwitchOff(ctx, by, d); err != nil {
 		return nil, err
 	}
 	const fact = "the checks of sessions are off"
 	g, err := b.app.Acquire(ctx, lockkeeper.Request{Holder: by.Name, Locks: []lockkeeper.Lock{offLock}, TTL: d, Metadata: map[string]string{keyReason: cmp.Or(reason, fact)}}, 0)
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeBlocked { // by who was faster, or has locked the whole root
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeBlocked { // another caller was faster, or the whole root is locked
 		err = cmp.Or(b.MaySwitchOff(ctx, by, d), err)
 	}
 	if err != nil {
@@ -67,7 +68,7 @@ func (b *Registry) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason st
 	if reason != "" {
 		words += ": " + reason
 	}
-	// That a lock was taken is recorded with it, but neither for how long nor why.
+	// The lock event records neither the duration nor the reason.
 	if _, err := b.app.Locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: by, GrantID: g.ID, Holder: by.Name, Reason: words}); err != nil {
 		_, ending := b.app.Release(context.WithoutCancel(ctx), g.ID)
 		return nil, errors.Join(err, ending)
@@ -75,7 +76,7 @@ func (b *Registry) SwitchOff(ctx context.Context, by lockkeeper.Actor, reason st
 	return b.Off(ctx)
 }
 
-// SwitchOn ends a pause. It reports whether there was one.
+// SwitchOn ends the current pause and reports whether there was one.
 func (b *Registry) SwitchOn(ctx context.Context) (bool, error) {
 	p, err := b.Off(ctx)
 	if err != nil || p == nil {
@@ -84,9 +85,8 @@ func (b *Registry) SwitchOn(ctx context.Context) (bool, error) {
 	return b.app.Release(ctx, p.GrantID)
 }
 
-// Off is the pause that is on; nil when sessions are checked, as they should be. Only who
-// holds the lock itself has switched them off, and not who holds all of the root: that one
-// asked for quiet.
+// Off returns the current pause, or nil if sessions are checked. Only a holder of offLock itself
+// has switched the checks off. A holder of the whole root has not.
 func (b *Registry) Off(ctx context.Context) (*Pause, error) {
 	found, err := b.app.Locks.CheckConflicts(ctx, []lockkeeper.Lock{offLock})
 	for _, c := range found {

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Act is what a program of another language does with a file that it spells there and then.
+// An Act is a write or removal of a file that source text in another language names literally.
 type Act struct {
 	File    string
-	Whole   bool // what is there is replaced, and the program spells the file nowhere else to read it
+	Whole   bool // it replaces the content, and the source text does not mention the file again
 	Removes bool
 }
 
@@ -23,7 +23,7 @@ type forms struct {
 	copies  *regexp.Regexp // act, from, to
 	removes *regexp.Regexp // file
 	perl    *regexp.Regexp // mode, file
-	appends *regexp.Regexp // an option by which something that replaces does not
+	appends *regexp.Regexp // an option that makes a replacing write append
 }
 
 var formsOf = sync.OnceValue(func() forms {
@@ -39,7 +39,7 @@ var formsOf = sync.OnceValue(func() forms {
 	}
 })
 
-// ActsOf lists what a program writes and removes, as far as it spells that.
+// ActsOf lists the literal writes and removals in source text.
 func ActsOf(program string) (list []Act) {
 	f := formsOf()
 	write := func(file string, whole bool) {

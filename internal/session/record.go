@@ -18,51 +18,51 @@ import (
 	"lockkeeper/store"
 )
 
-// record is what a session remembers.
+// record is the stored state of a session.
 type record struct {
 	Info
-	Root       string              `json:"root,omitempty"`   // of the codebase of its last call
+	Root       string              `json:"root,omitempty"`   // root of the codebase of its last call
 	Ended      bool                `json:"ended,omitempty"`  // its host restarts it; the next session of the process takes the claims over
 	Taking     bool                `json:"taking,omitempty"` // a call is about to acquire a grant that is not recorded yet
 	Tickets    []Ticket            `json:"tickets,omitempty"`
 	Files      map[string]File     `json:"files,omitempty"`  // by path
-	Calls      map[string]Call     `json:"calls,omitempty"`  // under way, by the host's id
+	Calls      map[string]Call     `json:"calls,omitempty"`  // in progress, by the host's id
 	Background []Call              `json:"behind,omitempty"` // commands that continue in the background
-	Late       map[string]Call     `json:"late,omitempty"`   // calls that were ended before their end was told, from that moment on
+	Late       map[string]Call     `json:"late,omitempty"`   // calls that were treated as ended before their end was reported, counted from then
 	Ran        []span              `json:"ran,omitempty"`    // when its last commands ran
-	Told       map[string]Told     `json:"told,omitempty"`   // changes of others' files that were shown, by path
-	Git        string              `json:"git,omitempty"`    // grant of an act of git that is under way
+	Told       map[string]Told     `json:"told,omitempty"`   // reported changes of others' files, by path
+	Git        string              `json:"git,omitempty"`    // grant of a git command in progress
 	Trees      map[string]string   `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
 	Subagents  map[string]Subagent `json:"inner,omitempty"`  // by the host's id
 
-	Snapshots []string        `json:"snapshots,omitempty"` // open ones, of uncommitted files
+	Snapshots []string        `json:"snapshots,omitempty"` // open snapshots of uncommitted files
 	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before
-	Unkept    string          `json:"unkept,omitempty"`    // what the session was last told that no snapshot has
+	Unkept    string          `json:"unkept,omitempty"`    // last warning about files that no snapshot has
 }
 
-// Call is a call of a tool that is under way.
+// A Call is a tool call in progress.
 type Call struct {
 	At       int64    `json:"at"` // nanoseconds, by the clock that stamps files
 	Dir      string   `json:"dir,omitempty"`
 	Command  string   `json:"command,omitempty"`
-	Programs []string `json:"programs,omitempty"` // in other languages, which the command spells out and runs
-	Writes   []string `json:"writes,omitempty"`   // without a command: all that it may write
-	More     int      `json:"more,omitempty"`     // equal ones that are under way beside it
-	Guarded  []string `json:"guarded,omitempty"`  // files that say whether agents are checked, as they were there
-	Snapshot string   `json:"snapshot,omitempty"` // of uncommitted files, from before the command
+	Programs []string `json:"programs,omitempty"` // source texts in other languages that the command contains and runs
+	Writes   []string `json:"writes,omitempty"`   // for a call without a command: all files that it may write
+	More     int      `json:"more,omitempty"`     // number of equal calls in progress
+	Guarded  []string `json:"guarded,omitempty"`  // existing files that configure the checks
+	Snapshot string   `json:"snapshot,omitempty"` // id of the snapshot of uncommitted files before the command
 }
 
-// Session is a session that is open for one call, under an exclusive lock.
+// A Session is open for one call, under an exclusive lock.
 type Session struct {
 	registry *Registry
 	rec      record
 	file     string
 	lock     *os.File
-	New      bool // it was not known before
+	New      bool // this call created the session
 
 	inner string // id of the calling subagent; empty: the main agent
 
-	shelf []rescue.Entry // what is on the rescue shelf; nil: not looked at yet, or nothing
+	shelf []rescue.Entry // entries of the rescue shelf; nil: not read yet, or empty
 }
 
 const (
@@ -121,8 +121,8 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 	return s, nil
 }
 
-// admit refuses a caller from another process while the session's own process lives: an agent
-// knows the ids of other sessions, and could end their turns.
+// admit refuses a caller from another process while the session's own process is alive. An agent
+// could learn the ids of other sessions and end their turns.
 func (s *Session) admit(v Caller) error {
 	owner := s.rec.Process
 	if owner == nil || sameProcess(owner, v.Process) || s.registry.app.Host.Liveness(*owner) != lockkeeper.ProcessAlive {
@@ -132,7 +132,7 @@ func (s *Session) admit(v Caller) error {
 		Next: "end it there, or begin a new session here"}
 }
 
-// create makes a new session. It continues one that ended in the same process, or gets a
+// create makes a new session. It continues a session that ended in the same process, or gets a
 // callsign that no live session has.
 func (s *Session) create(ctx context.Context, v Caller) error {
 	b := s.registry
@@ -175,20 +175,20 @@ func (s *Session) create(ctx context.Context, v Caller) error {
 	for try := 0; s.rec.Callsign == "" || taken[s.rec.Callsign]; try++ {
 		s.rec.Callsign = process.Callsign(fmt.Sprint(v.Agent, "\x00", v.ID, "\x00", try))
 	}
-	return s.save() // under the lock, so that the next one sees the callsign
+	return s.save() // under the lock, so that the next new session sees the callsign
 }
 
-// Info returns what is known of the session.
+// Info returns the public data of the session.
 func (s *Session) Info() Info { return s.rec.Info }
 
-// Close saves the record and lets the next call in.
+// Close saves the record and unlocks the session for the next call.
 func (s *Session) Close() error {
 	s.rec.Taking = false
 	return errors.Join(s.save(), s.lock.Close())
 }
 
-// save replaces the file. It is not synced: what is lost with the machine is of a session
-// that is lost with it.
+// save replaces the record file. It does not sync, because a machine crash ends the session as
+// well.
 func (s *Session) save() error {
 	text, err := json.Marshal(s.rec)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Session) save() error {
 	return os.Rename(draft, s.file)
 }
 
-// readRecord reads a session's file; without one it is the zero record.
+// readRecord reads a session's record, or returns the zero record if there is none.
 func readRecord(file string) (r record, err error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -216,10 +216,10 @@ func readRecord(file string) (r record, err error) {
 	return r, nil
 }
 
-// lockOf names the lock on a session's file.
+// lockOf returns the name of the lock file of a record.
 func lockOf(file string) string { return strings.TrimSuffix(file, recordEnd) + lockEnd }
 
-// forget removes a session's file, and the lock on it.
+// forget removes a session's record and its lock file.
 func forget(file string) error {
 	for _, name := range []string{file, lockOf(file)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -229,8 +229,8 @@ func forget(file string) error {
 	return nil
 }
 
-// records reads what all sessions of this user remember, by file. One that cannot be read
-// is left to its own session to complain about.
+// records reads the records of all sessions of this user, by file name. It skips unreadable
+// records, because their own sessions report them.
 func (b *Registry) records() (map[string]record, error) {
 	names, err := filepath.Glob(filepath.Join(b.dir, "*"+recordEnd))
 	all := map[string]record{}
@@ -245,7 +245,7 @@ func (b *Registry) records() (map[string]record, error) {
 // quiet is how long a session of an unknown process counts as alive after its last call.
 const quiet = 24 * time.Hour
 
-// alive reports whether a session may still be there.
+// alive reports whether a session may still run.
 func (b *Registry) alive(s Info) bool {
 	if s.Process != nil {
 		switch b.app.Host.Liveness(*s.Process) {
@@ -262,9 +262,9 @@ func sameProcess(p, q *lockkeeper.Process) bool {
 	return p != nil && q != nil && p.Host == q.Host && p.Boot == q.Boot && p.PIDNS == q.PIDNS && p.PID == q.PID && p.Start == q.Start
 }
 
-// lockFile opens a file and waits for its exclusive lock. Its holder answers a
-// call, which takes milliseconds; a caller that cannot wait has a deadline around it all. A
-// file that was removed while it was waited for locks nothing, so there is a next one.
+// lockFile opens a file and waits for its exclusive lock. The holder is answering a call, which
+// takes milliseconds, and every caller has a deadline. If the file was removed during the wait,
+// its lock protects nothing, so lockFile tries again.
 func lockFile(name string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)

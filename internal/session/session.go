@@ -11,10 +11,10 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Policy is the policy of the grants of sessions.
+// Policy is the lock policy of session grants.
 const Policy = "session"
 
-// Keys of what a session's grant says of it, beside the reason that any grant may have.
+// Metadata keys of a session's grant. Any grant may have a reason.
 const (
 	keySession = "session"
 	keyAgent   = "agent"
@@ -24,8 +24,8 @@ const (
 
 // Info describes one session.
 type Info struct {
-	ID       string              `json:"id"`    // as its host calls it
-	Agent    string              `json:"agent"` // claude-code, codex, gemini, or how an MCP client calls itself
+	ID       string              `json:"id"`    // given by the host
+	Agent    string              `json:"agent"` // claude-code, codex, gemini, or the name that an MCP client gives
 	Callsign string              `json:"callsign"`
 	TTY      string              `json:"tty,omitempty"`
 	About    string              `json:"about,omitempty"` // the first words of the prompt
@@ -35,17 +35,17 @@ type Info struct {
 	GrantID  string              `json:"grant,omitempty"` // empty: it holds nothing
 }
 
-// Caller is what a host says of who calls.
+// A Caller is the identity that a host reports for a call.
 type Caller struct {
 	ID       string
 	Agent    string
-	About    string              // empty: as it was
-	Process  *lockkeeper.Process // the host's; nil: unknown
+	About    string              // empty: unchanged
+	Process  *lockkeeper.Process // the host's process; nil: unknown
 	TTY      string
-	Subagent Subagent // which agent of the session it is
+	Subagent Subagent // the calling agent of the session
 }
 
-// Registry is the sessions of one codebase.
+// A Registry manages the sessions of one codebase.
 type Registry struct {
 	app *project.Project
 	dir string
@@ -55,21 +55,21 @@ type Registry struct {
 // Open opens the registry of an open codebase.
 func Open(a *project.Project) *Registry { return &Registry{app: a, dir: SessionsDir(a), now: time.Now} }
 
-// Path is the one name, from the root, of a file however it is spelled.
+// Path returns the canonical path of a file from the root, for any spelling of its name.
 func (b *Registry) Path(file string) (string, error) { return b.app.File(file) }
 
-// at is where a path of the codebase is on disk.
+// at returns the location on disk of a path of the codebase.
 func (b *Registry) at(path string) string {
 	return filepath.Join(b.app.Root.Dir(), filepath.FromSlash(path))
 }
 
-// keyOf is the name of a session's file. Ids come from elsewhere and may hold anything.
+// keyOf returns the file name of a session. It hashes the id, which may contain any characters.
 func keyOf(agent, id string) string {
 	sum := sha256.Sum256([]byte(agent + "\x00" + id))
 	return hex.EncodeToString(sum[:12])
 }
 
-// firstWords is what a prompt is about, for others: its first line that says something.
+// firstWords returns the first meaningful line of a prompt, shortened, to show to others.
 func firstWords(prompt string) string {
 	const size = 120
 	for line := range strings.Lines(prompt) {
@@ -86,7 +86,7 @@ func firstWords(prompt string) string {
 	return ""
 }
 
-// write is a lock to write one file.
+// write returns a write lock for one file.
 func write(path string) lockkeeper.Lock {
 	return lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
 }

@@ -78,8 +78,8 @@ func KeepUncommitted(ctx context.Context, a *project.Project, snap *snapshot.Sna
 	return shelf.Put(ctx, e, bytes.NewReader(content))
 }
 
-// Rescued lists what is on the rescue shelf, oldest first. What was lost during commands
-// whose end was not compared is put there first. If that fails, it returns an error and what could be read.
+// Rescued lists the entries of the rescue shelf, oldest first. It first recovers files lost
+// during commands whose end was not compared. If that fails, it returns an error and the list.
 func Rescued(ctx context.Context, a *project.Project) ([]rescue.Entry, error) {
 	recovering := RecoverSnapshots(ctx, a)
 	list, err := a.Shelf().List(ctx)

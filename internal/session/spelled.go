@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// readers only read what they are given. That one of them names a file says nothing about
-// who wrote it.
+// readers are programs that only read their arguments. If one of them names a file, that does
+// not show who wrote the file.
 var readers = []string{"cat", "cmp", "cut", "diff", "du", "egrep", "fgrep", "file", "grep", "head", "less", "ls", "md5sum", "more", "nl", "od", "rg", "sha256sum", "stat", "tail", "test", "wc", "xxd", "["}
 
-// naming is the parts of a command that spell a file, and may write it.
+// naming returns the parts of a command that name a file and may write it.
 func naming(command, p string) []string {
 	parts := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";|&\n", r) })
 	return slices.DeleteFunc(parts, func(part string) bool {
@@ -19,15 +19,14 @@ func naming(command, p string) []string {
 	})
 }
 
-// leastSpelled is how much of a change a program must spell: that it has a word such as
-// "end" in it says nothing.
+// leastSpelled is the minimum length of changed text that source text must contain. A short word
+// such as "end" proves nothing.
 const leastSpelled = 8
 
-// spelled reports whether one of the programs that a command spells out and runs proves
-// that it made a change: it writes the very file, and contains every new line
-// of it; or, where nothing is left, it removes the file. What a person types meanwhile is in
-// none; nor are the results of most programs, whose changes are shown and kept only. Words
-// of a shell prove nothing: who waits for a person's edit spells it as well.
+// spelled reports whether the source text in a command proves that the command made a change.
+// The text must write that file and contain every new line, or remove the file if it is gone. A
+// person's concurrent edit is not in the text. Shell words prove nothing, because a command that
+// waits for a person's edit contains them as well.
 func spelled(programs []string, p string, was, is []byte) bool {
 	return slices.ContainsFunc(programs, func(program string) bool {
 		removed := is == nil
@@ -35,8 +34,8 @@ func spelled(programs []string, p string, was, is []byte) bool {
 	})
 }
 
-// does reports whether a program removes a file, or writes it, by its name from wherever the
-// program stands.
+// does reports whether source text removes or writes a file, by its name relative to any
+// directory.
 func does(program, p string, removes bool) bool {
 	return slices.ContainsFunc(ActsOf(program), func(a Act) bool {
 		name := path.Clean(a.File)
@@ -47,8 +46,7 @@ func does(program, p string, removes bool) bool {
 	})
 }
 
-// spells reports whether all lines that a file has more than before are in a program,
-// each as a line of its own.
+// spells reports whether source text contains every added line of a file as a separate line.
 func spells(program string, was, is []byte) bool {
 	known := map[string]int{}
 	for line := range strings.Lines(string(was)) {
@@ -70,8 +68,8 @@ func spells(program string, was, is []byte) bool {
 	return proven >= leastSpelled
 }
 
-// linesOf tells which lines the texts of a program have: what stands between line ends,
-// also those that are written as \n, and quotes.
+// linesOf returns a function that reports whether a line occurs in the texts of a program. Line
+// ends, \n escapes and quotes delimit lines.
 func linesOf(program string) func(line string) bool {
 	text := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`).Replace(program)
 	ends := func(b byte) bool { return strings.IndexByte("\n'\"`", b) >= 0 }

@@ -8,18 +8,17 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// A Subagent is an agent that the main agent of a session started. A host runs several at
-// once in one session. They share the claims of the main agent, and are kept apart from each
-// other.
+// A Subagent is an agent that the main agent of a session started. A host runs several at the
+// same time in one session. They share the locks of the main agent, but not each other's files.
 type Subagent struct {
 	ID   string `json:"-"` // empty: the main agent
 	Kind string `json:"kind,omitempty"`
 
 	Seen  time.Time            `json:"seen"`
-	Files map[string]time.Time `json:"files"` // that it works on, since when
+	Files map[string]time.Time `json:"files"` // files that it works on, and since when
 }
 
-// enterAs notes which agent of the session calls.
+// enterAs records which agent of the session calls.
 func (s *Session) enterAs(who Subagent) {
 	s.inner = who.ID
 	if who.ID == "" {
@@ -37,8 +36,8 @@ func (s *Session) putSubagent(who Subagent) {
 	s.rec.Subagents[s.inner] = who
 }
 
-// busySubagents refuses the paths that are meant and that another agent of the session works
-// on. An agent that made no call for the length of a lease is gone: its end was not reported.
+// busySubagents refuses the matching paths that another agent of the session works on. An agent
+// without a call for the length of a lease counts as gone, because its end was not reported.
 func (s *Session) busySubagents(meant func(path string) bool) (list []refusal.Refusal) {
 	now, lasts := s.registry.now(), s.registry.app.Config.Policies()[Policy].TTL
 	for id, other := range s.rec.Subagents {
@@ -55,7 +54,7 @@ func (s *Session) busySubagents(meant func(path string) bool) (list []refusal.Re
 	return list
 }
 
-// workOn notes that the calling agent works on files.
+// workOn records that the calling agent works on files.
 func (s *Session) workOn(paths []string) {
 	if s.inner == "" {
 		return
@@ -72,8 +71,8 @@ func (s *Session) workOn(paths []string) {
 	s.putSubagent(who)
 }
 
-// EndSubagent notes that the calling agent ended. If that is the main agent, all subagents
-// ended. Their claims stay with the session.
+// EndSubagent records that the calling agent ended. If it is the main agent, all subagents have
+// ended. Their locks stay with the session.
 func (s *Session) EndSubagent() {
 	if s.inner == "" {
 		s.rec.Subagents = nil

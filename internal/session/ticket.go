@@ -14,21 +14,21 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// Ticket says that a session was refused a path and wants to know when it is free.
+// A Ticket records that a session was refused a path and must be told when the path is free.
 type Ticket struct {
 	Number int       `json:"number"`
 	Path   string    `json:"path"`
 	At     time.Time `json:"at"`
 }
 
-// ticketsKept is how long a ticket is good, and how many a session has at most: one that
-// asked for so much has moved on.
+// ticketsKept is the lifetime of a ticket, and maxTickets limits the tickets of a session. A
+// session that exceeds it has moved on from its oldest requests.
 const (
 	ticketsKept = 12 * time.Hour
 	maxTickets  = 20
 )
 
-// ticket is the session's ticket for a path, a new one if it has none.
+// ticket returns the number of the session's ticket for a path, and creates the ticket if needed.
 func (s *Session) ticket(path string) (int, error) {
 	if i := slices.IndexFunc(s.rec.Tickets, func(t Ticket) bool { return t.Path == path }); i >= 0 {
 		s.rec.Tickets[i].At = s.registry.now()
@@ -45,7 +45,7 @@ func (s *Session) ticket(path string) (int, error) {
 	return number, nil
 }
 
-// number is the next ticket number of the codebase. It is a name, not a place in a line.
+// number returns the next ticket number of the codebase. The number is not a position in a queue.
 func (b *Registry) number() (n int, err error) {
 	f, err := lockFile(filepath.Join(b.dir, "tickets"))
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *Registry) number() (n int, err error) {
 	return n, err
 }
 
-// News says which paths are free now that the session was refused, each once.
+// News reports the refused paths that are now free, each once.
 func (s *Session) News(ctx context.Context) (free []string, err error) {
 	var left []Ticket
 	for _, t := range s.rec.Tickets {

@@ -13,8 +13,8 @@ import (
 	"lockkeeper"
 )
 
-// touchedSince lists which of the paths hold something newer than a moment, or nothing
-// where something was removed since, each once. Of a directory it is what is so below it.
+// touchedSince lists the paths that were changed or removed since a moment, without duplicates.
+// For a directory it lists the changes below it.
 func (b *Registry) touchedSince(ctx context.Context, paths []string, since int64) (touched []string, err error) {
 	root, err := b.app.Root.Handle()
 	if err != nil {
@@ -63,9 +63,9 @@ func isBelow(dirs map[string]bool, p string) bool {
 	return false
 }
 
-// swapped lists, in addition to those known, the files of sessions that are others than they left
-// there, however old: a directory that was moved into the place of another brings such. Of
-// what a session is writing itself is unknown.
+// swapped lists further files that differ from what their session left, however old they are: a
+// directory that was moved over another brings such files. It skips files that their session may
+// be writing.
 func (b *Registry) swapped(records map[string]record, known []string, now int64) (paths []string) {
 	var s unix.Stat_t
 	for _, r := range records {
@@ -84,8 +84,8 @@ func (b *Registry) swapped(records map[string]record, known []string, now int64)
 	return paths
 }
 
-// removed reports whether a directory above a missing path changed since a moment: the
-// nearest one that is there.
+// removed reports whether the nearest existing directory above a missing path changed since a
+// moment.
 func removed(root int, p string, since int64) bool {
 	var s unix.Stat_t
 	for p != "." {
@@ -97,8 +97,8 @@ func removed(root int, p string, since int64) bool {
 	return false
 }
 
-// touchedBelow is touchedSince below a directory that is held as a whole. Repositories change
-// with every look at them, and no session holds what this program keeps.
+// touchedBelow does the same as touchedSince below a directory that is held as a whole. It skips
+// repositories, which change with every access, and this program's own directory.
 func touchedBelow(ctx context.Context, root int, dir string, since int64) (touched []string, err error) {
 	for folders := []string{dir}; len(folders) > 0 && err == nil; err = errors.Join(err, ctx.Err()) {
 		var here, deeper []string
@@ -109,10 +109,9 @@ func touchedBelow(ctx context.Context, root int, dir string, since int64) (touch
 	return touched, err
 }
 
-// touchedIn looks at one directory, and lists those in it. A name that was removed is not
-// known any more: it is the directory then that was touched. So it is when it was itself
-// moved there, which only its ctime tells. One that is gone meanwhile, or may not be read,
-// has nothing to tell.
+// touchedIn examines one directory and lists its subdirectories. The name of a removed file is
+// unknown, so the directory itself counts as touched. The same applies to a directory that was
+// moved there, which only its ctime shows. It skips directories that are gone or unreadable.
 func touchedIn(root int, dir string, since int64) (touched, folders []string, err error) {
 	fd, err := unix.Openat(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
@@ -149,8 +148,8 @@ func touchedIn(root int, dir string, since int64) (touched, folders []string, er
 	return touched, folders, nil
 }
 
-// isAway reports whether a path leads nowhere: a part of it is missing, or is not the
-// directory it was.
+// isAway reports whether a path no longer exists: a part of it is missing, or is no longer a
+// directory.
 func isAway(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }

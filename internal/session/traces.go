@@ -7,16 +7,16 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Traces finds the records of one session in all codebases of this user. Env says where they are
-// stored.
+// Traces finds the records of one session in all codebases of this user. Env locates the state
+// directory.
 type Traces struct {
 	Env   func(string) (string, bool)
 	Agent string
 	ID    string
 }
 
-// Open lists the roots of codebases in which the session holds something,
-// or has calls under way or commands in the background.
+// Open lists the roots of the codebases in which the session holds locks, has calls in progress,
+// or runs background commands.
 func (t Traces) Open() (roots []string, err error) {
 	records, err := t.records()
 	for _, r := range records {
@@ -27,8 +27,8 @@ func (t Traces) Open() (roots []string, err error) {
 	return roots, err
 }
 
-// Began lists the roots in which a call of a tool began and has not ended, also where it was
-// taken for ended already, and the directory that it began in.
+// Began lists the roots in which a tool call began and has not ended, and the directory in which
+// it began. It includes calls that were already treated as ended.
 func (t Traces) Began(call string) (roots []string, dir string, err error) {
 	records, err := t.records()
 	for _, r := range records {
@@ -47,8 +47,8 @@ func (t Traces) Began(call string) (roots []string, dir string, err error) {
 	return roots, dir, err
 }
 
-// records reads what the session remembers of each codebase that is still there. It skips
-// unreadable records: the session itself reports them.
+// records reads the session's records for all codebases that still exist. It skips unreadable
+// records, because the session itself reports them.
 func (t Traces) records() (list []record, err error) {
 	dirs, err := SessionsDirs(t.Env)
 	for _, dir := range dirs {

@@ -10,11 +10,11 @@ import (
 	"lockkeeper/internal/session/snapshot"
 )
 
-// Keep takes a snapshot of the files that would be lost for good if a command removed them.
+// Keep takes a snapshot of the files that would be lost permanently if a command removed them.
 // It returns the id of the snapshot for Begin, and the files that it could not copy. Files
 // that this session made need no copy.
 func (s *Session) Keep(ctx context.Context, id, command string) (kept string, missed []snapshot.Miss, err error) {
-	if open, is := s.rec.Calls[id]; is && open.Snapshot != "" { // an equal call is under way
+	if open, is := s.rec.Calls[id]; is && open.Snapshot != "" { // an equal call is in progress
 		return open.Snapshot, nil, nil
 	}
 	candidates, err := AtRisk(ctx, s.registry.app)
@@ -54,12 +54,12 @@ func shortened(command string) string {
 	return text
 }
 
-// A Loss is an uncommitted file that a command of this session removed or overwrote, and
-// that the session did not make.
+// A Loss is an uncommitted file that a command of this session removed or overwrote and
+// that the session did not create.
 type Loss struct {
 	Path   string
 	Gone   bool   // it was removed
-	Rescue string // id on the rescue shelf; empty: it gets one when the shelf is listed next
+	Rescue string // id on the rescue shelf; empty: the next listing of the shelf assigns one
 }
 
 // Lost compares the tree with the open snapshots of this session and puts lost files on the
@@ -92,8 +92,8 @@ func (s *Session) Lost(ctx context.Context) (list []Loss, err error) {
 	return list, err
 }
 
-// mayStillRun reports whether the command of a snapshot has not ended yet, as far as the
-// session knows.
+// mayStillRun reports whether the command of a snapshot may still run, as far as the session
+// knows.
 func (s *Session) mayStillRun(id string, now int64) bool {
 	is := func(c Call) bool { return c.Snapshot == id && now-c.At <= int64(longestCall) }
 	for _, calls := range []map[string]Call{s.rec.Calls, s.rec.Late} {
@@ -185,14 +185,14 @@ func (s *Session) sortOut(ctx context.Context, store *snapshot.Store, changes []
 	return lost, done, nil
 }
 
-// left reports whether a file is as this session left it. The session must know all of it,
-// or have been told that it changed and have its own version on the shelf.
+// left reports whether a file is as this session left it. The session must know the whole file,
+// or have been told of a change while its own version is on the shelf.
 func (f File) left(now Print) bool {
 	return f.Own && !f.there().touched(now) && (!f.Part || f.Found != nil && f.Sum != "")
 }
 
-// workOfOther reports whether a file is as another session left it, or may be being written
-// by a session that knows it.
+// workOfOther reports whether a file is as another session left it, or a session that knows the
+// file may be writing it.
 func (s *Session) workOfOther(known map[string]record, path string, now Print, clock int64) bool {
 	for file, r := range known {
 		left, knows := r.Files[path]
@@ -203,7 +203,7 @@ func (s *Session) workOfOther(known map[string]record, path string, now Print, c
 	return false
 }
 
-// notMade records that this session did not make a file, even if its times say so.
+// notMade records that this session did not create a file, even if the file's times suggest it.
 func (s *Session) notMade(path string) {
 	if s.rec.Theirs == nil || len(s.rec.Theirs) > maxFiles {
 		s.rec.Theirs = map[string]bool{}
@@ -211,8 +211,8 @@ func (s *Session) notMade(path string) {
 	s.rec.Theirs[path] = true
 }
 
-// Unkept records a warning about files that could not be copied, and reports whether the
-// session has not been told it yet.
+// Unkept records a warning about files that could not be copied, and reports whether the warning
+// is new to the session.
 func (s *Session) Unkept(text string) bool {
 	told := s.rec.Unkept == text
 	s.rec.Unkept = text

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// span is when a command ran, by the clock that stamps files. What is stamped with its end
-// may have been written after it.
+// A span is the time during which a command ran, by the clock that stamps files. A file stamped
+// with its end may have been written after it.
 type span struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 }
 
-// maxSpans is how many commands are remembered by their time.
+// maxSpans limits the remembered spans.
 const maxSpans = 500
 
-// ran notes when a command ran.
+// ran records when a command ran.
 func (s *Session) ran(c Call, to int64) {
 	if c.Command == "" || c.At == 0 {
 		return
@@ -29,10 +29,10 @@ func (s *Session) ran(c Call, to int64) {
 	s.rec.Ran = s.rec.Ran[max(0, len(s.rec.Ran)-maxSpans):]
 }
 
-// Unknown lists which of some files have content that the session neither saw nor made. A
-// file that came into being, or was last written, while one of its commands ran passes for
-// made by it: a build leaves files that no command names. A file that was uncommitted before the
-// command, and a file that another session left as it is, do not.
+// Unknown lists the files whose content the session neither saw nor made. A file that was created
+// or last written during one of its commands counts as made by it, because builds leave files
+// that no command names. That does not apply to a file that was uncommitted before the command,
+// or that another session left in this state.
 func (s *Session) Unknown(paths []string) (list []string, err error) {
 	var others map[string]record
 	for _, p := range paths {
@@ -76,8 +76,8 @@ func (s *Session) leftByOther(known map[string]record, p string, now Print) bool
 	return false
 }
 
-// origin tells whether there is something at a path that could be lost, and whether it was
-// made while a command of the session ran. A link can be made again.
+// origin reports whether a path has content that could be lost, and whether it was created during
+// a command of the session. A link can be made again.
 func (s *Session) origin(p string) (holds, made bool, err error) {
 	var x unix.Statx_t
 	err = unix.Statx(unix.AT_FDCWD, s.registry.at(p), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &x)
@@ -88,12 +88,12 @@ func (s *Session) origin(p string) (holds, made bool, err error) {
 		return false, false, &os.PathError{Op: "statx", Path: p, Err: err}
 	}
 	kind := x.Mode & unix.S_IFMT
-	born, wrote := nanos(x.Btime), nanos(x.Mtime) // of a disk that keeps no births, it is 0
+	born, wrote := nanos(x.Btime), nanos(x.Mtime) // born is 0 if the file system does not record it
 	return kind == unix.S_IFREG || kind == unix.S_IFDIR, !s.rec.Theirs[p] && s.duringOwn(born, wrote), nil
 }
 
-// duringOwn reports whether a command of the session ran when a file came into being, or was
-// last written.
+// duringOwn reports whether a command of the session ran when a file was created or last
+// written.
 func (s *Session) duringOwn(born, wrote int64) bool {
 	return slices.ContainsFunc(s.rec.Ran, func(r span) bool {
 		return r.From <= wrote && wrote < r.To || r.From <= born && born < r.To && wrote < r.To

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// Elsewhere warns of files that another session is changing in another work tree of the
-// same repository: both will have to be merged. It notes for others where this one is.
+// Elsewhere warns of files that another session changes in another work tree of the same
+// repository, because the changes will need a merge. It records the work tree of this session.
 func (s *Session) Elsewhere(list []Write) (warnings []string, err error) {
 	var others map[string]record
 	for _, w := range list {
@@ -44,8 +44,8 @@ func (s *Session) Elsewhere(list []Write) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// everywhere reads what sessions of this user remember, in all codebases: each work tree
-// may be one of its own.
+// everywhere reads the session records of this user in all codebases, because each work tree may
+// be a separate codebase.
 func (b *Registry) everywhere() (map[string]record, error) {
 	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(b.dir), "*"))
 	all := map[string]record{}
@@ -59,8 +59,9 @@ func (b *Registry) everywhere() (map[string]record, error) {
 	return all, err
 }
 
-// repository names a file within its repository, the same in all work trees, and the work
-// tree that it is in. It is empty for what is in none, or in one that has no other.
+// repository returns a key for a file within its repository, equal in all work trees, and the
+// work tree of the file. Both are empty if the file is in no repository, or the repository has
+// only one work tree.
 func repository(file string) (key, top string, err error) {
 	for top = filepath.Dir(file); ; top = filepath.Dir(top) {
 		info, err := os.Lstat(filepath.Join(top, ".git"))
@@ -83,7 +84,7 @@ func repository(file string) (key, top string, err error) {
 	}
 }
 
-// commonDir is the directory that all work trees of a repository share.
+// commonDir returns the directory that all work trees of a repository share.
 func commonDir(top string, info fs.FileInfo) (string, error) {
 	dir := filepath.Join(top, ".git")
 	if info.IsDir() {
