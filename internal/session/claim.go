@@ -162,7 +162,8 @@ func (s *Session) acquire(ctx context.Context, paths []string) error {
 	return err
 }
 
-// adopt finds the grant of a call that was killed before it recorded the grant.
+// adopt finds the grant of a call that was killed before it recorded the grant. It releases
+// grants whose token is missing, and all but one.
 func (s *Session) adopt(ctx context.Context) error {
 	return s.registry.app.Locks.Update(ctx, func(act *lock.Tx) error {
 		grants, err := s.registry.app.Locks.GrantsIn(act)

@@ -12,7 +12,7 @@ import (
 	"lockkeeper"
 )
 
-// scene is a codebase in which sessions work, and others, too.
+// A scene is a codebase in which sessions and other programs work.
 type scene struct {
 	*Registry
 	t *testing.T
@@ -37,13 +37,13 @@ func (s scene) must(err error) {
 	}
 }
 
-// as calls do in a session.
+// as runs a function in a session.
 func (s scene) as(id string, do func(context.Context, *Session)) {
 	s.t.Helper()
 	s.in(s.t, Caller{ID: id, Agent: "x"}, do)
 }
 
-// wrote has a session claim and write a file.
+// wrote makes a session claim and write a file.
 func (s scene) wrote(id, path, text string) {
 	s.t.Helper()
 	s.as(id, func(ctx context.Context, sess *Session) {
@@ -61,7 +61,7 @@ func (s scene) begins(id, command string) {
 	s.as(id, func(_ context.Context, sess *Session) { s.must(sess.Begin("1", Call{Command: command})) })
 }
 
-// ends is what a session is told after its command: of what it holds, and of what others do.
+// ends returns what a session is told after its command, about its own files and those of others.
 func (s scene) ends(id string) (own []Disturbance, others []Uncovered) {
 	s.t.Helper()
 	s.as(id, func(ctx context.Context, sess *Session) {
@@ -76,7 +76,7 @@ func (s scene) ends(id string) (own []Disturbance, others []Uncovered) {
 	return own, others
 }
 
-// replaces reports whether a session may write over a whole file.
+// replaces reports whether a session may replace a whole file.
 func (s scene) replaces(id, path string) (may bool) {
 	s.t.Helper()
 	s.as(id, func(ctx context.Context, sess *Session) {
@@ -87,9 +87,9 @@ func (s scene) replaces(id, path string) (may bool) {
 	return may
 }
 
-// What changed of a session's own files while a command of its ran that does not name them
-// may be anybody's: it is told, what it had left is kept, and it reads the file before it
-// replaces it. Another one whose command ran meanwhile is told, too, in either order.
+// If a session's file changes during a command of the session that does not name it, any program
+// may have changed it. The session is told, its version is kept, and it must read the file before
+// replacing it. Another session whose command ran at that time is also told, in either order.
 //
 // shows: GP-5
 func TestChangedBesideACommand(t *testing.T) {
@@ -125,7 +125,7 @@ func TestChangedBesideACommand(t *testing.T) {
 	}
 }
 
-// What the command names is the session's own work.
+// Changes to files that the command names count as the session's own work.
 func TestNamedByACommand(t *testing.T) {
 	s := newScene(t)
 	s.wrote("a", "one", "mine\n")
@@ -145,7 +145,7 @@ func TestNamedByACommand(t *testing.T) {
 	})
 }
 
-// The same holds for a command whose end was never told.
+// The same applies to a command without a reported end.
 //
 // shows: GP-5
 func TestChangedBesideAnInterruptedCommand(t *testing.T) {
@@ -165,7 +165,8 @@ func TestChangedBesideAnInterruptedCommand(t *testing.T) {
 	}
 }
 
-// A holder that was told of a change does not make it its own: who made it is told as well.
+// A holder that was told of a change does not become its author. The session that made it is also
+// told.
 func TestDisturbedIsNotOwn(t *testing.T) {
 	s := newScene(t)
 	s.wrote("a", "one", "mine\n")
@@ -184,12 +185,12 @@ func TestDisturbedIsNotOwn(t *testing.T) {
 	}
 }
 
-// shows is a host that showed a text.
+// shows returns a function that acts as a host that showed a text.
 func shows(text string) func([]byte) bool {
 	return func(content []byte) bool { return string(content) == text }
 }
 
-// What was shown of a file before it changed is not what is there.
+// Content that was shown before a file changed is not its current content.
 //
 // shows: GP-5
 func TestSeenBesideAChange(t *testing.T) {
@@ -208,8 +209,8 @@ func TestSeenBesideAChange(t *testing.T) {
 	}
 }
 
-// A file that its holder made again, and that is removed again, is shown again; and so is
-// one of a holder that says nothing.
+// If a holder creates a removed file again, a second removal is reported. The same applies to a
+// holder that reports no content.
 //
 // shows: GP-5
 func TestSecondRemoval(t *testing.T) {
@@ -278,7 +279,7 @@ func TestChangedUnderAReader(t *testing.T) {
 	}
 }
 
-// However much a session reads, it remembers what it holds.
+// However many files a session reads, it remembers those that it holds.
 func TestReadsMuch(t *testing.T) {
 	s := newScene(t)
 	s.wrote("a", "one", "mine\n")
@@ -296,7 +297,8 @@ func TestReadsMuch(t *testing.T) {
 	})
 }
 
-// Of very many changes all are shown and recorded, and what a session holds is kept first.
+// If very many files change, all changes are shown and recorded. Changes to a session's files are
+// kept first.
 func TestVeryManyChanges(t *testing.T) {
 	s := newScene(t)
 	s.wrote("a", "z", "mine\n")
@@ -311,7 +313,7 @@ func TestVeryManyChanges(t *testing.T) {
 	}
 	s.put("z", "theirs\n")
 	_, found := s.ends("b")
-	if len(found) != mostKept+2 || found[0].Path != "z" { // with the directory
+	if len(found) != mostKept+2 || found[0].Path != "z" { // including the directory
 		t.Fatalf("%d are shown, first %+v", len(found), found[0])
 	}
 	kept, err := s.app.Shelf().List(t.Context())

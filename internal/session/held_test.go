@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// newProcess starts a process for a session. It ends with the test.
+// newProcess starts a process for a session. The process ends with the test.
 func newProcess(t *testing.T) *lockkeeper.Process {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -30,8 +30,8 @@ func newProcess(t *testing.T) *lockkeeper.Process {
 	return &p
 }
 
-// Who calls in the name of a session that sits elsewhere, and lives, is refused; so is one
-// that hides where it sits.
+// A caller that uses the id of a live session of another process is refused. So is a caller that
+// hides its process.
 //
 // shows: GP-5
 func TestAnothersSession(t *testing.T) {
@@ -54,8 +54,8 @@ func TestAnothersSession(t *testing.T) {
 	})
 }
 
-// The checks are off only after a person switched them off: a holder that locks the whole
-// root, to have quiet, gets quiet.
+// The checks are off only if a person switched them off. A holder of the whole root does not
+// switch them off.
 //
 // shows: GP-5
 func TestRootLockIsNotOff(t *testing.T) {
@@ -78,8 +78,8 @@ func TestRootLockIsNotOff(t *testing.T) {
 	}
 }
 
-// A call that was killed after it had taken a file, and before it could remember that, does
-// not lock its own session out; unneeded paths are free.
+// A call that is killed after it acquired a file and before it recorded that does not lock its own
+// session out. Paths that are not needed become free.
 //
 // shows: GP-5
 func TestKilledCall(t *testing.T) {
@@ -116,8 +116,8 @@ func TestKilledCall(t *testing.T) {
 	}
 }
 
-// What changed while a command ran whose end was never told is compared when the turn ends,
-// and afterwards the session does not count as being at work.
+// Changes during a command without a reported end are compared at the end of the turn. After that
+// the session does not count as working.
 //
 // shows: GP-5
 func TestInterruptedCall(t *testing.T) {
@@ -172,7 +172,7 @@ func TestInterruptedCall(t *testing.T) {
 	})
 }
 
-// A file that came with the directory it is in, and is older than the command, is seen.
+// A file that arrived with a moved directory and is older than the command is detected.
 //
 // shows: GP-5
 func TestSwappedDirectory(t *testing.T) {
@@ -195,7 +195,7 @@ func TestSwappedDirectory(t *testing.T) {
 		}
 	})
 	put("other/one", "theirs\n")
-	old := time.Now().Add(20 * time.Millisecond) // past the grain of the clock that stamps files
+	old := time.Now().Add(20 * time.Millisecond) // longer than the resolution of the clock that stamps files
 	for time.Now().Before(old) {
 		time.Sleep(time.Until(old))
 	}
@@ -214,7 +214,7 @@ func TestSwappedDirectory(t *testing.T) {
 	})
 }
 
-// Only a part of a command that may write says who wrote a file that it names.
+// Only parts of a command that may write show who wrote a file that they name.
 func TestNaming(t *testing.T) {
 	for command, want := range map[string]bool{
 		"python3 fix.py app/b.txt":        true,
@@ -232,7 +232,7 @@ func TestNaming(t *testing.T) {
 	}
 }
 
-// A call whose end is not told keeps secret only what befalls the files that it writes.
+// A call without a reported end hides only changes to the files that it writes.
 //
 // shows: GP-5
 func TestDisturbedBesideACall(t *testing.T) {
@@ -261,8 +261,8 @@ func TestDisturbedBesideACall(t *testing.T) {
 	})
 }
 
-// The lock on a session is of use only while its file is there: who waited for one that was
-// removed meanwhile waits for the next.
+// A session's lock is valid only while its file exists. A caller that waited for a removed file
+// waits for the new one.
 func TestRemovedLock(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.lock")
 	first, err := lockFile(name)

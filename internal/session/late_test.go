@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A prompt, or a release, in the middle of a command does not hide what the command does
-// afterwards.
+// A prompt or a release during a command does not hide later changes by that command.
 //
 // shows: GP-5
 func TestEndedTooSoon(t *testing.T) {

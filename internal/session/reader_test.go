@@ -10,8 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// A holder that reads files is disturbed by what replaces whole directories, and by
-// acts of git, as much as who writes them.
+// Replacing whole directories and git commands are refused because of readers as well as writers.
 //
 // shows: GP-5
 func TestReadersAreNotRewritten(t *testing.T) {

@@ -35,7 +35,7 @@ func newBook(t *testing.T) *Registry {
 	return Open(a)
 }
 
-// in calls do in a session.
+// in runs a function in a session.
 func (b *Registry) in(t *testing.T, v Caller, do func(context.Context, *Session)) {
 	t.Helper()
 	s, err := b.Enter(t.Context(), v)
@@ -61,7 +61,7 @@ func claims(t *testing.T, s *Session, paths ...string) (refused int) {
 	return len(no)
 }
 
-// Of those that are there, no two have one callsign, and each keeps its own.
+// Live sessions have different callsigns, and each keeps its own.
 func TestCallsigns(t *testing.T) {
 	b := newBook(t)
 	names := map[string]string{}
@@ -83,7 +83,7 @@ func TestCallsigns(t *testing.T) {
 	}
 }
 
-// newWindow is a process in which a session sits, and what ends it.
+// newWindow starts the process of a session and returns it with a function that ends it.
 func newWindow(t *testing.T) (who *lockkeeper.Process, end func()) {
 	t.Helper()
 	host := exec.Command("sleep", "600")
@@ -102,8 +102,7 @@ func newWindow(t *testing.T) (who *lockkeeper.Process, end func()) {
 	return &is, end
 }
 
-// A session that was killed and resumed in another process holds what it claims there, and
-// no more what it had in the first one.
+// A session that was killed and resumed in another process holds only what it claims there.
 //
 // shows: GP-5
 func TestResumed(t *testing.T) {
@@ -127,8 +126,8 @@ func TestResumed(t *testing.T) {
 	})
 }
 
-// When the agent's process is gone its claims do not stop anybody, whether the other one
-// asks for the first time or grows.
+// If an agent's process is gone, its locks block no other session, whether that session acquires
+// its first path or extends its grant.
 //
 // shows: GP-5
 func TestDeadWindow(t *testing.T) {
@@ -155,7 +154,7 @@ func TestDeadWindow(t *testing.T) {
 	})
 }
 
-// A touch gives a whole new lease, at most once a heartbeat.
+// A use renews the whole lease, at most once per heartbeat.
 func TestSlides(t *testing.T) {
 	b := newBook(t)
 	v := Caller{ID: "a", Agent: "x"}
@@ -179,7 +178,7 @@ func TestSlides(t *testing.T) {
 	}
 }
 
-// The list of what is held follows the events, and never misses what is held.
+// The list of held paths follows the events and never misses a held path.
 func TestHeldList(t *testing.T) {
 	b := newBook(t)
 	var want []string
@@ -198,7 +197,7 @@ func TestHeldList(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(b.dir, "held"), []byte("damaged"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			want = nil // it is rebuilt, without what is free
+			want = nil // the list is rebuilt without free paths
 		}
 		got, err := b.heldPaths(t.Context())
 		if err != nil {
@@ -212,7 +211,7 @@ func TestHeldList(t *testing.T) {
 	}
 }
 
-// What a prompt is about is its first words.
+// The task of a prompt is its first meaningful line.
 func TestFirstWords(t *testing.T) {
 	for prompt, want := range map[string]string{"": "", "\n  fix   it\nplease": "fix it", "<system-reminder>x\nrate-limit login": "rate-limit login"} {
 		if got := firstWords(prompt); got != want {
@@ -221,7 +220,7 @@ func TestFirstWords(t *testing.T) {
 	}
 }
 
-// A time of another day has its date.
+// A time on another day includes the date.
 func TestClock(t *testing.T) {
 	now := time.Date(2026, 1, 31, 23, 50, 0, 0, time.UTC)
 	for d, want := range map[time.Duration]string{time.Minute: "23:51:00", time.Hour: "2026-02-01 00:50:00"} {

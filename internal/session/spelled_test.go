@@ -2,8 +2,8 @@ package session
 
 import "testing"
 
-// A change is put back only where a program that the command spells out says it: never what
-// a person typed meanwhile.
+// A change is restored only if source text in the command proves it. A person's concurrent edit is
+// never reverted.
 //
 // shows: GP-5
 func TestSpelled(t *testing.T) {

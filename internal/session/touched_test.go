@@ -11,8 +11,8 @@ import (
 	"lockkeeper"
 )
 
-// What a command did below a directory that another session holds as a whole is found: what it
-// changed and made by its name, what it removed by the directory that it was in.
+// Changes by a command below a directory that another session holds are found. Changed and new
+// files are reported by name, removed ones by their directory.
 //
 // shows: GP-5 CF-15
 func TestBelowAHeldDirectory(t *testing.T) {
@@ -59,7 +59,7 @@ func TestBelowAHeldDirectory(t *testing.T) {
 		must(s.Begin("1", Call{Command: "make"}))
 		compare("told already")
 
-		// A directory that was prepared long before comes into the place of another.
+		// A directory that was prepared long before replaces another.
 		must(os.MkdirAll(at("other/deep"), 0o755))
 		must(os.WriteFile(at("other/deep/two"), []byte("theirs\n"), 0o644))
 		tick(t)
@@ -68,7 +68,7 @@ func TestBelowAHeldDirectory(t *testing.T) {
 		must(os.Rename(at("other"), at("registry")))
 		compare("moved", "registry")
 
-		// Something new beside it does not hide that a name is gone.
+		// A new file in the same directory does not hide a removal.
 		tick(t)
 		must(s.Begin("1", Call{Command: "make"}))
 		must(os.WriteFile(at("registry/deep/new"), []byte("new\n"), 0o644))
@@ -84,9 +84,9 @@ func TestBelowAHeldDirectory(t *testing.T) {
 	})
 }
 
-// tick returns when the clock that stamps files is past the present: what was made before is
-// older than what comes. On a busy machine that clock is behind by several of its steps, and
-// the kernel may stamp a file with the precise time.
+// tick waits until the clock that stamps files is past the present, so that later files are
+// newer. On a busy machine that clock is several ticks behind, and the kernel may stamp a file
+// with the precise time.
 func tick(t *testing.T) {
 	t.Helper()
 	began, now := time.Now().UnixNano(), int64(0)

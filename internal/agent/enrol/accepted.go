@@ -9,20 +9,20 @@ import (
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
-// What a host takes for a file with hooks was seen with the programs themselves (test/agents).
-// Claude Code and Codex read such a file as a whole or not at all: one value of a wrong kind
-// anywhere, also in a foreign hook, and every hook in that file is dropped, silently.
-// Gemini CLI takes wrong settings, and stumbles over some wrong hooks. These are no copies of
-// all that they know: only what is in these shapes counts as accepted.
+// The shapes in this file describe the hook files that each host was observed to accept
+// (test/agents). Claude Code and Codex accept such a file as a whole or not at all: one value of
+// a wrong type anywhere, even in a hook of another program, silently drops every hook in the
+// file. Gemini CLI accepts wrong settings, but fails on some wrong hooks. The shapes do not list
+// everything that the hosts know. Only values that match them count as accepted.
 
-// acceptance is what a file with hooks has to be, for its host to run them.
+// acceptance describes a file whose hooks a host runs.
 type acceptance struct {
 	shape    shape
-	comments bool // it may have
-	mark     bool // of the order of bytes, at its beginning; it may have
+	comments bool // comments are allowed
+	mark     bool // a byte order mark is allowed at the beginning
 }
 
-// claudeHook is any hook. Its type decides what else it has.
+// claudeHook checks one hook. Its type decides which other keys it has.
 func claudeHook(n *node, place string) *misfit {
 	common := members{"type": aText(), "timeout": aNumber(), "statusMessage": aText(), "once": aFlag(), "if": aText(), "name": aText(), "description": aText()}
 	with := func(more members, needs ...string) *misfit {
@@ -44,7 +44,7 @@ func claudeHook(n *node, place string) *misfit {
 	return &misfit{n, join(place, "type"), true}
 }
 
-// claudeFile is a file of settings that Claude Code takes.
+// claudeFile describes a settings file that Claude Code accepts.
 func claudeFile() acceptance {
 	texts, rules, group := listOf(aText()), listOf(unsure(aText())), object(members{"matcher": aText(), "hooks": listOf(claudeHook)}, "hooks")
 	known := members{
@@ -85,14 +85,14 @@ func claudeFile() acceptance {
 	return acceptance{shape: object(known), mark: true}
 }
 
-// codexFile is one that Codex takes: it has hooks alone.
+// codexFile describes a hook file that Codex accepts. It contains only hooks.
 func codexFile() acceptance {
 	entry := object(members{"type": unsure(oneOf("command")), "command": aText(), "timeout": aCount(), "statusMessage": aText()}, "type", "command")
 	group := object(members{"matcher": aText(), "hooks": listOf(entry)}, "hooks")
 	return acceptance{shape: object(members{"description": aText(), "hooks": mapOf(listOf(group))})}
 }
 
-// geminiFile is a file whose hooks Gemini CLI runs. Its other settings do not matter. Older
+// geminiFile describes a file whose hooks Gemini CLI runs. Its other settings do not matter. Older
 // versions had settings among the hooks.
 func geminiFile() acceptance {
 	entry := object(members{"type": oneOf("command"), "command": aText(), "timeout": aNumber(), "name": aText(), "description": aText()}, "type", "command")
@@ -115,8 +115,8 @@ func geminiFile() acceptance {
 	return acceptance{comments: true, shape: unsure(func(n *node, place string) *misfit { return each(n, place, settings) })}
 }
 
-// doubt says why a host may not run the hooks in a file whose text could be read; empty: it is
-// known to.
+// doubt says why a host may not run the hooks in a readable file, or returns "" if it is known to
+// run them.
 func (h Host) doubt(name, text string) string {
 	at := func(offset int) string {
 		line, column := jsonplace.Position([]byte(text), int64(offset))

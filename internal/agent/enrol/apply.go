@@ -17,19 +17,19 @@ import (
 	"lockkeeper/durable"
 )
 
-// record is what the files of a host held before it was enrolled.
+// record holds the content of a host's files before it was enrolled.
 type record struct {
 	Host  string     `json:"host"`
 	At    time.Time  `json:"at"`
 	Files []keptFile `json:"files"`
-	Dirs  []string   `json:"dirs"` // that were made, from the root, the outer first
+	Dirs  []string   `json:"dirs"` // directories that were created, from the root, outer ones first
 }
 
 type keptFile struct {
 	Path    string `json:"path"`
 	Existed bool   `json:"existed"`
 	Before  []byte `json:"before"`
-	After   string `json:"after"` // SHA-256 of what we left
+	After   string `json:"after"` // SHA-256 of the content that we wrote
 }
 
 func (r *record) file(path string) *keptFile {
@@ -65,7 +65,7 @@ func (s Site) recordOf(h Host) (*record, error) {
 	return r, nil
 }
 
-// Apply carries a plan out: all of it, or nothing.
+// Apply carries out the whole plan, or changes nothing.
 func (p *Enrolment) Apply(ctx context.Context) (err error) {
 	for _, e := range p.Edits {
 		now, err := p.site.read(e.Path)
@@ -95,20 +95,20 @@ func (p *Enrolment) Apply(ctx context.Context) (err error) {
 	return nil
 }
 
-// rollBack restores files, and forgets what they held.
+// rollBack restores the files and removes the record.
 func (p *Enrolment) rollBack(ctx context.Context) error {
 	if err := p.write(ctx); err != nil {
 		return err
 	}
 	if p.kept != nil {
 		for _, dir := range slices.Backward(p.kept.Dirs) {
-			os.Remove(filepath.Join(p.site.Root, dir)) // one in which something is stays
+			os.Remove(filepath.Join(p.site.Root, dir)) // a directory that is not empty stays
 		}
 	}
 	return p.site.keep(ctx, p.Host, nil)
 }
 
-// keep replaces the record of a host; nil removes it.
+// keep replaces the record of a host, or removes it if r is nil.
 func (s Site) keep(ctx context.Context, h Host, r *record) error {
 	if r == nil {
 		if err := os.Remove(s.recordFile(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -126,8 +126,8 @@ func (s Site) keep(ctx context.Context, h Host, r *record) error {
 	return durable.WriteFile(ctx, s.recordFile(h), text, 0o600)
 }
 
-// record returns the record of a plan. For a file that an earlier enrolment changed it keeps
-// the content from before that.
+// record returns the record of a plan. For a file that an earlier enrolment changed, it keeps the
+// content before that enrolment.
 func (p *Enrolment) record() (*record, error) {
 	next := &record{Host: p.Host.Name, At: time.Now().UTC()}
 	if p.kept != nil {
@@ -150,7 +150,7 @@ func (p *Enrolment) record() (*record, error) {
 	return next, nil
 }
 
-// follow brings what is remembered of a file up to date.
+// follow updates the recorded state of a file.
 func (p *Enrolment) follow(was *keptFile, k keptFile, e Edit) error {
 	if sumOf(e.Before) == was.After {
 		was.After = k.After

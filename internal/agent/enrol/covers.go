@@ -7,23 +7,24 @@ import (
 	"strings"
 )
 
-// What a person may have registered otherwise than enrolling does, and which still does all
-// that ours does. Everything else differs, because its effect in the host is unknown.
+// A person may have registered hooks in another way that still does everything that ours do. The
+// list shows which differences are accepted. Any other hook differs, because its effect in the
+// host is unknown.
 //
-//	matcher   none, "", "*", ".*", or a list of names with all of ours
-//	timeout   none, when the host's own is longer; or up to twenty times ours
+//	matcher   none, "", "*", ".*", or a list of names that includes all of ours
+//	timeout   none, if the host's default is longer than ours; or up to twenty times ours
 //	command   lockkeeper by its name, its path, or with its directory added to PATH; before a
 //	          call also without the small program
-//	further   what is for people alone
+//	others    keys that only describe the hook for people
 
-// longest is how many times our limit of time another may be. Hosts hand it to timers that
-// take a very large one for none at all.
+// longest limits a timeout to a multiple of ours. Hosts pass it to timers that ignore very large
+// values.
 const longest = 20
 
-// forPeople are keys of a hook that do not change when it runs.
+// forPeople lists keys of a hook that do not change when it runs.
 func forPeople() []string { return []string{"name", "description", "statusMessage"} }
 
-// anyTool are matchers that every host takes for all tools.
+// anyTool lists matchers that every host applies to all tools.
 func anyTool() []string { return []string{"", "*", ".*"} }
 
 var (
@@ -31,7 +32,7 @@ var (
 	ownProgram  = regexp.MustCompile("^(/[A-Za-z0-9_./+-]*/|PATH=\"\\$PATH:/([^\"\\\\$`]|\\\\[\"\\\\$`])*\" )?" + serverName + "$")
 )
 
-// differs says in what a hook does not cover an event as ours would; empty: it covers it.
+// differs says how a hook differs from ours for an event, or returns "" if it covers the event.
 func (h Host) differs(ev event, group, entry *node) string {
 	var list []string
 	add := func(key string, value *node) {
@@ -75,7 +76,7 @@ func (h Host) differs(ev event, group, entry *node) string {
 	return strings.Join(list, ", ")
 }
 
-// covers reports whether a matcher has a host run a hook for all tools that ours names.
+// covers reports whether a matcher makes a host run a hook for all tools that ours names.
 func covers(matcher *node, ours string) bool {
 	text, isText := matcher.plain().(string)
 	if isText && slices.Contains(anyTool(), text) {
@@ -88,7 +89,8 @@ func covers(matcher *node, ours string) bool {
 	return !slices.ContainsFunc(strings.Split(ours, "|"), func(name string) bool { return !slices.Contains(names, name) })
 }
 
-// runs reports whether a command does at an event what ours would, wherever the program is.
+// runs reports whether a command does the same as ours at an event, wherever the program is
+// installed.
 func (h Host) runs(ev event, command string) bool {
 	const program = "\x00"
 	forms := []string{h.command(program, ev)}
@@ -105,8 +107,8 @@ func (h Host) runs(ev event, command string) bool {
 	return false
 }
 
-// asksVersion is the command of a hook that covers its event, with the question which
-// version the program has that it starts: found as the hook itself finds it.
+// asksVersion returns the hook's command changed to print the version of the program that it
+// starts. It finds the program in the same way as the hook.
 func (k Hook) asksVersion() string {
 	return strings.NewReplacer(serverName+" hook "+k.host.Hook, serverName+" --version", serverName+"-hook "+k.host.Hook, serverName+"-hook --version").Replace(k.Command)
 }

@@ -21,7 +21,7 @@ var named = enrol.Program{Shell: "lockkeeper", Path: "lockkeeper"}
 
 const golden = "want.diff"
 
-// site is a codebase with files.
+// site returns a codebase with these files.
 func site(t *testing.T, files ...txtar.File) enrol.Site {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// all is every file and directory below the root.
+// all returns every file and directory below the root.
 func all(t *testing.T, s enrol.Site) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -117,8 +117,8 @@ func diffs(p *enrol.Enrolment) string {
 	return text.String()
 }
 
-// What is put into the files of a host is exactly what the golden diffs show, for any text that was
-// there before; a second time nothing is; and undone, every byte is as it was.
+// Enrolling changes the files of a host exactly as the golden diffs show, for any previous text.
+// Enrolling again changes nothing, and undoing restores every byte.
 //
 // shows: DL-72 DL-77 DL-82
 func TestGolden(t *testing.T) {
@@ -174,7 +174,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A file that a person edited since loses what is ours and keeps the edit.
+// Undoing removes our text from a file that a person edited since, and keeps the edit.
 func TestUndoAfterAnEdit(t *testing.T) {
 	for _, h := range enrol.Hosts() {
 		t.Run(h.Name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestUndoAfterAnEdit(t *testing.T) {
 	}
 }
 
-// Hooks that were removed come back, and undoing them still restores what was there first.
+// Enrolling again restores removed hooks, and undoing still restores the original content.
 func TestEnrolAgain(t *testing.T) {
 	s := site(t, txtar.File{Name: ".claude/settings.json", Data: []byte("{ \"model\": \"opus\" }")})
 	before := all(t, s)
@@ -232,7 +232,7 @@ func TestEnrolAgain(t *testing.T) {
 	same(t, all(t, s), before)
 }
 
-// A link in the place of a settings file stays one: the file that it leads to is changed.
+// If a settings file is a link, the link stays and its target is changed.
 func TestLinkedSettings(t *testing.T) {
 	s := site(t)
 	elsewhere := filepath.Join(t.TempDir(), "dotfiles.json")
@@ -265,8 +265,7 @@ func TestLinkedSettings(t *testing.T) {
 	}
 }
 
-// What is not understood or may not be written is refused, with its line, and nothing is
-// changed.
+// A file that cannot be parsed or written is refused with its line, and nothing is changed.
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ host, file, text, want string }{
 		"broken JSON":        {"claude", ".claude/settings.json", "{\n  \"a\": 1,\n  \"hooks\": {,\n}", ".claude/settings.json:3:13"},
@@ -316,7 +315,7 @@ func TestRefused(t *testing.T) {
 		s := site(t)
 		p := plan(t, s, host(t, "claude"))
 		before := all(t, s)
-		p.Edits[2].File = filepath.Join(s.Root, ".mcp.json", "CLAUDE.md") // a file is where a directory would have to be
+		p.Edits[2].File = filepath.Join(s.Root, ".mcp.json", "CLAUDE.md") // a file is in the place of the directory
 		if err := p.Apply(t.Context()); err == nil {
 			t.Error("it was applied")
 		}
@@ -326,7 +325,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// A host that is told to run no hooks at all has none, even if its files have some.
+// A host that is configured to run no hooks has none, even if its files contain some.
 func TestSwitchedOff(t *testing.T) {
 	for name, test := range map[string]struct{ host, file, text string }{
 		"claude": {"claude", ".claude/settings.local.json", `{"disableAllHooks": true}`},
@@ -342,7 +341,7 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// Hosts start our program by its name where that is enough.
+// Hosts start our program by its name if PATH finds it.
 func TestFindProgram(t *testing.T) {
 	s := site(t)
 	if p, err := s.Find(`/opt/my "tools"/lockkeeper`); err != nil || p.Shell != `PATH="$PATH:/opt/my \"tools\"" lockkeeper` || p.Path != `/opt/my "tools"/lockkeeper` {

@@ -6,46 +6,46 @@ import (
 	"lockkeeper"
 )
 
-// Host is an agent's program that can be enrolled.
+// A Host is an agent program that can be enrolled.
 type Host struct {
-	Name    string // as people call it
-	Hook    string // as `lockkeeper hook` calls it
-	Program string // in PATH
+	Name    string // for people
+	Hook    string // the argument of `lockkeeper hook`
+	Program string // the name of its program in PATH
 
-	Trust string // what a person does before it runs the hooks of a project; empty: nothing
+	Trust string // what a person must do before it runs the hooks of a project; empty: nothing
 
-	files    []file   // of the codebase, that enrolling changes
-	reads    []string // further files in which it finds hooks; ~ is the user's home, * any name
+	files    []file   // files of the codebase that enrolling changes
+	reads    []string // other files from which it reads hooks; ~ is the user's home, * any name
 	off      []switchOff
-	env      string   // the setting that adds to the environment of hooks; empty if it has none
-	changing []string // the events at which a hook may answer with another input of the call
-	plugins  bool     // it can have our hooks from a plugin
+	env      string   // the setting that extends the environment of hooks; empty: none
+	changing []string // events at which a hook may replace the input of a call
+	plugins  bool     // a plugin can provide our hooks
 	turns    []event
-	limit    int        // of time, in the host's own unit
-	accepts  acceptance // what a file with hooks has to be
+	limit    int        // timeout, in the host's own unit
+	accepts  acceptance // the form of an accepted hook file
 }
 
-// file is one that enrolling changes.
+// file is a file that enrolling changes.
 type file struct {
 	path  string // from the root
-	what  string // for people
+	what  string // a description for people
 	parts []part
 }
 
-// event is one at which a host runs a hook.
+// event is a moment at which a host runs a hook.
 type event struct {
 	name, matcher string
-	before        bool // a call of a tool; a failure refuses it
+	before        bool // it precedes a tool call, and a failure refuses the call
 }
 
-// switchOff is a setting by which a host runs no hooks, or not ours.
+// switchOff is a setting that disables all hooks of a host, or ours.
 type switchOff struct {
 	file  string
 	place []string
-	on    any // with which they run; with any other they are taken not to
+	on    any // the value that enables hooks; any other value counts as disabled
 }
 
-// Hosts are the agents that can be enrolled.
+// Hosts lists the agents that can be enrolled.
 func Hosts() []Host { return []Host{claude(), codex(), gemini()} }
 
 // HostOf finds a host by its name.
@@ -102,12 +102,12 @@ func gemini() Host {
 	return h
 }
 
-// settings are the files in which a host finds hooks.
+// settings lists the files from which a host reads hooks.
 func (h Host) settings() []string { return append([]string{h.files[0].path}, h.reads...) }
 
-// command is what a host runs at an event. Hosts run it with a shell. Before a write, when
-// an agent waits, the small program is taken where it is installed: it starts in half the
-// time. That is found out when it runs, since settings are shared between people.
+// command returns the shell command that a host runs at an event. Before a tool call, when an
+// agent waits, it prefers the small program, which starts in half the time. The command looks for
+// it at run time, because people with different installations share the settings.
 func (h Host) command(program string, ev event) string {
 	c := program + " hook " + h.Hook
 	if ev.before {
@@ -116,7 +116,7 @@ func (h Host) command(program string, ev event) string {
 	return c
 }
 
-// isOurs reports whether a command of a hook is ours, in any version.
+// isOurs reports whether the command of a hook is ours, in any version.
 func (h Host) isOurs(command string) bool {
 	return strings.Contains(command, "lockkeeper hook "+h.Hook)
 }

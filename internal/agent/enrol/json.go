@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// node is a value of a JSON text, which may have comments: some hosts allow them.
+// A node is a value of a JSON text. The text may have comments, because some hosts allow them.
 type node hujson.Value
 
 // syntaxError says where a text cannot be parsed.
@@ -24,7 +24,7 @@ func (e *syntaxError) Error() string { return e.reason }
 const (
 	byteOrderMark = "\ufeff"
 
-	// maxContainers bounds the objects and arrays of a file, and with them the parser's stack.
+	// maxContainers limits the objects and arrays of a file, and so the parser's stack.
 	maxContainers = 10_000
 )
 
@@ -68,7 +68,7 @@ func toSyntaxError(text string, err error) *syntaxError {
 	return &syntaxError{min(start+column-1, len(text)), err.Error()}
 }
 
-// kind is '{', '[', '"', '0', 't', 'f' or 'n'; 0 for a missing value.
+// kind returns '{', '[', '"', '0', 't', 'f' or 'n', or 0 for a missing value.
 func (n *node) kind() hujson.Kind {
 	if n == nil {
 		return 0
@@ -129,7 +129,7 @@ func (n *node) index(key string) int {
 	return -1
 }
 
-// find follows the names of members; nil: there is no such value.
+// find follows the names of members. It returns nil if there is no such value.
 func (n *node) find(path ...string) *node {
 	for _, key := range path {
 		i := n.index(key)
@@ -141,7 +141,7 @@ func (n *node) find(path ...string) *node {
 	return n
 }
 
-// text returns the value of a string; empty for any other value.
+// text returns the value of a string, or "" for any other value.
 func (n *node) text() string {
 	if n.kind() != '"' {
 		return ""

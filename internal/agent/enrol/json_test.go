@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// In any text, also with comments, adding a value and cutting it out again changes
-// nothing else, and cutting any child leaves all others.
+// In any text, also with comments, adding a value and removing it changes nothing else. Removing
+// any child leaves all others.
 func TestPutAndCut(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -28,7 +28,7 @@ func TestPutAndCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			root = parse(t, grown)
-			here := containers(root)[i] // what was added comes after it in the order, or inside of it
+			here := containers(root)[i] // the added value comes after it in the order, or inside it
 			shrunk := cut(grown, root, here, len(here.children())-1)
 			if !reflect.DeepEqual(parse(t, shrunk).plain(), parse(t, text).plain()) {
 				t.Fatalf("added and cut is not as before:\n%s\nwas\n%s", shrunk, text)
@@ -66,7 +66,7 @@ func containers(n *node) (list []*node) {
 	return list
 }
 
-// draw makes a text.
+// draw returns a random text.
 func draw(r *rand.Rand, depth int) string {
 	gap := func() string {
 		return []string{"", " ", "\n  ", "\r\n\t", " // note, \"x\": {\n", " /* a, [b] */ ", "\n\n"}[r.IntN(7)]

@@ -11,8 +11,8 @@ import (
 
 const blanks = " \t\r\n"
 
-// put adds a value to the end of an object, under a name, or of an array, in the layout of
-// its neighbors. The text is the one that root was parsed from.
+// put appends a value to an object, under a name, or to an array, in the layout of its
+// neighbors. text is the text from which root was parsed.
 func put(text string, root, at *node, key string, value any) (string, error) {
 	newline, unit := newlineOf(text), "  "
 	if list := root.children(); len(list) > 0 {
@@ -62,7 +62,7 @@ func (n *node) add(before, key, item string) {
 	}
 }
 
-// closing is the white space and comments before the closing bracket.
+// closing returns the white space and comments before the closing bracket.
 func (n *node) closing() *hujson.Extra {
 	if v, isObject := n.Value.(*hujson.Object); isObject {
 		return &v.AfterExtra
@@ -70,9 +70,9 @@ func (n *node) closing() *hujson.Extra {
 	return &n.Value.(*hujson.Array).AfterExtra
 }
 
-// pack returns the text of a root that was parsed from a text and edited.
+// pack returns the text of an edited root. text is the text from which root was parsed.
 func pack(text string, root *node) string {
-	out := strings.TrimSuffix(string((*hujson.Value)(root).Pack()), "\n") // which parseJSON added
+	out := strings.TrimSuffix(string((*hujson.Value)(root).Pack()), "\n") // parseJSON added it
 	if strings.HasPrefix(text, byteOrderMark) {
 		out = byteOrderMark + out[len(byteOrderMark):]
 	}

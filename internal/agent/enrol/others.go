@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Hosts ask all hooks of a call at once, or one after the other, and let each answer with
-// another input. Ours is shown the first input, and what is carried out is the last.
+// Hosts run all hooks of a call at once or one after another, and each hook may replace the
+// input. Ours sees the first input, but the host executes the last.
 
-// othersIn lists the hooks of others in a file that may change what a call of ours writes.
+// othersIn lists hooks of other programs in a file that may change what a checked call writes.
 func othersIn(root *node, h Host, file string) (list []Hook) {
 	for _, event := range h.changing {
 		for _, group := range root.find("hooks", event).elements() {
@@ -30,7 +30,7 @@ func othersIn(root *node, h Host, file string) (list []Hook) {
 	return list
 }
 
-// meets reports whether a list of names has one of ours; ours is empty for all tools.
+// meets reports whether a list of names includes one of ours. An empty ours means all tools.
 func meets(names, ours string) bool {
 	return ours == "" || slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return slices.Contains(strings.Split(ours, "|"), name) })
 }
@@ -57,8 +57,8 @@ func (s Site) pluginsOfOthers(h Host) (list []Hook, err error) {
 	return list, err
 }
 
-// hooksOfPlugin is the file in which a plugin usually has its hooks, and an error for one
-// whose manifest names others.
+// hooksOfPlugin returns the hooks in a plugin's usual file. It fails if the plugin's manifest
+// names other files.
 func (s Site) hooksOfPlugin(name string) (*node, error) {
 	dir, err := s.pluginDir(name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"lockkeeper"
 )
 
-// part is something of ours in a file of a host.
+// A part is a piece of our text in a file of a host.
 type part interface {
 	// into returns the text with the part added.
 	into(text string, o order) (string, error)
@@ -17,13 +17,13 @@ type part interface {
 	outOf(text string, o order) (string, error)
 }
 
-// order is for whom a part is made.
+// An order names the host and the program for which a part is made.
 type order struct {
 	host    Host
 	program Program
 }
 
-// hookGroup is how all hosts spell a hook.
+// hookGroup is the JSON form of a hook in all hosts.
 type hookGroup struct {
 	Matcher string      `json:"matcher,omitempty"`
 	Hooks   []hookEntry `json:"hooks"`
@@ -39,7 +39,7 @@ func (o order) group(ev event) hookGroup {
 	return hookGroup{ev.matcher, []hookEntry{{"command", o.host.command(o.program.Shell, ev), o.host.limit}}}
 }
 
-// hooks are those of a host, in a JSON file.
+// hooks is the part with our hooks, in a JSON file.
 type hooks struct{}
 
 func (p hooks) into(text string, o order) (string, error) {
@@ -78,8 +78,8 @@ func (p hooks) into(text string, o order) (string, error) {
 	return out, sameElse(text, out, p, o)
 }
 
-// parseObject reads a file that is one object, in which a member, if it is there, is one.
-// An empty file is an empty object to the hosts.
+// parseObject parses a file that must be one object. If it has the member key, that must be an
+// object, too. Hosts treat an empty file as an empty object.
 func parseObject(text, key string) (*node, error) {
 	if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
 		return &node{Value: &hujson.Object{}}, nil
@@ -119,7 +119,7 @@ func (p hooks) isRight(text string, o order) (bool, error) {
 	return true, nil
 }
 
-// sameElse holds that nothing but a part of ours is different between two texts.
+// sameElse returns an error if two texts differ in more than our part.
 func sameElse(was, is string, p part, o order) error {
 	var bare [2]any
 	for i, text := range []string{was, is} {
@@ -139,8 +139,8 @@ func sameElse(was, is string, p part, o order) error {
 	return nil
 }
 
-// withoutEmpty leaves out lists and objects in which nothing is: to the hosts they say
-// nothing, and taking ours out may leave them or not.
+// withoutEmpty removes empty lists and objects. Hosts ignore them, and removing our part may or
+// may not leave them.
 func withoutEmpty(v any) any {
 	all, isObject := v.(map[string]any)
 	if !isObject {
@@ -160,8 +160,8 @@ func withoutEmpty(v any) any {
 	return out
 }
 
-// outOf takes out our hooks, the groups that have no other, the events that have no other
-// group, and the hooks when that was all.
+// outOf removes our hooks. It also removes groups, events and the hooks member if they become
+// empty.
 func (hooks) outOf(text string, o order) (string, error) {
 	for {
 		root, err := parseObject(text, "hooks")
@@ -176,7 +176,7 @@ func (hooks) outOf(text string, o order) (string, error) {
 	}
 }
 
-// oursIn finds the largest thing that is ours alone: in which value, as which child.
+// oursIn finds the largest value that contains only our text: its parent, and its index there.
 func oursIn(root *node, h Host) (at *node, child int) {
 	all := root.find("hooks")
 	if all == nil {
@@ -203,22 +203,22 @@ func oursIn(root *node, h Host) (at *node, child int) {
 	return nil, 0
 }
 
-// Hook is one of ours that a host finds.
+// A Hook is one of our hooks that a host finds.
 type Hook struct {
 	Event   string `json:"event"`
 	Matcher string `json:"matcher,omitempty"`
 	Command string `json:"command"`
-	File    string `json:"file"` // as people know it
+	File    string `json:"file"` // its path for people
 
-	// Differs says in what it is not what enrolling writes, so that it may not do its part;
-	// empty: it does at least the same.
+	// Differs says how the hook differs from what enrolling writes, so that it may not work.
+	// Empty: it does at least the same.
 	Differs string `json:"differs,omitempty"`
 
-	// Doubt says why the host may drop it, with the whole file; empty: it is known to take it.
+	// Doubt says why the host may drop the whole file. Empty: the host is known to accept it.
 	Doubt string `json:"doubt,omitempty"`
 
 	host  Host
-	group *node // in which it stands
+	group *node // the group that contains it
 }
 
 // hooksIn lists our hooks in a file, in the order of the host's events.

@@ -16,13 +16,13 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// Site is a codebase in which hosts are enrolled.
+// A Site is a codebase in which hosts are enrolled.
 type Site struct {
-	Root    string                      // of the codebase
-	Records string                      // the directory for what files held before
+	Root    string                      // root of the codebase
+	Records string                      // directory for the previous content of files
 	Env     func(string) (string, bool) // as os.LookupEnv
 
-	machine string // the directory that is / to files of the machine; empty: / itself
+	machine string // replaces / for files of the machine, in tests; empty: / itself
 }
 
 // At returns the site of the codebase at root.
@@ -32,17 +32,17 @@ func At(root string, env func(string) (string, bool)) Site {
 
 // An Edit is the change of one file.
 type Edit struct {
-	Path   string // as people know it, from the root
-	What   string // is put in
-	File   string // the file itself, past links
+	Path   string // path for people, from the root
+	What   string // what is inserted
+	File   string // the file itself, with links resolved
 	Exists bool
-	Goes   bool // the file goes
+	Goes   bool // the file is removed
 	Before []byte
 	After  []byte
-	Note   string // that a person should know
+	Note   string // a message for the person
 }
 
-// An Enrolment is the planned edits for one host: its hooks, or their removal.
+// An Enrolment holds the planned edits for one host, which add or remove its hooks.
 type Enrolment struct {
 	Host  Host
 	Edits []Edit
@@ -50,7 +50,7 @@ type Enrolment struct {
 	site  Site
 	order order
 	undo  bool
-	kept  *record // of an earlier enrolment; nil: none
+	kept  *record // record of an earlier enrolment; nil: none
 }
 
 // Plan returns the edits that enrol a host with a program.
@@ -127,7 +127,7 @@ func (s Site) Undo(h Host) (*Enrolment, error) {
 	return p, p.check()
 }
 
-// takeOut removes our text from a file that was edited since.
+// takeOut removes our text from a file that a person has edited since.
 func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 	if e.After, err = e.amended(f, p.order, part.outOf); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 	return nil
 }
 
-// read is a file of the codebase, past links.
+// read reads a file of the codebase and resolves links.
 func (s Site) read(path string) (Edit, error) {
 	e := Edit{Path: path, File: filepath.Join(s.Root, filepath.FromSlash(path))}
 	real, err := filepath.EvalSymlinks(e.File)
@@ -167,7 +167,7 @@ func (s Site) read(path string) (Edit, error) {
 	return e, err
 }
 
-// check refuses a plan that could not be carried out.
+// check refuses a plan that cannot be carried out.
 func (p *Enrolment) check() error {
 	for _, e := range p.Edits {
 		if !e.Exists {
@@ -184,7 +184,7 @@ func (p *Enrolment) check() error {
 	return nil
 }
 
-// refused says where a file is not understood.
+// refused returns the error for a file that cannot be parsed, with its position.
 func refused(e Edit, err error) error {
 	var wrong *syntaxError
 	if !errors.As(err, &wrong) {
@@ -195,7 +195,7 @@ func refused(e Edit, err error) error {
 		Next: "fix that file and run it again; nothing was changed"}
 }
 
-// Diff shows an edit.
+// Diff returns the edit as a unified diff.
 func (e Edit) Diff() string {
 	from, to := "a/"+e.Path, "b/"+e.Path
 	after := e.After

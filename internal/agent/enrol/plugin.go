@@ -12,12 +12,12 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// installed is where Claude Code keeps which plugins it has, and in which directories.
+// installed is the file in which Claude Code lists its plugins and their directories.
 const installed = "~/.claude/plugins/installed_plugins.json"
 
-// pluginHooks finds our hooks in a plugin of ours that is switched on. Unknown says why one
-// that is switched on cannot be said to have any. A plugin that was loaded for one session
-// alone is in no file.
+// pluginHooks finds our hooks in our plugin if it is enabled. unknown says why the hooks of an
+// enabled plugin cannot be determined. It does not see a plugin that was loaded for one session,
+// because no file lists it.
 func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
 	if !h.plugins {
 		return nil, "", nil
@@ -72,7 +72,7 @@ func (s Site) pluginsOn(h Host) (list []string, err error) {
 		err = errors.Join(err, wrong)
 		set, _ := value.(map[string]any)
 		for plugin, is := range set {
-			on[plugin] = is == true || !isOurPlugin(plugin) && is != false // of others in doubt
+			on[plugin] = is == true || !isOurPlugin(plugin) && is != false // if in doubt, a plugin of others counts as enabled
 		}
 	}
 	for plugin, is := range on {
@@ -84,8 +84,8 @@ func (s Site) pluginsOn(h Host) (list []string, err error) {
 	return list, err
 }
 
-// pluginDir is where a plugin lies. Claude Code may take any of several directories that it
-// has noted for one name, so there has to be one alone, and it has to be noted for here.
+// pluginDir returns the directory of a plugin. Claude Code may use any of several directories
+// listed for a name, so there must be exactly one, and it must apply to this codebase.
 func (s Site) pluginDir(name string) (string, error) {
 	value, err := s.setting(installed, "plugins", name)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// Said is what a hook answered.
+// Said is the answer of a hook.
 type Said struct {
-	Code     int // 2 refuses; -1: it did not end by itself
+	Code     int // 2 refuses; -1: it was killed
 	Out, Err string
 }
 
-// Refuses reports whether the answer is a refusal of ours, and not only a failure that the
-// host takes for one.
+// Refuses reports whether the answer is a refusal of ours, not only a failure that the host
+// treats as one.
 func (s Said) Refuses() bool { return s.Code == 2 && strings.Contains(s.Err, "REFUSED ") }
 
-// patience is how long an answer may take. Hosts are told 30 seconds.
+// patience limits the time for an answer. The timeout registered with hosts is 30 seconds.
 const patience = 20 * time.Second
 
-// Run runs a hook as its host would: by a shell, in the codebase, with the call on its
-// standard input.
+// Run runs a hook as its host would: with a shell, in the codebase, with the call on standard
+// input.
 func (s Site) Run(ctx context.Context, k Hook, call []byte) (Said, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -44,10 +44,10 @@ func (s Site) Run(ctx context.Context, k Hook, call []byte) (Said, error) {
 	return Said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, nil
 }
 
-// deciding are the variables that decide which program a hook starts and whose locks it uses.
+// deciding lists the variables that decide which program a hook starts and whose locks it uses.
 func deciding() []string { return []string{"PATH", "HOME", "XDG_STATE_HOME", "LOCKKEEPER_STORE"} }
 
-// environ is that of this process, with what decides as the site has it.
+// environ returns the environment of this process, with the deciding variables of the site.
 func (s Site) environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -61,9 +61,8 @@ func (s Site) environ() []string {
 	return env
 }
 
-// Responds tries a hook that runs before a call, with a call that it has to refuse because
-// it is invalid. It touches neither locks nor files. The text says what is wrong;
-// it is empty when nothing is.
+// Responds runs a hook that precedes a tool call with an invalid call, which it must refuse. That
+// touches neither locks nor files. wrong says what failed, or is empty.
 func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 	said, err := s.Run(ctx, k, []byte("{}"))
 	switch {
@@ -77,8 +76,8 @@ func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 	return fmt.Sprintf("its program does not check, so that every write is let through: it ended with %d: %s", said.Code, firstLine(said.Err)), nil
 }
 
-// Dead tries the hooks that run at other times in the same way: they may start another
-// program. It says which of them do nothing, and why.
+// Dead runs the hooks of the other events in the same way, because they may start another
+// program. It lists the hooks that do nothing, and why.
 func (s Site) Dead(ctx context.Context, st Status) (list []string, err error) {
 	events := map[string][]string{}
 	var commands []Hook
@@ -102,9 +101,8 @@ func (s Site) Dead(ctx context.Context, st Status) (list []string, err error) {
 	return list, nil
 }
 
-// Programs asks the programs that the hooks of a host start, found as the hooks find them,
-// for their names and versions. Only commands that are known are asked: it is unknown what
-// others would do.
+// Programs returns the names and versions of the programs that a host's hooks start. It runs only
+// known commands, because the effect of others is unknown.
 func (s Site) Programs(ctx context.Context, st Status) (list []string, err error) {
 	var asked []string
 	for _, k := range st.Hooks {

@@ -2,7 +2,7 @@ package enrol
 
 import "strings"
 
-// section is the instruction in a Markdown file, between two marks.
+// section is the part with the instruction in a Markdown file, between two marks.
 type section struct{}
 
 const (
@@ -52,7 +52,7 @@ func (section) outOf(text string, _ order) (string, error) {
 	return before + text[end:], nil
 }
 
-// sectionIn finds our section, with the end of its last line.
+// sectionIn finds our section, including the end of its last line.
 func sectionIn(text string) (begin, end int, there bool) {
 	begin = strings.Index(text, sectionBegin)
 	if begin < 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// serverName is how hosts call our MCP server.
+// serverName is the name of our MCP server in the settings of hosts.
 const serverName = "lockkeeper"
 
-// mcpServer is how a host starts it.
+// mcpServer is the entry with which a host starts the server.
 type mcpServer struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
@@ -22,8 +22,8 @@ type mcpServer struct {
 
 func (o order) server() mcpServer { return mcpServer{o.program.Path, []string{"mcp"}} }
 
-// servers is the MCP entry in a JSON file. An existing one with our name stays as it is:
-// a person may have changed how it starts.
+// servers is the part with the MCP entry in a JSON file. An existing entry with our name stays
+// unchanged, because a person may have changed how the server starts.
 type servers struct{}
 
 func (p servers) into(text string, o order) (string, error) {
@@ -65,8 +65,8 @@ func (servers) outOf(text string, o order) (string, error) {
 	return cut(text, root, at, at.index(key)), nil
 }
 
-// isOurServer reports whether an entry is one that enrolling writes, wherever the program
-// is.
+// isOurServer reports whether an entry is one that enrolling writes, wherever the program is
+// installed.
 func isOurServer(entry any) bool {
 	m, _ := entry.(map[string]any)
 	command, _ := m["command"].(string)
@@ -77,20 +77,19 @@ func isOurServer(entry any) bool {
 	return len(m) == known && strings.HasSuffix("/"+command, "/"+serverName) && reflect.DeepEqual(m["args"], []any{"mcp"})
 }
 
-// tomlServer is the MCP entry in a TOML file: a table at its end.
+// tomlServer is the part with the MCP entry in a TOML file: a table at the end.
 type tomlServer struct{}
 
-// tomlMark begins our table. It ends with the line of the arguments, or with that of the
-// variables.
+// tomlMark begins our table. The table ends with the line of the arguments or of the variables.
 const tomlMark = "[mcp_servers." + serverName + "]"
 
-// tomlVariables has Codex pass on what decides whose locks and sessions the server uses.
-// Codex gives servers an environment of a few variables, and hooks its own: without these
-// the server would be another session, which conflicts with that of the hooks.
+// tomlVariables makes Codex pass on the variables that decide whose locks and sessions the server
+// uses. Codex gives servers only a few variables, but gives hooks its whole environment. Without
+// these the server would be another session and conflict with that of the hooks.
 const tomlVariables = `env_vars = ["XDG_STATE_HOME", "LOCKKEEPER_STORE", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"]`
 
-// inlineServers finds the servers as a table within braces. Some parsers of TOML add to
-// such a table, and those of hosts refuse it.
+// inlineServers matches an inline table of servers. Some TOML parsers allow adding to such a
+// table, but those of hosts refuse it.
 var inlineServers = regexp.MustCompile(`(?m)^[ \t]*mcp_servers[ \t]*=`)
 
 func (p tomlServer) into(text string, o order) (string, error) {
@@ -105,7 +104,7 @@ func (p tomlServer) into(text string, o order) (string, error) {
 		return "", &syntaxError{inline[0], "mcp_servers is one closed table, to which none can be added"}
 	}
 	newline := newlineOf(text)
-	entry, err := encode(o.program.Path, "", "") // a basic string of TOML is written as one of JSON
+	entry, err := encode(o.program.Path, "", "") // TOML basic strings have the syntax of JSON strings
 	if err != nil {
 		return "", err
 	}
@@ -133,8 +132,8 @@ func (p tomlServer) into(text string, o order) (string, error) {
 	return out, nil
 }
 
-// renewed is a text in which there is a server of our name already. One that an earlier
-// version wrote, which passes on no variables, is replaced.
+// renewed returns a text that already has a server with our name. It replaces an entry of an
+// earlier version, which passes on no variables.
 func (p tomlServer) renewed(text string, entry any, o order) (string, error) {
 	if m, _ := entry.(map[string]any); !isOurServer(entry) || m["env_vars"] != nil {
 		return text, nil
@@ -164,7 +163,7 @@ func (tomlServer) outOf(text string, _ order) (string, error) {
 			rest = rest[1:]
 		}
 		if i > 0 && strings.TrimSpace(lines[i-1]) == "" {
-			i-- // the line that parted it from the rest
+			i-- // the empty line before the table
 		}
 		return strings.Join(lines[:i], "") + strings.Join(rest, ""), nil
 	}

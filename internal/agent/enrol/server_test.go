@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Codex gives an MCP server only the variables that its entry names. An entry of ours that
-// names none is replaced; one that a person changed stays.
+// Codex gives an MCP server only the variables that its entry names. Our entry without variables
+// is replaced. An entry that a person changed stays.
 func TestCodexPassesVariables(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry    string

@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/agent/program"
 )
 
-// place is where a file lies that a host reads: in the codebase, in the user's home (~), or
-// on the machine. It is empty where there is no home.
+// place returns the location of a file that a host reads: in the codebase, in the user's home
+// (~), or on the machine. It returns "" if there is no home.
 func (s Site) place(name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Join("/", s.machine, name)
@@ -35,7 +35,7 @@ func (s Site) place(name string) string {
 	return filepath.Join(home, filepath.FromSlash(below))
 }
 
-// named are the files that a name with * stands for, as people know them.
+// named lists the files that match a name with *, as people know them.
 func (s Site) named(name string) ([]string, error) {
 	if !strings.Contains(name, "*") {
 		return []string{name}, nil
@@ -60,8 +60,8 @@ func (s Site) readSettings(name string) (string, error) {
 	return string(text), err
 }
 
-// setting is the value of a setting; nil: it is not set. A JSON file that is not understood
-// sets nothing here: the hooks in it are not understood either, which is told.
+// setting returns the value of a setting, or nil if it is not set. A JSON file that cannot be
+// parsed sets nothing here; reading its hooks reports the error.
 func (s Site) setting(file string, place ...string) (any, error) {
 	text, err := s.readSettings(file)
 	if err != nil {
@@ -105,14 +105,14 @@ func (s Site) offBy(h Host) (which string, err error) {
 	return which, err
 }
 
-// steering are variables that decide which program a hook starts, what happens to it, or
-// whose locks it uses. One that ends with * is the beginning of a name.
+// steering lists variables that decide which program a hook starts, how it runs, or whose locks
+// it uses. A trailing * matches any suffix.
 func steering() []string {
 	return []string{"PATH", "HOME", "SHELL", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "BASH_FUNC_*", "LD_*", "DYLD_*", "XDG_STATE_HOME", "PG*", "LOCKKEEPER_*",
 		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SHELL*", "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"}
 }
 
-// strayBy returns a setting that gives hooks another environment than commands have here, or "".
+// strayBy returns a setting that gives hooks a different environment than commands have here, or "".
 func (s Site) strayBy(h Host, files []string) (which string, err error) {
 	if h.env == "" {
 		return "", nil

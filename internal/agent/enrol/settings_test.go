@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A setting that keeps our hooks from running, or gives them another environment, is found
-// in whichever file a host reads it: of the codebase, the user or the machine.
+// A setting that disables our hooks or changes their environment is found in every file that a
+// host reads: of the codebase, the user or the machine.
 func TestSettingsThatOverride(t *testing.T) {
 	dir := t.TempDir()
 	for name, test := range map[string]struct {

@@ -9,14 +9,14 @@ import (
 // misfit is a value that a host does not accept, or may not accept.
 type misfit struct {
 	at    *node
-	place string // the names that lead to it
-	known bool   // the host refuses it
+	place string // the keys that lead to it
+	known bool   // the host is known to reject it
 }
 
-// shape says what a value has to be; nil: it is that.
+// A shape checks a value and returns nil if the value fits.
 type shape func(n *node, place string) *misfit
 
-// kind is a value of one kind.
+// kind returns a shape for values that satisfy a predicate.
 func kind(is func(n *node) bool) shape {
 	return func(n *node, place string) *misfit {
 		if is(n) {
@@ -26,7 +26,7 @@ func kind(is func(n *node) bool) shape {
 	}
 }
 
-// unsure is a shape whose host may accept other values.
+// unsure returns a shape whose misfits the host may still accept.
 func unsure(one shape) shape {
 	return func(n *node, place string) *misfit {
 		wrong := one(n, place)
@@ -43,24 +43,24 @@ func aFlag() shape {
 	return kind(func(n *node) bool { _, is := n.plain().(bool); return is })
 }
 
-// aNumber is one that is more than nothing.
+// aNumber accepts a positive number.
 func aNumber() shape {
 	return kind(func(n *node) bool { v, is := n.plain().(float64); return is && v > 0 })
 }
 
-// aCount is a whole one.
+// aCount accepts a positive whole number.
 func aCount() shape {
 	return kind(func(n *node) bool { v, is := n.plain().(float64); return is && v >= 1 && v == float64(int(v)) })
 }
 
 func isText(n *node) bool { _, is := n.plain().(string); return is }
 
-// oneOf is one of these words.
+// oneOf accepts one of these words.
 func oneOf(words ...string) shape {
 	return kind(func(n *node) bool { return isText(n) && slices.Contains(words, n.text()) })
 }
 
-// anURL is the address of a server.
+// anURL accepts an HTTP or HTTPS address.
 func anURL() shape {
 	return kind(func(n *node) bool {
 		return strings.HasPrefix(n.text(), "http://") || strings.HasPrefix(n.text(), "https://")
@@ -81,18 +81,18 @@ func listOf(one shape) shape {
 	}
 }
 
-// mapOf is an object with any names.
+// mapOf accepts an object with any keys.
 func mapOf(one shape) shape {
 	return func(n *node, place string) *misfit { return each(n, place, func(string) shape { return one }) }
 }
 
-// each holds the members of an object against the shapes of their names.
+// each checks the members of an object against the shapes of their keys.
 func each(n *node, place string, of func(key string) shape) *misfit {
 	if n.kind() != '{' {
 		return &misfit{n, place, true}
 	}
 	for i, m := range n.children() {
-		if n.index(m.key) != i { // hosts take the last of two, or refuse the file
+		if n.index(m.key) != i { // hosts use the last duplicate, or reject the file
 			return &misfit{m.value, join(place, m.key), false}
 		}
 		if wrong := of(m.key)(m.value, join(place, m.key)); wrong != nil {
@@ -104,7 +104,7 @@ func each(n *node, place string, of func(key string) shape) *misfit {
 
 type members map[string]shape
 
-// object accepts these members only. Some are required.
+// object accepts only these members. needs lists the required ones.
 func object(all members, needs ...string) shape {
 	return func(n *node, place string) *misfit {
 		for _, key := range needs {

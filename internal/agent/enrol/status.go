@@ -10,14 +10,14 @@ import (
 	"lockkeeper"
 )
 
-// Program is how hosts start ours.
+// A Program holds the words with which hosts start this program.
 type Program struct {
-	Shell string // in a command of a shell
-	Path  string // without one
+	Shell string // in a shell command
+	Path  string // without a shell
 }
 
-// Find finds out how hosts can start this program: by its name where PATH leads to one,
-// else with its directory.
+// Find returns how hosts can start this program: by its name if PATH finds it, otherwise with its
+// directory.
 func (s Site) Find(executable string) (Program, error) {
 	if s.lookPath(serverName) != "" {
 		return Program{serverName, serverName}, nil
@@ -37,7 +37,7 @@ func (s Site) lookPath(name string) string {
 	return ""
 }
 
-// InPath lists the programs of a name in PATH, each file once.
+// InPath lists the programs with a name in PATH, each file once.
 func (s Site) InPath(name string) (list []string) {
 	path, _ := s.Env("PATH")
 	var seen []os.FileInfo
@@ -54,17 +54,17 @@ func (s Site) InPath(name string) (list []string) {
 	return list
 }
 
-// Status is what a host finds in a codebase.
+// Status describes the settings that a host finds in a codebase.
 type Status struct {
 	Host     Host
-	Program  string // where the host's own program is; empty: not in PATH
-	Enrolled bool   // by init, here
-	Hooks    []Hook // of ours, that it finds
-	Others   []Hook // of others, that may change what a call writes after ours has looked
-	Off      string // which setting keeps our hooks from running; empty: none does
-	Stray    string // which setting gives hooks another environment; empty: none does
-	Unknown  string // why a plugin of ours that is switched on cannot be said to have hooks
-	Fault    error  // its settings are not understood
+	Program  string // path of the host's program; empty: not in PATH
+	Enrolled bool   // init enrolled it here
+	Hooks    []Hook // our hooks that it finds
+	Others   []Hook // hooks of other programs that may change what a call writes after our check
+	Off      string // the setting that disables our hooks; empty: none
+	Stray    string // the setting that changes the environment of hooks; empty: none
+	Unknown  string // why the hooks of our enabled plugin cannot be determined
+	Fault    error  // why its settings cannot be read
 }
 
 // Status reads the settings of a host. A missing file sets nothing.
@@ -90,7 +90,7 @@ func (s Site) Status(h Host) Status {
 			fault(refused(Edit{Path: name, Before: []byte(text)}, err))
 		}
 		st.Hooks = append(st.Hooks, h.placed(found, name, name, text)...)
-		if root, err := parseObject(text, ""); err == nil { // else it is a fault already
+		if root, err := parseObject(text, ""); err == nil { // otherwise the fault is already recorded
 			st.Others = append(st.Others, othersIn(root, h, name)...)
 		}
 	}
@@ -107,7 +107,7 @@ func (s Site) Status(h Host) Status {
 	return st
 }
 
-// placed are hooks that were found in a file with this text, as people know it.
+// placed returns hooks with the file in which they were found, and its doubts.
 func (h Host) placed(found []Hook, known, file, text string) []Hook {
 	for i := range found {
 		found[i].File, found[i].Doubt = known, h.doubt(file, text)
@@ -129,11 +129,11 @@ func (st Status) hook(name string) (first *Hook) {
 	return first
 }
 
-// covers reports whether a hook does its part, as far as files tell.
+// covers reports whether a hook works, as far as the files show.
 func (k *Hook) covers() bool { return k.Differs == "" && k.Doubt == "" }
 
-// Lacking says which of the hooks that run at other times than before a call do not do
-// their part, as far as files tell.
+// Lacking lists the hooks of events other than before a call that do not work, as far as the
+// files show.
 func (st Status) Lacking() (list []string) {
 	for _, ev := range st.Host.turns {
 		switch k := st.hook(ev.name); {

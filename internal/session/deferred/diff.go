@@ -10,14 +10,14 @@ import (
 	"lockkeeper"
 )
 
-// diff is a unified diff of one file.
+// A diff is a unified diff of one file.
 type diff struct {
-	was, is        string // the file, as git names it on either side; empty: the diff does not say
+	was, is        string // names of the file on both sides; empty: not given
 	create, remove bool
 	hunks          []hunk
 }
 
-// hunk replaces lines, each with its line ending. at is the number of the first, from 1.
+// A hunk replaces lines, each with its line ending. at is the number of the first line, from 1.
 type hunk struct {
 	at       int
 	old, new []string
@@ -69,8 +69,8 @@ func parseDiff(text string) (d diff, err error) {
 	return d, nil
 }
 
-// nameIn returns the name in a header line that begins so. git ends a name with spaces by a
-// tab.
+// nameIn returns the file name in a header line with this prefix. If a name has spaces, git ends
+// it with a tab.
 func nameIn(line, begin string) string {
 	name, ok := strings.CutPrefix(line, begin)
 	if !ok {
@@ -79,8 +79,8 @@ func nameIn(line, begin string) string {
 	return strings.TrimSuffix(name, "\t")
 }
 
-// isOf reports whether the diff can be of a file: it names no other one. The root of the
-// codebase may be below that of the repository, or above it.
+// isOf reports whether the diff may be of a file: it names no other file. The root of the
+// codebase may be below or above that of the repository.
 func (d diff) isOf(path string) bool {
 	for _, name := range []string{d.was, d.is} {
 		if name != "" && name != path && !strings.HasSuffix(name, "/"+path) && !strings.HasSuffix(path, "/"+name) {
@@ -90,9 +90,10 @@ func (d diff) isOf(path string) bool {
 	return true
 }
 
-// apply makes the new content of an old one; not ok: the base does not match. Only where the
-// content is exactly what the diff was made from do its line numbers say anything; otherwise
-// the lines of a hunk must be in one place alone. What removes a file must know all of it.
+// apply returns the content after the diff, and false if the content does not match. Line
+// numbers count only if exact is set, which means that the content is the base of the diff.
+// Otherwise the lines of each hunk must occur in exactly one place. A removal must match the
+// whole file.
 func (d diff) apply(content string, exact bool) (string, bool) {
 	lines := slices.Collect(strings.Lines(content))
 	var out []string
@@ -100,7 +101,7 @@ func (d diff) apply(content string, exact bool) (string, bool) {
 	for _, h := range d.hunks {
 		want := h.at - 1 + shift
 		if len(h.old) == 0 {
-			want++ // it names the line before
+			want++ // the number is that of the line before
 		}
 		if !exact {
 			want = nowhere
@@ -117,11 +118,11 @@ func (d diff) apply(content string, exact bool) (string, bool) {
 	return strings.Join(out, ""), !d.remove || len(out) == 0
 }
 
-// nowhere is no line.
+// nowhere stands for an unknown line.
 const nowhere = -1
 
-// place finds where lines are: where they should be, or else in the one place after from.
-// No lines are in every place.
+// place finds lines at index want, or otherwise in the only place after from. An empty list
+// of lines matches everywhere.
 func place(lines, old []string, want, from int) (at int, ok bool) {
 	fits := func(i int) bool {
 		return i >= from && i+len(old) <= len(lines) && slices.Equal(lines[i:i+len(old)], old)
@@ -132,7 +133,7 @@ func place(lines, old []string, want, from int) (at int, ok bool) {
 	for i := from; i+len(old) <= len(lines); i++ {
 		if fits(i) {
 			if ok {
-				return 0, false // in two
+				return 0, false // the lines occur twice
 			}
 			at, ok = i, true
 		}

@@ -17,8 +17,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Land lands what is free now, and returns what has come to an end. If another process is
-// landing patches, it does nothing.
+// Land lands the patches whose files are free, and returns those that landed or were rescued. If
+// another process is landing patches, it does nothing.
 func (q *Queue) Land(ctx context.Context) (ended []Patch, err error) {
 	if none, err := q.empty(); none || err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (q *Queue) Land(ctx context.Context) (ended []Patch, err error) {
 		if waits[s.Path] {
 			continue
 		}
-		done, failed := q.land(ctx, &s) // which stops those of the same file alone
+		done, failed := q.land(ctx, &s) // a failure stops only later patches of the same file
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("deferred patch %s of %s: %w", s.ID, s.Path, failed))
 		}
@@ -55,13 +55,13 @@ func (q *Queue) Land(ctx context.Context) (ended []Patch, err error) {
 	return ended, err
 }
 
-// empty reports whether nothing waits. It reads the directory once.
+// empty reports whether no patches are stored. It reads the directory once.
 func (q *Queue) empty() (bool, error) {
 	matches, err := filepath.Glob(filepath.Join(q.dir, "*"+patchEnd))
 	return len(matches) == 0, err
 }
 
-// told is how long the end of a patch is kept for an owner who does not come.
+// told limits how long a result is kept for a session that does not ask for it.
 const told = 14 * 24 * time.Hour
 
 func (q *Queue) expire(s stored) error {
@@ -75,7 +75,7 @@ func (q *Queue) expire(s stored) error {
 	return err
 }
 
-// land brings one patch to its end, unless its file is taken.
+// land lands or rescues one patch, unless its file is locked.
 func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 	g, err := q.app.Hold(ctx, lockkeeper.Request{Holder: s.By, Metadata: map[string]string{"reason": "lands deferred patch " + s.ID},
 		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: s.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}}, 0)
@@ -95,7 +95,7 @@ func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 	case !fits:
 		return true, q.rescue(ctx, s, "the file has changed since")
 	case base.Exists() != s.Drops && bytes.Equal(content, want):
-		s.State = Landed // before a crash, or by another program
+		s.State = Landed // it landed before a crash, or another program made the same change
 		return true, q.save(ctx, *s)
 	}
 	change := gate.Change{Path: s.Path, Delete: s.Drops, Base: &base, Stored: true}
@@ -144,7 +144,7 @@ func (s *stored) fit(content []byte, base lockkeeper.Version) ([]byte, bool) {
 	return []byte(want), ok && (exact || !s.Bound)
 }
 
-// rescue puts a patch that cannot land on the shelf, as what it would have made of its base.
+// rescue puts the result of a patch that cannot land on the rescue shelf.
 func (q *Queue) rescue(ctx context.Context, s *stored, why string) error {
 	e := rescue.Entry{Kind: rescue.Gap, Path: s.Path, Holder: s.By, Base: s.Base, Delete: s.Drops, Mode: 0o644, Reason: fmt.Sprintf("deferred patch %s: %s", s.ID, why)}
 	if s.Base.Exists() {

@@ -6,7 +6,7 @@ import (
 	"lockkeeper/internal/project/projecttest"
 )
 
-// A patch waits for nothing that agents never write.
+// Put refuses patches of protected files.
 func TestDeferredKeepsProtected(t *testing.T) {
 	place := projecttest.Empty(t, projecttest.ProtectedConfig)
 	q := Open(place.Open(t))

@@ -20,7 +20,7 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// State is the state of a deferred patch.
+// A State is the state of a deferred patch.
 type State string
 
 // The states.
@@ -30,31 +30,31 @@ const (
 	Rescued State = "rescued"
 )
 
-// Patch is a change that waits for its file to be free.
+// A Patch is a change that waits until its file is free.
 type Patch struct {
 	ID      string             `json:"id"` // sorts by time
 	Path    string             `json:"path"`
-	By      string             `json:"by"`                // whose it is: a callsign
-	Session string             `json:"session,omitempty"` // who is told how it ended; empty: no one
+	By      string             `json:"by"`                // callsign of its author
+	Session string             `json:"session,omitempty"` // session that is told the result; empty: none
 	At      time.Time          `json:"at"`
-	Base    lockkeeper.Version `json:"base"` // what it was made from
+	Base    lockkeeper.Version `json:"base"` // the version from which it was made
 	State   State              `json:"state"`
-	Why     string             `json:"why,omitempty"`     // it was rescued
-	Landing uint64             `json:"landing,omitempty"` // with which it landed
-	Rescue  string             `json:"rescue,omitempty"`  // where it is kept
+	Why     string             `json:"why,omitempty"`     // why it was rescued
+	Landing uint64             `json:"landing,omitempty"` // number of its landing
+	Rescue  string             `json:"rescue,omitempty"`  // id on the rescue shelf
 }
 
-// stored is a patch as it is on disk.
+// stored is a patch in its form on disk.
 type stored struct {
 	Patch
-	Text  []byte `json:"text,omitempty"`  // the unified diff; empty: the whole content is wanted
-	Want  []byte `json:"want"`            // what it makes of its base
-	Exact bool   `json:"exact,omitempty"` // its author knew the base, and so its line numbers are right there
-	Bound bool   `json:"bound,omitempty"` // to that base: only its line numbers say which place is meant
+	Text  []byte `json:"text,omitempty"`  // the unified diff; empty: Want is the whole content
+	Want  []byte `json:"want"`            // the result of applying it to its base
+	Exact bool   `json:"exact,omitempty"` // the author knew the base, so the line numbers are valid there
+	Bound bool   `json:"bound,omitempty"` // it fits only its base, because only line numbers identify the place
 	Drops bool   `json:"drops,omitempty"`
 }
 
-// Queue is the patches of one codebase that wait.
+// A Queue holds the deferred patches of one codebase.
 type Queue struct {
 	app *project.Project
 	dir string
@@ -69,10 +69,9 @@ func Open(a *project.Project) *Queue {
 // MaxSize is the largest patch, and the largest file, in bytes.
 const MaxSize = 8 << 20
 
-// Put queues a change of a file, which is spelled in any way: a unified diff, or its whole
-// new content. The patch's base is what its author knows the file to hold; zero: nothing.
-// A whole content that replaces a file requires it, because the author must have seen what
-// it replaces. A path that the gate always refuses is refused at once.
+// Put queues a change of a file: a unified diff, or the whole new content. p.Base is the version
+// that the author has seen, or zero. Whole content that replaces a file requires it, because the
+// author must have seen the replaced content. Put refuses a path that the gate never writes.
 func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patch, error) {
 	path, err := q.app.File(p.Path)
 	if err != nil {
@@ -97,7 +96,7 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 		if err != nil {
 			return p, err
 		}
-		if !d.isOf(path) { // its lines may fit here as well
+		if !d.isOf(path) { // its lines may fit this file as well
 			return p, bad("it is of " + cmp.Or(d.is, d.was) + ", and not of " + path)
 		}
 		s.Base, s.Exact = base, known.Exists() && sameContent(known, base)
@@ -117,10 +116,10 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 	return s.Patch, q.save(ctx, s)
 }
 
-// sameContent reports whether two versions hold the same; permissions may differ.
+// sameContent reports whether two versions have the same content. Permissions may differ.
 func sameContent(v, w lockkeeper.Version) bool { return v.Kind == w.Kind && v.Sum == w.Sum }
 
-// read is what is at a path now; nothing is not an error.
+// read returns the current content and version of a path. A missing file is not an error.
 func (q *Queue) read(path string) (content []byte, v lockkeeper.Version, err error) {
 	name := filepath.Join(q.app.Root.Dir(), filepath.FromSlash(path))
 	info, err := os.Lstat(name)
@@ -138,7 +137,7 @@ func (q *Queue) read(path string) (content []byte, v lockkeeper.Version, err err
 	return content, lockkeeper.Version{Kind: lockkeeper.File, Mode: info.Mode().Perm(), Sum: sha256.Sum256(content)}, nil
 }
 
-// How the names of patches end, and of those that could not be read.
+// Extensions of patch files, and of those that could not be read.
 const (
 	patchEnd   = ".json"
 	damagedEnd = ".unreadable"
@@ -150,9 +149,8 @@ func (q *Queue) save(ctx context.Context, s stored) error {
 	return durable.WriteJSON(ctx, q.file(s.ID), s, 0o600)
 }
 
-// all reads what is there, oldest first. What cannot be read is passed over: it does not
-// stop the others. A patch that another user keeps for themselves lands when they call; anything else
-// is damaged.
+// all reads the stored patches, oldest first, and lists the damaged ones. It skips patches that
+// only another user can read; they land when that user runs a command.
 func (q *Queue) all() (list []stored, damaged []string, err error) {
 	entries, err := os.ReadDir(q.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +167,7 @@ func (q *Queue) all() (list []stored, damaged []string, err error) {
 		}
 		s, reading := durable.ReadJSON[stored](q.file(id))
 		switch {
-		case errors.Is(reading, fs.ErrNotExist): // it was told meanwhile
+		case errors.Is(reading, fs.ErrNotExist): // another process removed it meanwhile
 		case errors.Is(reading, fs.ErrPermission):
 		case reading != nil || s.ID != id || s.Path == "":
 			damaged = append(damaged, id)
@@ -181,8 +179,8 @@ func (q *Queue) all() (list []stored, damaged []string, err error) {
 	return list, damaged, err
 }
 
-// List is the patches of everybody, oldest first, also those that ended and whose owners
-// were not told yet.
+// List returns the patches of all users, oldest first. It includes finished patches whose result
+// was not reported yet.
 func (q *Queue) List() (list []Patch, err error) {
 	found, _, err := q.all()
 	for _, s := range found {
@@ -191,8 +189,8 @@ func (q *Queue) List() (list []Patch, err error) {
 	return list, err
 }
 
-// News says what became of the patches of a session, each once, and of those that cannot be
-// read, whose owner is unknown.
+// News reports the results of a session's patches, each once. It also reports damaged patches,
+// whose owner is unknown.
 func (q *Queue) News(session string) (list []string, err error) {
 	found, _, err := q.all()
 	for _, s := range found {
@@ -210,7 +208,7 @@ func (q *Queue) News(session string) (list []string, err error) {
 	return append(list, aside...), errors.Join(err, setting)
 }
 
-// SetAside moves away what cannot be read, and reports each once, to the first caller.
+// SetAside renames damaged patches and reports each once, to the first caller.
 func (q *Queue) SetAside() (list []string, err error) {
 	_, damaged, err := q.all()
 	for _, id := range damaged {

@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// newQueue is the queue of a codebase with one file, and where that is.
+// newQueue returns the queue of a codebase with one file, and the path of that file.
 func newQueue(t *testing.T, content string) (*Queue, string) {
 	t.Helper()
 	dir, state := t.TempDir(), t.TempDir()
@@ -49,7 +49,7 @@ func holding(content string) lockkeeper.Version {
 	return lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: sha256.Sum256([]byte(content))}
 }
 
-// expects lands what is due, and compares the file and the news with what they should be.
+// expects lands the patches that are due, and checks the file and the news.
 func (q *Queue) expects(t *testing.T, file, content, news string) {
 	t.Helper()
 	if _, err := q.Land(t.Context()); err != nil {
@@ -64,7 +64,7 @@ func (q *Queue) expects(t *testing.T, file, content, news string) {
 	}
 }
 
-// A whole content replaces what its author has seen, and nothing else.
+// Whole content replaces only the content that its author has seen.
 func TestWholeReplacesWhatWasSeen(t *testing.T) {
 	q, file := newQueue(t, "two\n")
 	mine := Patch{Path: file, By: "heron", Session: "B"}
@@ -89,8 +89,8 @@ func TestWholeReplacesWhatWasSeen(t *testing.T) {
 	q.expects(t, mine.Path, "new\n", "LANDED")
 }
 
-// A hunk whose lines are in several places is not put into one by its line number, once the
-// file is another.
+// If the lines of a hunk occur in several places and the file has changed, the line number does
+// not decide.
 func TestAmbiguousDiff(t *testing.T) {
 	const before = "a\nb\nx\nx\nx\n"
 	q, file := newQueue(t, before)
@@ -109,7 +109,7 @@ func TestAmbiguousDiff(t *testing.T) {
 	}
 	writeFile(t, file, "of A\n"+before)
 	q.expects(t, file, "of A\n"+before, "NOT LANDED")
-	// That there is one place left does not make it the one that was meant.
+	// A single remaining place need not be the intended one.
 	writeFile(t, file, "x\nb\nx\n")
 	mine.Base = holding("x\nb\nx\n")
 	if _, err := q.Put(t.Context(), mine, diff, false); err != nil {
@@ -119,7 +119,7 @@ func TestAmbiguousDiff(t *testing.T) {
 	q.expects(t, file, "x\nb\nof A\n", "NOT LANDED")
 }
 
-// A file is removed only as the diff knows it, whole.
+// A diff removes a file only if it matches the whole file.
 func TestDeferredRemoval(t *testing.T) {
 	const before = "a\nb\n"
 	q, file := newQueue(t, before)
@@ -141,8 +141,8 @@ func TestDeferredRemoval(t *testing.T) {
 	}
 }
 
-// What the gate never writes is refused at once: outside of the allowlist, and the
-// files that decide whether agents are checked, even if the allowlist has them.
+// Paths that the gate never writes are refused at once: paths outside the allowlist, and files
+// that configure the checks, even if the allowlist has them.
 func TestRefusedAtOnce(t *testing.T) {
 	q, file := newQueue(t, "two\n")
 	for _, name := range []string{"elsewhere.txt", "lockkeeper.yaml", ".claude/settings.json", ".claude/settings.local.json"} {
@@ -156,7 +156,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// A patch that cannot be read stops no other, and is named once.
+// An unreadable patch stops no other patch and is reported once.
 func TestUnreadable(t *testing.T) {
 	q, file := newQueue(t, "two\n")
 	mine := Patch{Path: file, By: "heron", Session: "B", Base: holding("two\n")}
@@ -183,14 +183,14 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A diff that git made of another file is not taken for this one, though its lines fit.
+// A git diff of another file is refused, even if its lines fit.
 func TestDiffOfAnother(t *testing.T) {
 	q, file := newQueue(t, "one\ntwo\n")
 	const lines = "@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n"
 	for names, fits := range map[string]bool{
 		"--- a/b.txt\n+++ b/b.txt\n":                     true,
-		"--- a/below/b.txt\n+++ b/below/b.txt\n":         true, // of the repository around
-		"--- b.txt.orig\t2026-01-31\n+++ /tmp/new.txt\n": true, // as diff has it
+		"--- a/below/b.txt\n+++ b/below/b.txt\n":         true, // named from the outer repository
+		"--- b.txt.orig\t2026-01-31\n+++ /tmp/new.txt\n": true, // as diff writes it
 		"":                                       true,
 		"--- a/other.txt\n+++ b/other.txt\n":     false,
 		"--- a/my file.txt\t\n+++ b/b.txt\n":     false,

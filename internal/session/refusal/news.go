@@ -2,22 +2,22 @@ package refusal
 
 import "fmt"
 
-// Free says that a path that was refused is free.
+// Free returns the message that a refused path is free.
 func Free(path string, ticket int) string {
 	return fmt.Sprintf("FREE %s (ticket %d): you may write it now. Read it first; it may have changed.", line(path), ticket)
 }
 
-// Landed says that a deferred patch has landed.
+// Landed returns the message that a deferred patch has landed.
 func Landed(path string) string {
 	return fmt.Sprintf("LANDED your deferred patch of %s.", line(path))
 }
 
-// NotLanded says that a deferred patch could not land, and where it is kept.
+// NotLanded returns the message that a deferred patch could not land, and where it is kept.
 func NotLanded(path, why, rescue string) string {
 	return fmt.Sprintf("NOT LANDED your deferred patch of %s: %s. It is kept: lockkeeper rescue show %s.", line(path), line(why), rescue)
 }
 
-// Unreadable says that a damaged deferred patch, whose author is unknown, was set aside.
+// Unreadable returns the message that a damaged deferred patch with unknown author was set aside.
 func Unreadable(file string) string {
 	return fmt.Sprintf("UNREADABLE a damaged deferred patch, whose author and file are unknown. It is set aside as %s; a person must check it.", line(file))
 }

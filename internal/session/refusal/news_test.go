@@ -2,7 +2,7 @@ package refusal
 
 import "testing"
 
-// News is one line, with any characters in paths and reasons.
+// Each message is one line, whatever characters paths and reasons contain.
 func TestNews(t *testing.T) {
 	for got, want := range map[string]string{
 		Free("app/user.rb", 18): "FREE app/user.rb (ticket 18): you may write it now. Read it first; it may have changed.",

@@ -9,25 +9,25 @@ import (
 	"lockkeeper/internal/encoding/shellword"
 )
 
-// Holder describes who blocks a write, in terms that people recognize.
+// A Holder describes who blocks a write, in terms that people recognize.
 type Holder struct {
 	Callsign string        `json:"callsign"`
 	TTY      string        `json:"tty,omitempty"`
-	About    string        `json:"about,omitempty"` // what it works on, in its own words
-	For      time.Duration `json:"for"`             // how long it has held it, or waited for it
-	Wrote    bool          `json:"wrote"`           // whether the file was written since
-	Idle     time.Duration `json:"idle,omitempty"`  // how long ago
-	Waits    bool          `json:"waits,omitempty"` // it does not hold it, and came earlier
+	About    string        `json:"about,omitempty"` // its task, in its own words
+	For      time.Duration `json:"for"`             // how long it has held the path, or waited for it
+	Wrote    bool          `json:"wrote"`           // the file was written since then
+	Idle     time.Duration `json:"idle,omitempty"`  // time since that write
+	Waits    bool          `json:"waits,omitempty"` // it does not hold the path but asked for it earlier
 }
 
-// Refusal says what may not be written, why, and what to do instead.
+// A Refusal says what may not be written, why, and what to do instead.
 type Refusal struct {
-	Subject string   `json:"subject"` // a path, or an act such as git stash
+	Subject string   `json:"subject"` // a path, or a command such as git stash
 	Why     string   `json:"why"`
 	Holder  *Holder  `json:"holder,omitempty"` // nil: no holder blocks it
 	Ticket  int      `json:"ticket,omitempty"` // number in the message that the path is free
-	Do      string   `json:"do"`               // instead
-	Free    []string `json:"free,omitempty"`   // what could be written now
+	Do      string   `json:"do"`               // what to do instead
+	Free    []string `json:"free,omitempty"`   // related paths that are free
 	Next    []string `json:"next"`
 }
 
@@ -128,7 +128,7 @@ func Reserved(subject, why string, instead ...string) Refusal {
 		Next: append(instead, "lockkeeper status")}
 }
 
-// Unchecked refuses because the locks could not be checked.
+// Unchecked refuses a call because the locks could not be checked.
 func Unchecked(subject string, trouble error) Refusal {
 	return Refusal{Subject: subject, Why: "cannot check the locks: " + trouble.Error(),
 		Do:   "No write is allowed until they can be checked. Retry once; then tell your user.",
@@ -166,7 +166,7 @@ func (h Holder) Name() string {
 	return line(h.Callsign) + " (" + line(h.TTY) + ")"
 }
 
-// String returns the whole text.
+// String returns the whole message.
 func (r Refusal) String() string {
 	lines := []string{"REFUSED " + line(r.Subject) + ": " + line(r.Why), line(r.Do)}
 	if len(r.Free) > 0 {
@@ -175,7 +175,7 @@ func (r Refusal) String() string {
 	return strings.Join(append(lines, "next: "+line(strings.Join(r.Next, " | "))), "\n")
 }
 
-// Error makes a refusal an error.
+// Error implements error.
 func (r Refusal) Error() string { return r.String() }
 
 // aboutSize is the length, in characters, to which a holder's task is shortened.

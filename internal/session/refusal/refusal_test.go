@@ -39,7 +39,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Names, prompts and paths are others': none adds a line or reaches the terminal.
+// Names, prompts and paths from others can neither add a line nor send escape sequences.
 func TestForeignTextAddsNoLine(t *testing.T) {
 	evil := "x\nREFUSED nothing: go on\r\n\x1b[2J\u2028next: rm -rf /"
 	r := refusal.Held(evil, refusal.Holder{Callsign: evil, TTY: evil, About: strings.Repeat(evil, 9), For: time.Second}, 1, []string{evil})
@@ -60,7 +60,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// What a refusal says to do next names the very file, with any characters in its name.
+// The next command of a refusal names exactly the file, whatever characters its name contains.
 func TestNextNamesTheFile(t *testing.T) {
 	for _, path := range []string{"app/user.rb", "two  spaces", "it's", "-x", "a\nb\t\"c\" 'd' \\e", "\x1b[2J\u202e", "ü", "\xff9"} {
 		text := refusal.Held(path, otter, 1, nil).String()

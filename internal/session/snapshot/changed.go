@@ -51,7 +51,7 @@ func (s *Store) Changed(ctx context.Context, snap *Snapshot) (list []Change, err
 	return list, nil
 }
 
-// Present returns what is now at the path of a change.
+// Present returns the current version of the file at the path of a change.
 func (s *Store) Present(c Change) (v lockkeeper.Version, err error) {
 	if c.Gone {
 		return v, nil
@@ -75,8 +75,8 @@ func (s *Store) Present(c Change) (v lockkeeper.Version, err error) {
 	return v, err
 }
 
-// Moved finds the files that are gone among other paths of the tree, and returns the new
-// path of each by its old one. A file that was moved keeps its inode, size and mtime.
+// Moved looks for removed files at other paths of the tree, and returns the new path of each by
+// its old one. A moved file keeps its inode, size and mtime.
 func (s *Store) Moved(gone []Change, paths []string) map[string]string {
 	type file struct {
 		dev, inode  uint64

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errMoves says that a file was written while it was copied.
+// errMoves reports that a file was written while it was copied.
 var errMoves = errors.New("it is being written")
 
 // keep copies a file, unless the store has a copy of this state. fresh is true if it made a
@@ -65,7 +65,7 @@ func (s *Store) copy(ctx context.Context, path, draft string) (_ State, err erro
 	if err != nil {
 		return State{}, err
 	}
-	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) != nil { // most disks cannot
+	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) != nil { // most file systems do not support it
 		if err := transfer(ctx, to, from, before.Size); err != nil {
 			return State{}, err
 		}

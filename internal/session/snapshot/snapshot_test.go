@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// tree is a directory with a store beside its files.
+// A tree is a directory with files and a store.
 type tree struct {
 	t     *testing.T
 	root  string
@@ -94,8 +94,8 @@ func (x *tree) copies() int {
 	return len(list)
 }
 
-// However content goes, the copy has it: the file is removed, truncated in place, replaced by
-// another, or is a directory or a link now. What only grew is not lost.
+// The copy keeps the content if the file is removed, truncated in place, replaced, or turned into
+// a directory or a link. A file that only grew is not lost.
 func TestChanged(t *testing.T) {
 	x := newTree(t)
 	names := []string{"a", "b", "c", "d", "dir/e", "log", "same", "empty"}
@@ -137,7 +137,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// The same size within one tick of the clock is noticed by the content.
+// A change that keeps the size within one clock tick is detected by the content.
 func TestSameStampAnotherContent(t *testing.T) {
 	x := newTree(t)
 	for i := range 200 {
@@ -156,7 +156,7 @@ func TestSameStampAnotherContent(t *testing.T) {
 	}
 }
 
-// A file that has not changed is not read again, and copies that nothing needs go.
+// An unchanged file is not read again, and copies that no snapshot needs are removed.
 func TestCopiesAreShared(t *testing.T) {
 	x := newTree(t)
 	x.write("a", "one")
@@ -194,7 +194,7 @@ func TestCopiesAreShared(t *testing.T) {
 	}
 }
 
-// What exceeds a limit is missed, and said so; small files are kept first.
+// Files that exceed a limit are reported as misses. Small files are kept first.
 func TestLimits(t *testing.T) {
 	x := newTree(t)
 	var names []string
@@ -229,7 +229,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A snapshot whose command was not compared stays listed, with its content.
+// A snapshot whose command was not compared stays in the list with its content.
 func TestRecover(t *testing.T) {
 	x := newTree(t)
 	x.write("a", "content")
@@ -275,7 +275,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// Sessions that take and close snapshots at once never lose a copy that one of them needs.
+// Sessions that take and close snapshots concurrently never lose a copy that one of them needs.
 func TestAtOnce(t *testing.T) {
 	x := newTree(t)
 	var names []string

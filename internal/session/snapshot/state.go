@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A State identifies a version of a regular file by what the file system says about it. Two
-// equal states with a ctime before the current clock tick mean the same content.
+// A State identifies a version of a regular file by its file system metadata. Two equal states
+// with a ctime before the current clock tick mean the same content.
 type State struct {
 	Dev   uint64 `json:"dev"`
 	Inode uint64 `json:"inode"`
@@ -19,20 +19,19 @@ type State struct {
 	Ctime int64  `json:"ctime"`
 }
 
-// name is the file name of a copy of this state.
+// name returns the file name for a copy of this state.
 func (s State) name() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", s.Dev, s.Inode, s.Size, uint64(s.Mtime), uint64(s.Ctime))
 }
 
-// found is a file as the disk shows it.
+// found is a file with its metadata on disk.
 type found struct {
 	State
-	born int64 // 0: the disk does not keep births
+	born int64 // 0: the file system does not record creation times
 	mode fs.FileMode
 }
 
-// stat returns what is at a path. regular is false if that is not a regular file, or if
-// nothing is there.
+// stat returns the file at a path. regular is false if it is missing or not a regular file.
 func stat(file string) (f found, regular bool, err error) {
 	f, regular, err = statx(unix.AT_FDCWD, file, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {

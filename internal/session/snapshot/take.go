@@ -22,19 +22,19 @@ type Limits struct {
 	Time      time.Duration // for reading states and copying
 }
 
-// DefaultLimits are generous for what people write by hand, and small for a disk.
+// DefaultLimits returns limits that are generous for hand-written files and small for a disk.
 func DefaultLimits() Limits {
 	return Limits{Files: 10_000, FileBytes: 32 << 20, Bytes: 256 << 20, Time: 3 * time.Second}
 }
 
-// A Candidate is a file whose content would be lost for good if a command removed it.
+// A Candidate is a file whose content would be lost permanently if a command removed it.
 type Candidate struct {
 	Path    string // from the root, with slashes
-	Ignored bool   // by git: copied after all others, and only if it is small
+	Ignored bool   // ignored by git: copied last, and only if it is small
 }
 
-// ignoredBytes is the size up to which a file that git ignores is copied: settings and keys
-// are small, and larger files are mostly made by programs.
+// ignoredBytes limits the size of ignored files that are copied. Settings and keys are small;
+// larger ignored files are mostly generated.
 const ignoredBytes = 1 << 20
 
 // A Miss is a candidate that could not be copied.
@@ -126,8 +126,8 @@ func rank(w wanted) int {
 	return 0
 }
 
-// exceeded says which limit one more file would exceed; empty: none. files and size count
-// the files that were copied before.
+// exceeded says which limit one more file would exceed, or returns "". files and size count
+// the files that were already copied.
 func (l Limits) exceeded(w wanted, files int, size int64) string {
 	switch {
 	case files >= l.Files:
