@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrShifted says that this process is in a time namespace in which the kernel's
-// clocks read differently than outside.
+// ErrShifted reports that this process is in a time namespace in which the kernel's clocks differ
+// from those outside.
 var ErrShifted = errors.New("this process is in a time namespace with other clocks")
 
 // clockSet is a year before which a wall clock is not set yet. A machine without a
@@ -34,7 +34,7 @@ func Started() (time.Time, error) {
 	return at, nil
 }
 
-// Shifted returns ErrShifted in a time namespace with clocks of its own.
+// Shifted returns ErrShifted if this process is in a time namespace with other clocks.
 func Shifted() error {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if errors.Is(err, fs.ErrNotExist) {

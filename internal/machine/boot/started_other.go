@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// Started is not supported on this system.
+// Started returns errors.ErrUnsupported on this system.
 func Started() (time.Time, error) { return time.Time{}, errors.ErrUnsupported }

@@ -46,10 +46,10 @@ func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
-// MountedNames returns the names that a real directory has in all places where its
-// file system, or a part of it, is mounted. The one through which most of the file
-// system is seen comes first, so that all names of a directory lead to the same one.
-// Subvolumes of btrfs are file systems of their own in this respect.
+// MountedNames returns the names of a real directory in all places where its file system, or a
+// part of it, is mounted. The name through which most of the file system is visible comes first,
+// so all names of a directory lead to the same first one. It treats subvolumes of btrfs as
+// separate file systems.
 func MountedNames(dir string) []string {
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {

@@ -9,9 +9,9 @@ import (
 	"lockkeeper"
 )
 
-// RealDir returns the one name of an existing directory: without links and, where a
-// directory is mounted in several places, the same name from each of them. So a root
-// has one lock world, whichever way leads to it.
+// RealDir returns the canonical name of an existing directory: without links and, if a
+// directory is mounted in several places, the same name for all of them. So a root has one
+// lock world, by whatever path it is opened.
 func RealDir(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err == nil {
@@ -33,7 +33,7 @@ func RealDir(dir string) (string, error) {
 	return path, nil
 }
 
-// Reason returns the text of an error of the disk without the path, which the caller adds.
+// Reason returns the text of a file system error without the path, which the caller adds.
 func Reason(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -37,8 +37,8 @@ func Held(f *os.File) (bool, error) {
 	return false, Unlock(f)
 }
 
-// Await is Wait until the context ends. If that happens first, it returns false without an
-// error, and calls leave, which must close the file, when the wait is over.
+// Await waits like Wait until the context ends. If the context ends first, it returns false
+// without an error, and calls leave, which must close the file, when the wait is over.
 func Await(ctx context.Context, f *os.File, leave func()) (bool, error) {
 	acquired := make(chan error)
 	go func() {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NetworkDisks are file systems, by their type in statfs(2), on which several
-// machines may open one file but locks work within one machine only.
+// NetworkDisks returns the file systems, by their type in statfs(2), on which several machines
+// may open one file but locks work only within one machine.
 func NetworkDisks() map[int64]string {
 	return map[int64]string{
 		unix.NFS_SUPER_MAGIC:   "NFS",

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lacks ends a test that this machine cannot run, with the reason.
+// Lacks ends a test that this machine cannot run, and reports the reason.
 func Lacks(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -59,8 +59,8 @@ func Image(t testing.TB, size int64, mkfs ...string) (dir string) {
 	return dir
 }
 
-// EachFoldingDisk runs a test in a directory on each kind of disk that supports directories
-// which ignore case (Fold), as far as this kernel does.
+// EachFoldingDisk runs a test in a directory on each kind of disk on which this kernel supports
+// directories that ignore case (Fold).
 func EachFoldingDisk(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Run("tmpfs", func(t *testing.T) {
 		if !canFold("tmpfs") {

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// A ConfinedError says that a connection comes out of a sandbox.
+// A ConfinedError reports that a connection comes from a process in a sandbox.
 type ConfinedError struct{ PID int }
 
 func (e *ConfinedError) Error() string {
 	return fmt.Sprintf("process %d runs in a sandbox", e.PID)
 }
 
-// An UnseenError says that the process at the other end of a connection cannot be found.
+// An UnseenError reports that the process at the other end of a connection cannot be found.
 type UnseenError struct{ Reason string }
 
 func (e *UnseenError) Error() string {

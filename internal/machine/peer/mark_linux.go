@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstMark is the limit of a process in a sandbox. One in a sandbox inside of that has
-// one less.
+// firstMark is the limit of a process in a sandbox. In a nested sandbox the limit is one less.
 const firstMark = 1 << 20
 
-// Mark marks this process and everything that it starts, for good.
+// Mark permanently marks this process and everything that it starts.
 func Mark() error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_LOCKS, &now); err != nil {

@@ -144,7 +144,7 @@ func TestMarkStays(t *testing.T) {
 	}
 }
 
-// addresses is a connection that has only addresses.
+// addresses is a fake connection that has only addresses.
 type addresses struct {
 	net.Conn
 	local, remote string

@@ -37,7 +37,7 @@ func agentAbove(s stat) (pid int, found bool) {
 		pid := s.parent
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err != nil {
-			return 0, false // another user's, or gone
+			return 0, false // the process belongs to another user, or is gone
 		}
 		env := strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00")
 		if _, inside := AgentEnvironment(env); !inside {

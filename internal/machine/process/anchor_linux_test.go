@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// Of an agent it is the agent that stands for all it runs: the nearest process above
-// that was not told that it runs inside of one.
+// The anchor of an agent's commands is the agent: the nearest ancestor whose environment does not
+// have the signs of an agent.
 //
 // shows: LM-25
 func TestAnchorOfAnAgentIsTheAgent(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAnchorOfAnAgentIsTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The shell stays, and what it runs has another one above it: the agent is here.
+	// Each shell has another shell above it. The agent is this process.
 	cmd := exec.Command("sh", "-c", `sh -c '"$0" -test.run=TestAnchorOfAnAgentIsTheAgent; :' "$0"; :`, exe)
 	cmd.Env = append(os.Environ(), "ANCHOR_OF=1", "CLAUDECODE=1")
 	out, err := cmd.CombinedOutput()
@@ -43,7 +43,7 @@ func TestAnchorOfAnAgentIsTheAgent(t *testing.T) {
 	}
 }
 
-// Otherwise it is a living ancestor of the caller.
+// Without an agent, the anchor is a living ancestor of the caller.
 func TestAnchorLives(t *testing.T) {
 	p, err := process.Anchor(nil)
 	if err != nil {

@@ -45,8 +45,8 @@ func newCgroup() *cgroup {
 	return c
 }
 
-// cgroupRetention is how long an empty control group stays, because its command may be
-// about to start.
+// cgroupRetention is how long an empty control group stays, because its command may be about
+// to start.
 const cgroupRetention = time.Hour
 
 // tidy removes groups of commands whose supervisor and keeper were killed, if no later holder

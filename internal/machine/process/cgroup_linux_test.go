@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Control groups that crashes left long ago are removed; one that a command is
-// about to start in, or still runs in, stays.
+// Control groups that crashes left long ago are removed. A group in which a command is about to
+// start, or still runs, stays.
 func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 	before := newCgroup()
 	if before == nil {

@@ -63,7 +63,7 @@ type Command struct {
 	Killed func(syscall.Signal)
 }
 
-// tell reports by which signal the command ended, if one killed it.
+// tell calls Killed if a signal ended the command.
 func (c *Command) tell(status syscall.WaitStatus) {
 	if c.Killed != nil && status.Signaled() {
 		c.Killed(status.Signal())
@@ -82,9 +82,9 @@ func (c *Command) check() error {
 	return nil
 }
 
-// prepare sets up where and with what the command runs. A file that is nil is
-// left out: as an io.Reader or io.Writer it would no longer compare equal to nil,
-// and os/exec would use it instead of the null device.
+// prepare sets the directory, environment and standard files of the command. It omits nil
+// files: as an io.Reader or io.Writer, a nil *os.File is not equal to nil, so os/exec would use
+// it instead of the null device.
 func (c *Command) prepare(cmd *exec.Cmd) {
 	cmd.Dir, cmd.Env = c.Dir, c.environment()
 	if c.Stdin != nil {
@@ -137,14 +137,14 @@ func Under(env []string) (grants []string) {
 	return grants
 }
 
-// A Track is what ties a process to the command that started it.
+// A Track is the mechanism that ties a process to the command that started it.
 type Track uint8
 
-// The tracks, from the weakest.
+// The tracks, weakest first.
 const (
-	TrackNone   Track = iota // nothing: only the command itself is ended
-	TrackKeeper              // its keeper, and an inherited limit
-	TrackCgroup              // a control group as well
+	TrackNone   Track = iota // none: only the command itself is ended
+	TrackKeeper              // the keeper, and an inherited limit
+	TrackCgroup              // also a control group
 )
 
 // A Leftover is one process of a grant that could not be ended.

@@ -30,7 +30,7 @@ type scene struct {
 	uid     uint32
 	program string // the test program, where the user may execute it
 	daemon  string // testdata/daemon.pl
-	work    string // the file that only one work may have locked
+	work    string // the file that only one daemon at a time may lock
 	cgroup  *os.File
 	without bool // without a hierarchy of control groups
 }
@@ -149,7 +149,7 @@ func (s *scene) start(t *testing.T, mode string, args ...string) *child {
 	return &child{t, cmd, bufio.NewScanner(out)}
 }
 
-// free reports whether no work has the file locked, as the kernel says.
+// free reports whether no process has the file locked.
 func (s *scene) free(t *testing.T) bool {
 	t.Helper()
 	f, err := os.Open(s.work)
@@ -188,9 +188,8 @@ func (s *scene) holders(t *testing.T) (pids []int) {
 	return pids
 }
 
-// holder is a helper with two slots: a command that sleeps, and beside it the
-// command to test. It says what would be recorded, what the command says, and how it
-// ended.
+// holder is a helper that runs two commands: one that sleeps, and the command to test. It prints
+// the process record, the output of the command, and how the command ended.
 func holder(argv []string) int {
 	beside, stop := context.WithCancel(context.Background())
 	done, up := make(chan error, 1), make(chan bool)
@@ -217,7 +216,7 @@ func holder(argv []string) int {
 	return 0
 }
 
-// record is what the holder would have recorded in the store.
+// record reads the process record that the holder would store.
 func (c *child) record() (p lockkeeper.Process) {
 	c.t.Helper()
 	if line := nextLine(c.t, c.lines); json.Unmarshal([]byte(line), &p) != nil {
@@ -226,10 +225,10 @@ func (c *child) record() (p lockkeeper.Process) {
 	return p
 }
 
-// kinds are the daemons that testdata/daemon.pl can be.
+// kinds lists the kinds of daemon that testdata/daemon.pl implements.
 var kinds = []string{"plain", "stubborn", "tracer", "refork", "swarm", "lowers", "zero"}
 
-// lowers reports whether a kind of daemon lowers the limit that is its limit mark.
+// lowers reports whether a kind of daemon lowers the limit that carries its mark.
 func lowers(kind string) bool { return kind == "lowers" || kind == "zero" }
 
 // frozen stops the processes and returns when they have stopped, so that neither acts when the
@@ -248,8 +247,8 @@ func frozen(t *testing.T, pids ...int) {
 	}
 }
 
-// A daemon that left everything by which it could be known does not outlive the
-// command that started it, although other commands run beside it.
+// A daemon that changed its session, parent and environment does not outlive the command that
+// started it, even if other commands run at the same time.
 //
 // shows: SW-71
 func TestDaemonEndsWithItsCommand(t *testing.T) {
@@ -271,8 +270,8 @@ func TestDaemonEndsWithItsCommand(t *testing.T) {
 	})
 }
 
-// Whichever process of the chain is killed, the next holder finds nothing of the
-// work left once it has taken over.
+// Whichever process of the chain is killed, nothing of the work is left after the next holder has
+// taken over.
 //
 // shows: SW-71
 func TestKilledChainLeavesNothing(t *testing.T) {
@@ -348,7 +347,7 @@ func (s *scene) killChain(t *testing.T, kind, victims string) {
 			t.Errorf("%s, killed %s: the control group %s is left, %v", kind, victims, p.Cgroup, err)
 		}
 	}
-	if s.free(t) { // and a work that starts now meets no other
+	if s.free(t) { // work that starts now must find the file unlocked
 		next := s.start(t, "holder", "perl", s.daemon, "plain", s.work)
 		next.record()
 		next.expect("ready")
@@ -356,7 +355,7 @@ func (s *scene) killChain(t *testing.T, kind, victims string) {
 	}
 }
 
-// childOf is the command that a keeper started: the daemon, which it adopted, has
+// childOf returns the command that a keeper started. The adopted daemon is ignored, because it has
 // no environment.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// grope looks for a terminal in every place where a command could find one, and
-// says what it found.
+// grope looks for a terminal in every place where a command could find one, and prints what it
+// found.
 func grope() int {
 	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 		say("opened /dev/tty")
@@ -41,8 +41,8 @@ func grope() int {
 	return 0
 }
 
-// A background command reaches the terminal of the person who started its
-// supervisor by no name and by no descriptor, and its output is still seen there.
+// A background command can reach the terminal of the person who started its supervisor neither by
+// name nor by descriptor. Its output still appears there.
 func TestBackgroundHasNoTerminal(t *testing.T) {
 	master, slave := openPTY(t)
 	argv := helperArgv("background", append([]string{ownGrant("g-background")}, helperArgv("grope")...)...)

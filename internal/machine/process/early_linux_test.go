@@ -15,8 +15,8 @@ import (
 	"lockkeeper"
 )
 
-// early is a helper that has asked a keeper to start a command, when the keeper is stopped
-// before it can have read that. It says what it would have recorded.
+// early is a helper that asks a keeper to start a command and stops the keeper before it can read
+// the request. It prints the process record.
 func early(dir string, argv []string) int {
 	c := Command{Argv: argv, Grant: ownGrant("g-early"), presence: dir}
 	for {
@@ -35,7 +35,7 @@ func early(dir string, argv []string) int {
 				panic(err)
 			}
 		}
-		if limitMarkOf(k.pid, k.start).on(k.pid) { // it was faster than this process
+		if limitMarkOf(k.pid, k.start).on(k.pid) { // the keeper was faster than this process
 			unix.Kill(k.pid, unix.SIGCONT)
 			k.dismiss()
 			reaper.leave()
@@ -59,8 +59,9 @@ func early(dir string, argv []string) int {
 	}
 }
 
-// A keeper that was asked to start a command and has not yet started up does not start it
-// after the grant was handed on, whether its supervisor died or was overruled.
+// A keeper that was asked to start a command, but has not started up yet, does not start it after
+// the grant has passed to another holder. It does not matter whether its supervisor was killed or
+// overruled.
 //
 // shows: SW-71
 func TestKeeperThatHasNotStartedUp(t *testing.T) {
@@ -98,7 +99,7 @@ func TestKeeperThatHasNotStartedUp(t *testing.T) {
 	})
 }
 
-// A keeper that cannot be seen does not start its command in a control group that was ended.
+// A keeper that is not visible does not start its command in a control group that was ended.
 func TestUnseenKeeperThatHasNotStartedUp(t *testing.T) {
 	if newCgroupForTest(t) == nil {
 		t.Skip("no control group can be made here")

@@ -14,9 +14,9 @@ import (
 // process with the same number. It supports one wait.
 type handle struct{ file *os.File }
 
-// openHandle opens the process with this number and start time; errGone if it
-// is dead. The identity is checked after opening: if that process still lives
-// then, it is the one that was opened.
+// openHandle opens the process with this number and start time, or returns errGone if it is dead.
+// It checks the identity after opening: if that process is still alive then, it is the one that
+// was opened.
 func openHandle(pid int, start uint64) (*handle, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
@@ -31,8 +31,8 @@ func openHandle(pid int, start uint64) (*handle, error) {
 		err = errGone
 	}
 	if err == nil {
-		// Fails when the runtime's poller did not take the descriptor; waiting
-		// would then block a thread that cannot be woken.
+		// This fails if the runtime's poller did not accept the descriptor. Waiting would then
+		// block a thread that cannot be woken.
 		err = h.file.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func openHandle(pid int, start uint64) (*handle, error) {
 
 func (h *handle) close() { h.file.Close() }
 
-// signal fails with errGone when the process is already gone.
+// signal sends a signal, or returns errGone if the process is gone.
 func (h *handle) signal(sig unix.Signal) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -60,8 +60,8 @@ func (h *handle) signal(sig unix.Signal) error {
 	return sent
 }
 
-// wait returns nil once the process has exited, reaped or not, and the cause of
-// the context's end if that comes first.
+// wait returns nil when the process has exited, reaped or not. If the context ends first, it
+// returns the cause.
 func (h *handle) wait(ctx context.Context) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {

@@ -15,10 +15,10 @@ type Host struct {
 	dir  string // for proofs of liveness and death; empty: none
 }
 
-// NewHost fails if processes cannot be identified, such as without /proc. dir is for proofs
-// that a process in another PID namespace or boot is alive or dead. All processes that share
-// a store on one machine must use the same dir. Without dir, only processes of the same boot
-// and PID namespace are judged.
+// NewHost returns a Host, or an error if processes cannot be identified, such as without /proc.
+// dir is for proofs that a process in another PID namespace or boot is alive or dead. All
+// processes that share a store on one machine must use the same dir. Without dir, only processes
+// of the same boot and PID namespace are judged.
 func NewHost(dir string) (*Host, error) {
 	self, err := Self()
 	if err != nil {
@@ -58,7 +58,7 @@ func (h *Host) Liveness(p lockkeeper.Process) lockkeeper.Liveness {
 	s, err := readStat(p.PID)
 	switch {
 	case errors.Is(err, errGone):
-		// A /proc mounted with hidepid hides what other users run.
+		// A /proc mounted with hidepid hides processes of other users.
 		if errors.Is(unix.Kill(p.PID, 0), unix.ESRCH) {
 			return lockkeeper.ProcessDead
 		}
@@ -71,9 +71,9 @@ func (h *Host) Liveness(p lockkeeper.Process) lockkeeper.Liveness {
 	return lockkeeper.ProcessAlive
 }
 
-// Exited returns a channel that is closed when p is gone, at once if it already
-// is. If p cannot be watched from here, the channel never closes. The end of ctx stops the
-// watch and does not close the channel.
+// Exited returns a channel that is closed when p is gone, at once if it is already gone. If p
+// cannot be watched from here, the channel never closes. The end of ctx stops the watch and does
+// not close the channel.
 func (h *Host) Exited(ctx context.Context, p lockkeeper.Process) <-chan struct{} {
 	gone := make(chan struct{})
 	switch h.Liveness(p) {

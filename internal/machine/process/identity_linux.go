@@ -52,7 +52,7 @@ func Identify(pid int) (lockkeeper.Process, error) {
 	if err != nil {
 		return lockkeeper.Process{}, err
 	}
-	// The caller's own namespace: it is the one in which pid was looked up.
+	// The caller's own namespace, because pid was looked up in it.
 	ns, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return lockkeeper.Process{}, fmt.Errorf("identify this PID namespace: %w", err)

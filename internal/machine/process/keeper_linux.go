@@ -122,7 +122,7 @@ func (k *keeper) catch() {
 	}
 }
 
-// listen passes on what the supervisor asks for until it is gone.
+// listen forwards the requests of the supervisor until the supervisor is gone.
 func (k *keeper) listen(from *json.Decoder) {
 	defer close(k.wishes)
 	for {
@@ -209,8 +209,7 @@ func (k *keeper) attend() {
 // group has its number.
 func (k *keeper) signal(s unix.Signal) { unix.Kill(-k.command, s) }
 
-// reap takes the exit status of children that ended, and reports whether any
-// child is left.
+// reap collects the exit status of children that ended, and reports whether any child is left.
 func (k *keeper) reap() bool {
 	for {
 		var status syscall.WaitStatus
@@ -232,8 +231,8 @@ func (k *keeper) reap() bool {
 // retry is how often the keeper repeats SIGKILL for processes that have not ended.
 const retry = time.Second
 
-// sweep kills what is left of the command until this process has no child. After
-// sweepLimit it reports what is left, and continues even without a supervisor.
+// sweep kills the remaining processes of the command until this process has no child. After
+// sweepLimit it reports which are left, and continues even without a supervisor.
 func (k *keeper) sweep() {
 	said := false
 	late, again := time.NewTimer(sweepLimit), time.NewTicker(retry)
@@ -268,7 +267,7 @@ func (k *keeper) sweep() {
 // killAll kills every descendant of this process.
 func (k *keeper) killAll() {
 	if k.order.Cgroup != "" {
-		(&cgroup{dir: k.order.Cgroup}).kill() // the walk below finds what this does not reach
+		(&cgroup{dir: k.order.Cgroup}).kill() // the loop below kills the processes that this does not reach
 	}
 	for _, s := range k.descendants() {
 		if h, err := kill(s); err == nil {

@@ -63,7 +63,7 @@ func startKeeper(c *Command, command *exec.Cmd, lend bool) (_ *keeperHandle, err
 	return k, nil
 }
 
-// read passes on what the keeper reports until it is gone.
+// read forwards the reports of the keeper until the keeper is gone.
 func (k *keeperHandle) read() {
 	defer close(k.reports)
 	from := json.NewDecoder(k.socket)
@@ -104,8 +104,8 @@ func (k *keeperHandle) hangUp() {
 	k.reading.Wait()
 }
 
-// clear removes the control group and the presence. If something is left in the
-// group, it stays. The next holder ends that process and removes the group.
+// clear removes the control group and the presence. If a process is left in the group, the group
+// stays. The next holder ends that process and removes the group.
 func (k *keeperHandle) clear() {
 	k.cgroup.remove()
 	k.present.remove()

@@ -21,7 +21,7 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 		t.Fatalf("ended the tree of a living holder: %v", err)
 	}
 	c.cmd.Process.Kill()
-	wantGone(t, h, append(tree, supervisor)...) // by their keeper
+	wantGone(t, h, append(tree, supervisor)...) // their keeper ended them
 	for range 2 {
 		if err := h.EndLeftovers(t.Context(), supervisor, ownGrant("g-killed")); err != nil {
 			t.Error(err)
@@ -29,8 +29,8 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	}
 }
 
-// A record of an earlier version names no keeper. What is marked, and the process
-// group of what is marked, is found by it as before.
+// A record of an earlier version names no keeper. Marked processes and their process group are
+// still found.
 func TestRecordWithoutKeeper(t *testing.T) {
 	h := newHost(t)
 	c := launch(t, []string{GrantVariable + "=" + ownGrant("g-old")}, helperArgv("tree")...)
@@ -68,7 +68,7 @@ func TestReusedGroupIsSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLife(t, h, identify(t, p.Group), lockkeeper.ProcessAlive)
-	wantLife(t, h, otherID, lockkeeper.ProcessAlive) // a longer id that begins the same
+	wantLife(t, h, otherID, lockkeeper.ProcessAlive) // a longer id with the same prefix
 }
 
 func TestCallerIsSpared(t *testing.T) {
@@ -96,7 +96,7 @@ func TestEndLeftoversRefusesWhatItCannotSee(t *testing.T) {
 	}
 }
 
-// What runs under a grant inside another is found by either.
+// A process under nested grants is found by either grant.
 func TestNestedGrantsAreBothFound(t *testing.T) {
 	outer := Command{Grant: ownGrant("g-outer")}
 	inner := Command{Grant: ownGrant("g-inner"), Env: outer.environment()}
@@ -111,7 +111,7 @@ func TestNestedGrantsAreBothFound(t *testing.T) {
 	}
 }
 
-// A living holder loses its work, and not its life.
+// EndWork ends the work of a living holder, but not the holder.
 //
 // shows: GP-15
 func TestEndWorkOfALivingHolder(t *testing.T) {
@@ -127,7 +127,7 @@ func TestEndWorkOfALivingHolder(t *testing.T) {
 }
 
 // A process of the work that exits right after the walk counts as found, so that another walk
-// follows: it may have forked a process that the table has not got.
+// follows. It may have forked a process that is not in the table.
 func TestWorkThatExitsAfterTheWalk(t *testing.T) {
 	h := newHost(t)
 	c := launch(t, []string{GrantVariable + "=" + ownGrant("g-brief")}, helperArgv("sleep")...)

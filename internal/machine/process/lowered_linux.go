@@ -10,8 +10,8 @@ import (
 )
 
 // refuseLowered fails if processes run that may belong to the work and have lowered the limit
-// that was their limit mark. They are not killed: a person may have lowered the limit of another
-// process. The keeper must be gone.
+// that carried their mark. It does not kill them, because a person may have lowered the limit of
+// an unrelated process. The keeper must be gone.
 func (w *work) refuseLowered() error {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_RSS, &own); err != nil {
@@ -53,7 +53,7 @@ func (w *work) mayHaveStarted(t table, s stat) bool {
 	return true
 }
 
-// isOwn reports whether a process belongs to the user of this one. To root, all do.
+// isOwn reports whether a process belongs to the user of this one. For root, it is always true.
 func isOwn(pid int) bool {
 	uid := os.Getuid()
 	return uid == 0 || slices.Contains(statusOf(pid, "Uid"), strconv.Itoa(uid))

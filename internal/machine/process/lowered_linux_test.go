@@ -10,8 +10,8 @@ import (
 	"lockkeeper"
 )
 
-// A process that has lowered its limit is named only if the keeper that is gone may have
-// started it, and it is never killed.
+// A process that lowered its limit is named only if the dead keeper may have started it. It is
+// never killed.
 //
 // shows: SW-71
 func TestLoweredLimit(t *testing.T) {
@@ -24,7 +24,7 @@ func TestLoweredLimit(t *testing.T) {
 	p.Group, p.Keeper = p.PID, p.Start
 	later(t, h, p)
 
-	shell := launch(t, nil, "sh", "-c", "("+`sh -c "$1"`+") & wait", "sh", lower) // a shell without a limit has started it
+	shell := launch(t, nil, "sh", "-c", "("+`sh -c "$1"`+") & wait", "sh", lower) // started by a shell without a limit
 	below := identify(t, shell.next("ready"))
 	t.Cleanup(func() { unix.Kill(below.PID, unix.SIGKILL) })
 	kept := launch(t, nil, helperArgv("supervise", ownGrant("g-lives"), "sh", "-c", lower)...)
@@ -64,14 +64,14 @@ func TestLoweredLimit(t *testing.T) {
 	}
 }
 
-// later returns when a process that is started now has a later start time than another one.
+// later returns when new processes have a later start time than the given one.
 func later(t *testing.T, h *Host, than lockkeeper.Process) {
 	t.Helper()
 	for dead(t, h).Start <= than.Start {
 	}
 }
 
-// A user whose processes all have a limit is not taken for a daemon.
+// Processes of a user whose processes all have a limit are not mistaken for daemons.
 func TestIsLowered(t *testing.T) {
 	const none, memory = unix.RLIM_INFINITY, 8 << 30
 	b := uint64(limitMarkOf(100, 5000))

@@ -57,7 +57,7 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args.
 
 func forever() int { time.Sleep(time.Hour); return 0 }
 
-// spawn starts a helper below a helper and says its pid under its mode's label.
+// spawn starts a helper below a helper and prints its pid after a label.
 func spawn(label string, attr *syscall.SysProcAttr, env []string, mode string) {
 	cmd := exec.Command(os.Args[0], helperArg, mode)
 	cmd.SysProcAttr, cmd.Env = attr, env
@@ -98,7 +98,7 @@ func helper(mode string, args []string) int {
 		say("ready %d", os.Getpid())
 		return forever()
 
-	case "report": // says each signal it gets; SIGTERM ends it
+	case "report": // prints each signal it gets; SIGTERM ends it
 		signals := make(chan os.Signal, 16)
 		signal.Notify(signals, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGTERM)
 		say("ready %d", os.Getpid())
@@ -109,7 +109,7 @@ func helper(mode string, args []string) int {
 			}
 		}
 
-	case "tree": // leaves relatives behind in every way
+	case "tree": // leaves descendants in every way
 		bare := []string{"PATH=/"}
 		spawn("near", nil, nil, "sleep")
 		spawn("barenear", nil, bare, "sleep")
@@ -122,7 +122,7 @@ func helper(mode string, args []string) int {
 		}
 		return forever()
 
-	case "leaver": // its child leaves a grandchild behind that nothing marks
+	case "leaver": // its child leaves an unmarked grandchild
 		if len(args) > 0 {
 			spawn("lost", &syscall.SysProcAttr{Setsid: true}, []string{"PATH=/"}, "sleep")
 			return 0
@@ -208,8 +208,8 @@ type child struct {
 	lines *bufio.Scanner
 }
 
-// launch starts a command, in its own group so that nothing it does reaches the
-// test, and kills it at the end of the test.
+// launch starts a command in its own process group, so that its signals do not reach the test,
+// and kills it at the end of the test.
 func launch(t *testing.T, env []string, argv ...string) *child {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -227,7 +227,7 @@ func launch(t *testing.T, env []string, argv ...string) *child {
 	return c
 }
 
-// next is the number that follows label in the next line.
+// next returns the number that follows label in the next line.
 func (c *child) next(label string) int {
 	c.t.Helper()
 	return nextNumber(c.t, c.lines, label)
@@ -283,7 +283,7 @@ func wantGone(t *testing.T, h *Host, ps ...lockkeeper.Process) {
 	for _, p := range ps {
 		select {
 		case <-h.Exited(t.Context(), p):
-		case <-time.After(5 * time.Minute): // it only ends hangs
+		case <-time.After(5 * time.Minute): // only a limit for hangs
 			t.Errorf("process %d still runs", p.PID)
 			unix.Kill(p.PID, unix.SIGKILL)
 		}

@@ -19,7 +19,8 @@ import (
 // to decide about liveness.
 func Self() (lockkeeper.Process, error) { return Identify(os.Getpid()) }
 
-// Identify names a process without being able to tell it from a later one.
+// Identify names a process. It cannot distinguish the process from a later one with the same
+// number.
 func Identify(pid int) (lockkeeper.Process, error) {
 	if pid <= 0 {
 		return lockkeeper.Process{}, &lockkeeper.InputError{Field: "pid", Value: strconv.Itoa(pid), Reason: "not a process number"}
@@ -34,7 +35,7 @@ func Identify(pid int) (lockkeeper.Process, error) {
 // A Host cannot decide about processes on this system; only leases do.
 type Host struct{}
 
-// NewHost never fails here.
+// NewHost never fails on this system.
 func NewHost(string) (*Host, error) { return &Host{}, nil }
 
 // Liveness returns ProcessUnknown.
@@ -43,7 +44,7 @@ func (*Host) Liveness(lockkeeper.Process) lockkeeper.Liveness { return lockkeepe
 // Exited returns a channel that never closes.
 func (*Host) Exited(context.Context, lockkeeper.Process) <-chan struct{} { return make(chan struct{}) }
 
-// EndLeftovers refuses: what is left cannot be seen here.
+// EndLeftovers refuses, because the remaining processes are not visible here.
 func (*Host) EndLeftovers(_ context.Context, p lockkeeper.Process, grantID string) error {
 	return &lockkeeper.RefusedError{Act: "ending the processes of grant " + grantID,
 		Reason: fmt.Sprintf("the processes of pid %d on %s cannot be found on %s", p.PID, p.Host, runtime.GOOS),
@@ -88,13 +89,13 @@ func Run(ctx context.Context, c Command) (int, error) {
 	return cmd.ProcessState.ExitCode(), context.Cause(ctx)
 }
 
-// Run is the function Run.
+// Run calls the function Run.
 func (*Host) Run(ctx context.Context, c Command) (int, error) { return Run(ctx, c) }
 
-// Tracking is always none here.
+// Tracking returns TrackNone.
 func Tracking() Track { return TrackNone }
 
-// Terminal is not known here.
+// Terminal returns "", because the terminal is unknown here.
 func Terminal() string { return "" }
 
 // Holder returns the callsign of a caller without a name: the same for all commands of one
@@ -107,10 +108,10 @@ func Holder() (string, error) {
 	return Callsign(fmt.Sprintf("%s parent %d", self.Host, os.Getppid())), nil
 }
 
-// Anchor is the parent process.
+// Anchor returns the parent process.
 func Anchor([]string) (lockkeeper.Process, error) { return Identify(os.Getppid()) }
 
-// Above is the parent process; those above it are not known here.
+// Above returns the parent process. Its ancestors are unknown here.
 func Above() []Ancestor {
 	p, err := Identify(os.Getppid())
 	if err != nil {
@@ -119,11 +120,11 @@ func Above() []Ancestor {
 	return []Ancestor{{Process: p}}
 }
 
-// CallingProgram names the program that called this one. Its terminal is not known here.
+// CallingProgram returns the parent process. Its terminal is unknown here.
 func CallingProgram() (*lockkeeper.Process, string, error) {
 	p, err := Identify(os.Getppid())
 	return &p, "", err
 }
 
-// Named finds nothing on this system.
+// Named returns nil on this system.
 func Named(...string) ([]Running, error) { return nil, nil }

@@ -14,10 +14,9 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// presenceDir, in the directory of a host, has a file for each running command. Its
-// supervisor and its keeper have it locked, and the kernel unlocks it when both are gone. A
-// lock on a local disk is visible in every PID namespace of the machine, also in those with
-// another boot id.
+// presenceDir, in the directory of a host, has a file for each running command. Its supervisor
+// and its keeper lock the file, and the kernel unlocks it when both are gone. A lock on a local
+// disk is visible in every PID namespace of the machine, also in those with another boot id.
 //
 // The command itself never has the file open, so none of its processes can hold the lock. A
 // keeper that has ended all processes writes presenceEnded into the file.
@@ -77,7 +76,7 @@ func clearPresences(dir string) {
 	}
 }
 
-// name is what the record of the process holds; empty for none.
+// name returns the presence name for the record of the process, or "" if there is none.
 func (p *presence) name() string {
 	if p == nil {
 		return ""

@@ -19,13 +19,13 @@ import (
 
 const presenceSpace = "presence"
 
-// lease is how long a grant of these tests lasts. Beside busy neighbors a keeper
-// must renew it in time.
+// lease is the lease of grants in these tests. A keeper must be able to renew it in time on a busy
+// machine.
 const lease = 3 * time.Second
 
 var wanted = []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "a.txt", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
 
-// openLocks opens the locks in a directory, as a program that judges processes.
+// openLocks opens the locks in a directory with a host that judges processes.
 func openLocks(ctx context.Context, dir string) (*lock.Manager, *Host, func() error, error) {
 	store, err := sqlstore.OpenSQLite(ctx, filepath.Join(dir, "locks.db"), presenceSpace, sqlstore.Options{})
 	if err != nil {
@@ -64,7 +64,7 @@ func claimant(dir string, argv []string) error {
 // noCgroups hides the control groups.
 const noCgroups = "umount -l /sys/fs/cgroup/unified 2>/dev/null || umount -lR /sys/fs/cgroup; "
 
-// A container is a scene in which a claimant runs in a PID namespace of its own.
+// A container is a scene in which a claimant runs in its own PID namespace.
 type container struct {
 	*scene
 	*child
@@ -73,8 +73,8 @@ type container struct {
 	host  *Host
 }
 
-// enterContainer starts a claimant in a PID namespace of its own, after a script
-// has prepared that.
+// enterContainer starts a claimant in its own PID namespace, after a script has prepared the
+// namespace.
 func enterContainer(t *testing.T, script string) *container {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -102,7 +102,7 @@ func enterContainer(t *testing.T, script string) *container {
 	return c
 }
 
-// supervisor is the number of the claimant as it is seen from here.
+// supervisor returns the pid of the claimant in this namespace.
 func (c *container) supervisor(t *testing.T) int {
 	t.Helper()
 	all, err := readTable(nil)
@@ -119,7 +119,7 @@ func (c *container) supervisor(t *testing.T) int {
 	return 0
 }
 
-// process is what the store knows of the claimant.
+// process returns the claimant's process from the store.
 func (c *container) process(t *testing.T) lockkeeper.Process {
 	t.Helper()
 	entries, err := c.locks.Requests(t.Context())
@@ -129,7 +129,7 @@ func (c *container) process(t *testing.T) lockkeeper.Process {
 	return *entries[0].Process
 }
 
-// pastLease returns once the lease of the claimant is past.
+// pastLease returns when the lease of the claimant has expired.
 func (c *container) pastLease(t *testing.T) {
 	t.Helper()
 	for {
@@ -144,8 +144,8 @@ func (c *container) pastLease(t *testing.T) {
 	}
 }
 
-// take tries to take what the claimant holds, and fails if it gets that while the
-// work of the claimant runs.
+// take tries to acquire the claimant's locks. It fails the test if it gets them while the
+// claimant's work runs.
 func (c *container) take(t *testing.T) error {
 	t.Helper()
 	g, err := c.locks.TryAcquire(t.Context(), lockkeeper.Request{Holder: "next", Locks: wanted, TTL: time.Minute})
@@ -156,8 +156,8 @@ func (c *container) take(t *testing.T) error {
 	return g.Release(t.Context())
 }
 
-// A holder in another PID namespace that is paused for longer than its lease keeps
-// its locks as long as its command runs.
+// A holder in another PID namespace that is paused for longer than its lease keeps its locks while
+// its command runs.
 func TestPausedInAnotherNamespace(t *testing.T) {
 	c := enterContainer(t, noCgroups+`exec "$@"`)
 	paused := c.supervisor(t)
@@ -180,15 +180,15 @@ func TestPausedInAnotherNamespace(t *testing.T) {
 		}
 	}
 	unix.Kill(paused, unix.SIGCONT)
-	c.next("ended") // it notices that its lease is past
+	c.next("ended") // it notices that its lease has expired
 	c.cmd.Wait()
 	if err := c.take(t); err != nil {
 		t.Errorf("still not free: %v", err)
 	}
 }
 
-// A late holder whose control group can be seen loses its work first, and then its
-// locks.
+// If the control group of an expired holder is visible, its work is ended first and its locks are
+// released after that.
 func TestLateInAnotherNamespaceWithAVisibleCgroup(t *testing.T) {
 	if newCgroupForTest(t) == nil {
 		t.Skip("no control group can be made here")
@@ -212,11 +212,11 @@ func newCgroupForTest(t *testing.T) *cgroup {
 	return g
 }
 
-// When the supervisor in another PID namespace is killed, its keeper ends the work
-// and says so: the next holder need not wait for the lease.
+// If the supervisor in another PID namespace is killed, its keeper ends the work and records that.
+// The next holder need not wait for the lease.
 func TestKilledInAnotherNamespace(t *testing.T) {
-	// The kernel kills a whole namespace with its first process. Here that is a
-	// shell, which stays.
+	// The kernel kills a whole namespace with its first process. Here the first process is a
+	// shell, which survives.
 	c := enterContainer(t, noCgroups+`"$@"; sleep 1000`)
 	p := c.process(t)
 	unix.Kill(c.supervisor(t), unix.SIGKILL)
@@ -232,7 +232,7 @@ func TestKilledInAnotherNamespace(t *testing.T) {
 	}
 }
 
-// The file of a command goes with it, and the command does not have it open.
+// The presence file is removed with its command, and the command does not have it open.
 func TestPresenceIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	h, err := NewHost(dir)

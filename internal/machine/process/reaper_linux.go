@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An orphanReaper makes this process the reaper of orphans below it while commands run, so
-// that the children of a killed keeper do not escape to process 1. It tells adopted children
-// from those that were started here.
+// An orphanReaper makes this process the reaper of orphans below it while commands run, so that
+// the children of a killed keeper do not escape to process 1. It distinguishes adopted children
+// from those that this process started.
 //
 // Starting and reaping exclude each other: a keeper that exits at once must be registered
 // before reap looks for zombies.
@@ -68,8 +68,8 @@ type childState uint8
 
 const (
 	none  childState = iota // it has none
-	quiet                   // none has changed in the given ways
-	some                    // at least one has
+	quiet                   // no child has changed in the given ways
+	some                    // at least one child has changed
 )
 
 // changedChildren asks the kernel for children that have changed in the given ways. It leaves
@@ -128,8 +128,8 @@ func (r *orphanReaper) strays(t table) (list []stat) {
 	return list
 }
 
-// orphans lists the adopted children. A living keeper adopts what its command
-// leaves, so these were the children of keepers that were killed.
+// orphans lists the adopted children. A living keeper adopts the orphans of its command, so these
+// were children of killed keepers.
 func (r *orphanReaper) orphans(t table) []stat {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// bootsDir is where a host notes, below its directory, each boot that used the
-// directory: a file named after the boot's id, which says when the boot started.
+// bootsDir is the directory, below that of a host, with a note for each boot that used it. The
+// file has the name of the boot id and contains the start time of the boot.
 //
 // A process of another boot died in a restart of this machine if its boot used the
 // same directory of the same local disk, and this boot started after the process

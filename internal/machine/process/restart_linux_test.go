@@ -32,7 +32,7 @@ func TestRestartNeedsProof(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		host  string        // of the note; empty: there is none
+		host  string        // host in the note; empty: no note
 		ago   time.Duration // from the start of that boot to the start of this one
 		start time.Duration // from the start of that boot to the start of the process
 		want  lockkeeper.Liveness
@@ -72,8 +72,8 @@ func TestNoProofOnANetworkDisk(t *testing.T) {
 	}
 }
 
-// A container that is shown another boot id takes no living process for dead, with
-// the same PID namespace or another one.
+// A container with another boot id does not judge a living process as dead, in the same PID
+// namespace or another one.
 //
 // shows: GP-32
 func TestOtherBootIDOnTheSameKernel(t *testing.T) {
@@ -94,8 +94,8 @@ func TestOtherBootIDOnTheSameKernel(t *testing.T) {
 	}
 }
 
-// judgeIn asks a helper in other namespaces, that is shown another boot id if
-// masked, whether a process lives.
+// judgeIn asks a helper in other namespaces whether a process is alive. If masked is set, the
+// helper sees another boot id.
 func judgeIn(t *testing.T, flags []string, masked bool, dir string, p lockkeeper.Process) string {
 	t.Helper()
 	if len(flags) > 0 && os.Geteuid() != 0 {

@@ -19,7 +19,7 @@ import (
 // gone by then hangs in the kernel.
 const sweepLimit = 10 * time.Second
 
-// defaultKillAfter is how long a command may take to end when asked to.
+// defaultKillAfter is the time between SIGTERM and SIGKILL if Command.KillAfter is 0.
 const defaultKillAfter = 5 * time.Second
 
 // Run runs a command under a grant and returns when all processes of its tree are gone.
@@ -96,7 +96,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 	return exitCode(r.status), errors.Join(why, leftovers)
 }
 
-// run is one command while it runs.
+// run is the state of one running command.
 type run struct {
 	Command
 	keeper  *keeperHandle
@@ -123,14 +123,14 @@ func (r *run) wanted() []os.Signal {
 	return list
 }
 
-// killedStatus is the status of a command whose keeper was killed, which killed the command.
+// killedStatus is the status of a command that died because its keeper was killed.
 const killedStatus = syscall.WaitStatus(syscall.SIGKILL)
 
 // supervise returns when the keeper has ended the command or is itself gone. why is the
 // reason if this process ended it, failed the error if the command could not be started.
 func (r *run) supervise(ctx context.Context) (why, failed error) {
 	ended, due := ctx.Done(), (<-chan time.Time)(nil)
-	next := unix.SIGKILL // what is sent when due
+	next := unix.SIGKILL // the signal to send when due
 	for {
 		select {
 		case said, ok := <-r.keeper.reports:
@@ -156,7 +156,7 @@ func (r *run) supervise(ctx context.Context) (why, failed error) {
 			r.send(unix.SIGCONT) // a stopped command could not obey
 			due = time.After(cmp.Or(r.KillAfter, defaultKillAfter))
 		case <-due:
-			if next == 0 { // the keeper does not answer: it was stopped
+			if next == 0 { // the keeper does not answer because it was stopped
 				r.keeper.cmd.Process.Kill()
 				due = nil
 				continue
@@ -167,10 +167,10 @@ func (r *run) supervise(ctx context.Context) (why, failed error) {
 	}
 }
 
-// send has the keeper signal the whole group of the command.
+// send makes the keeper signal the whole process group of the command.
 func (r *run) send(s unix.Signal) { r.keeper.ask(wish{Signal: s}) }
 
-// pass acts on one signal that this process got.
+// pass handles a signal that this process received.
 func (r *run) pass(s unix.Signal) {
 	switch s {
 	case unix.SIGCHLD:
@@ -226,7 +226,7 @@ func (r *run) end() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), sweepLimit,
 		fmt.Errorf("waited %s", sweepLimit))
 	defer cancel()
-	// Its socket closes before its children become this process's own.
+	// The socket of the keeper closes before its children become children of this process.
 	r.keeper.cmd.Process.Wait()
 	err := end(ctx, r.Grant, r.keeper.cgroup, nil, func(t table) map[int]bool {
 		set := map[int]bool{}

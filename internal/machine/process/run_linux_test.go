@@ -51,7 +51,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// pipe gives a command's output line by line.
+// pipe returns a file for a command's output, and a scanner that reads its lines.
 func pipe(t *testing.T) (*os.File, *bufio.Scanner) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -84,7 +84,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 	}
 }
 
-// Of two commands in one process, the end of one leaves the other alone.
+// If two commands run in one process, the end of one does not affect the other.
 func TestRunsDoNotMeet(t *testing.T) {
 	h := newHost(t)
 	out, lines := pipe(t)
@@ -151,7 +151,7 @@ func TestLostContextLetsTheObedientFinish(t *testing.T) {
 	}
 }
 
-// The command starts once it is recorded who keeps it.
+// The command starts only after its keeper is recorded.
 func TestStartedLearnsTheKeeper(t *testing.T) {
 	h := newHost(t)
 	var got lockkeeper.Process
@@ -192,7 +192,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 	c := launch(t, nil, helperArgv("supervise", append([]string{ownGrant("g-signals")}, helperArgv("report")...)...)...)
 	c.next("ready")
 	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGTERM} {
-		if signal.Ignored(s) { // as under nohup: then it stays ignored
+		if signal.Ignored(s) { // as under nohup: it stays ignored
 			continue
 		}
 		c.cmd.Process.Signal(s)
@@ -204,8 +204,8 @@ func TestSignalsArePassedOn(t *testing.T) {
 	}
 }
 
-// The keeper's limit mark does not touch the limit by which a sandbox marks what it runs: a
-// server would refuse a person's command under lock exec as an agent.
+// The keeper's limit mark does not change the limit that marks sandboxes. Otherwise a server would
+// refuse a person's command under lock exec as an agent's.
 func TestBrandIsNoMarkOfASandbox(t *testing.T) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_LOCKS, &own); err != nil {

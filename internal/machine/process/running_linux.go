@@ -27,7 +27,7 @@ func Named(names ...string) ([]Running, error) {
 		}
 		dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 		if err != nil {
-			continue // of another user, or gone
+			continue // it belongs to another user, or is gone
 		}
 		p, err := Identify(pid)
 		if err != nil {

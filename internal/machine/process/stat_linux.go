@@ -22,7 +22,7 @@ type stat struct {
 	start                       uint64 // clock ticks since boot
 	name                        string
 
-	mark mark // as readTable was told to read it
+	mark mark // set by readTable
 }
 
 // dead reports whether no thread of the process can run any more. A leader that
@@ -34,10 +34,10 @@ func (s stat) dead() bool {
 // errGone reports that a process does not exist.
 var errGone = errors.New("no such process")
 
-// readStat fails with errGone when the process does not exist.
+// readStat reads the state of a process, or returns errGone if the process does not exist.
 func readStat(pid int) (stat, error) { return readStatIn(pid, make([]byte, maxStat)) }
 
-// readStatIn is readStat with a buffer.
+// readStatIn does the same as readStat with a given buffer.
 func readStatIn(pid int, room []byte) (stat, error) {
 	n, err := readOnce("/proc/"+strconv.Itoa(pid)+"/stat", room)
 	switch {
@@ -64,7 +64,7 @@ func readOnce(path string, room []byte) (n int, err error) {
 	return n, errors.Join(err, unix.Close(fd))
 }
 
-// readWords reads a file of a process with words that NUL bytes end: cmdline or environ. It
+// readWords reads a file of a process with words terminated by NUL bytes: cmdline or environ. It
 // returns nil if the file is empty or cannot be read.
 func readWords(pid int, file string) []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
@@ -82,9 +82,8 @@ func statusOf(pid int, name string) []string {
 	return strings.Fields(line)
 }
 
-// parseStat splits at the last closing parenthesis: the name before it is
-// chosen by the process and may hold spaces, parentheses and newlines, while
-// after it come only numbers and the state.
+// parseStat splits at the last closing parenthesis. The process chooses the name before it, which
+// may contain spaces, parentheses and newlines. After it come only numbers and the state.
 func parseStat(b []byte) (stat, error) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 1 || end < open {
@@ -126,7 +125,7 @@ type mark uint8
 const (
 	unmarked   mark = iota
 	marked          // it runs under the grant
-	unreadable      // of another user, or overwritten by the program itself
+	unreadable      // it belongs to another user, or the program overwrote it
 )
 
 // markOf reads the environment a process was started with.

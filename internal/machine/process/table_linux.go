@@ -31,7 +31,7 @@ const forking = 512
 // and exited in between, and its child is not in the table.
 func readTable(markOf func(pid int) mark) (table, error) {
 	w := walk{table: table{}, markOf: markOf, room: make([]byte, maxStat)}
-	first, last := 0, -1 // of the numbers that are tried again; -1: none yet
+	first, last := 0, -1 // range of numbers to try again; -1: none yet
 	for range mostRounds {
 		newest, err := newestPID()
 		if err != nil {
@@ -40,7 +40,7 @@ func readTable(markOf func(pid int) mark) (table, error) {
 		if newest == last {
 			break
 		}
-		if last < 0 || newest < last { // numbers begin at the bottom again
+		if last < 0 || newest < last { // the numbers have wrapped around
 			if err := w.readAll(); err != nil {
 				return nil, err
 			}
@@ -48,7 +48,7 @@ func readTable(markOf func(pid int) mark) (table, error) {
 		}
 		// In rising order: a parent is read before the child that it is forking.
 		for pid := first; pid <= newest; pid++ {
-			// Most numbers belong to nothing, and kill(2) says so faster than /proc.
+			// Most numbers have no process, and kill(2) shows that faster than /proc.
 			if _, seen := w.table[pid]; seen || errors.Is(unix.Kill(pid, 0), unix.ESRCH) || isThread(pid) {
 				continue
 			}
@@ -61,10 +61,10 @@ func readTable(markOf func(pid int) mark) (table, error) {
 	return w.table, nil
 }
 
-// A walk is a table while it is read.
+// A walk is the state of reading a table.
 type walk struct {
 	table
-	markOf func(pid int) mark // nil: unread
+	markOf func(pid int) mark // nil: marks are not read
 	room   []byte
 }
 

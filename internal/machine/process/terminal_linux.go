@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A terminal is the controlling terminal of this process, lent to the process
-// group of a command. Its methods are called from one locked thread.
+// A terminal is the controlling terminal of this process, lent to the process group of a
+// command. Its methods are called from one locked thread.
 type terminal struct {
 	fd    int
 	own   int // this process's group
@@ -16,7 +16,7 @@ type terminal struct {
 	lent  bool
 }
 
-// openTerminal returns nil when this process has no controlling terminal.
+// openTerminal returns the controlling terminal, or nil if this process has none.
 func openTerminal() *terminal {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -75,8 +75,8 @@ func (t *terminal) reclaim() {
 	}
 }
 
-// setFront blocks SIGTTOU in this thread meanwhile, because the kernel sends it to a process
-// that takes the terminal from the background.
+// setFront sets the foreground group. It blocks SIGTTOU in this thread, because the kernel sends
+// that to a process that takes the terminal from the background.
 func (t *terminal) setFront(group int) error {
 	var block, before unix.Sigset_t
 	block.Val[0] = 1 << (uint(unix.SIGTTOU) - 1)
@@ -94,7 +94,7 @@ func wantsTerminal(stdin, stdout *os.File) bool {
 	if stdin == nil {
 		return false
 	}
-	// Answers only for the controlling terminal of the caller.
+	// The call succeeds only for the caller's controlling terminal.
 	if _, err := unix.IoctlGetInt(int(stdin.Fd()), unix.TIOCGPGRP); err != nil {
 		return false
 	}
@@ -105,9 +105,8 @@ func wantsTerminal(stdin, stdout *os.File) bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe == 0
 }
 
-// stopSelf stops this process as the terminal's stop key would have, and returns
-// when it is continued. It returns at once in an orphaned process group, which the kernel
-// does not stop. It uses SIGTTIN, because a Go program that once listened to SIGTSTP is
-// never stopped by it. The signal goes to this thread, so it takes effect before the call
-// returns.
+// stopSelf stops this process as the terminal's stop key would, and returns when the process is
+// continued. In an orphaned process group, which the kernel does not stop, it returns at once. It
+// uses SIGTTIN, because SIGTSTP never stops a Go program that once listened to it. The signal goes
+// to this thread, so it takes effect before the call returns.
 func stopSelf() { unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTTIN) }

@@ -41,7 +41,7 @@ func front() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// jobShell does what a shell does with one job: in front, stopped, continued.
+// jobShell handles one job as a shell does: in front, stopped, continued.
 func jobShell(argv []string) int {
 	signal.Ignore(unix.SIGTTOU)
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -69,12 +69,12 @@ func jobShell(argv []string) int {
 	}
 }
 
-// screen is a command that needs the terminal; the interrupt key ends it.
+// screen is a command that needs the terminal. The interrupt key ends it.
 func screen() int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGINT, unix.SIGCONT)
 	say("command in front: %t", front())
-	continued := false // it may come twice
+	continued := false // SIGCONT may come twice
 	for s := range signals {
 		if s == unix.SIGINT {
 			return 42
@@ -87,8 +87,8 @@ func screen() int {
 	return 0
 }
 
-// The command owns the terminal while it runs; the stop key stops the
-// supervisor as well, and afterwards the terminal is the supervisor's again.
+// The command has the terminal while it runs. The stop key also stops the supervisor, and after
+// that the supervisor has the terminal again.
 func TestTerminalIsLentAndTakenBack(t *testing.T) {
 	master, slave := openPTY(t)
 	argv := helperArgv("supervise", append([]string{ownGrant("g-tty")}, helperArgv("screen")...)...)

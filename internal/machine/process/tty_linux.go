@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// Terminal returns the name of this process's controlling terminal, such as pts/3,
-// or empty when it has none.
+// Terminal returns the name of this process's controlling terminal, such as pts/3, or "" if it
+// has none.
 func Terminal() string {
 	s, _ := readStat(os.Getpid())
 	return terminalName(s.tty)
 }
 
-// terminalName returns the name of a terminal, or "" for device 0, which is none.
+// terminalName returns the name of a terminal, or "" for device 0.
 func terminalName(device uint64) string {
 	if device == 0 {
 		return ""
