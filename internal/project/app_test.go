@@ -27,7 +27,7 @@ func settings(t *testing.T) project.Settings {
 	return project.Settings{Dir: t.TempDir(), Env: func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }}
 }
 
-// lockable are those of a root that has its locks.
+// lockable returns the settings of a root that init has created.
 func lockable(t *testing.T) project.Settings {
 	t.Helper()
 	s := settings(t)
@@ -51,7 +51,7 @@ func open(t *testing.T, s project.Settings) *project.Project {
 	return a
 }
 
-// Many inits at once make one world, and each says which.
+// Concurrent inits make one world, and each reports its space.
 func TestInitsAtOnceMakeOneWorld(t *testing.T) {
 	s := settings(t)
 	const n = 8
@@ -65,7 +65,7 @@ func TestInitsAtOnceMakeOneWorld(t *testing.T) {
 	made := 0
 	for i := range n {
 		if errs[i] != nil {
-			// Refused because another one was at it: that is an answer, too.
+			// An init may also be refused because another one is running.
 			if lockkeeper.CodeOf(errs[i]) != lockkeeper.CodeRefused {
 				t.Errorf("init: %v", errs[i])
 			}
@@ -92,8 +92,8 @@ func TestInitsAtOnceMakeOneWorld(t *testing.T) {
 	}
 }
 
-// While one process of the user has the store open, no new world is made,
-// whatever the options and the answers of people.
+// While a process of the user has the store open, no new world is made, whatever the options and
+// the person's answers are.
 func TestNoSecondWorldWhileTheFirstIsUsed(t *testing.T) {
 	s := lockable(t)
 	a, err := project.Open(t.Context(), s)
@@ -134,7 +134,7 @@ func TestUnkeepableTokenGivesTheGrantBack(t *testing.T) {
 	}
 }
 
-// A name that is no id never becomes a file name.
+// A text that is not a grant id never becomes a file name.
 func TestTokensRefuseWhatIsNoID(t *testing.T) {
 	s := lockable(t)
 	a := open(t, s)
@@ -151,7 +151,7 @@ func TestTokensRefuseWhatIsNoID(t *testing.T) {
 	}
 }
 
-// Tokens of grants that ended by themselves go, those in use and new ones stay.
+// Sweep removes the tokens of ended grants. Tokens of live grants and new tokens stay.
 func TestSweepForgetsEndedGrants(t *testing.T) {
 	s := lockable(t)
 	a := open(t, s)

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Many who ask at once get one gate, and what they land is marked at the end.
+// Concurrent callers get one gate, and Close marks what they landed.
 func TestGateIsOpenedOnce(t *testing.T) {
 	s := lockable(t)
 	a, err := project.Open(t.Context(), s)

@@ -63,8 +63,8 @@ func (a *Project) Release(ctx context.Context, id string) (bool, error) {
 	return released, a.Tokens.Drop(id)
 }
 
-// CheckCopy refuses locks on files of which another machine has landed a newer version than
-// this machine has. It applies only if several machines work on the codebase.
+// CheckCopy refuses locks on files if another machine has landed a newer version than this
+// machine has. It applies only if several machines work on the codebase.
 func (a *Project) CheckCopy(ctx context.Context, locks []lockkeeper.Lock) error {
 	if a.Config.Deployment != config.MultiNode {
 		return nil

@@ -88,7 +88,7 @@ func refuseNested(root string) error {
 	outer, _, err := findRoot(above)
 	if err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-			return nil // nothing above
+			return nil // there is no root above
 		}
 		return err
 	}
@@ -102,9 +102,9 @@ type initializer struct {
 	opt    InitOptions
 	config *config.Config
 	file   *plan
-	space  string // to join; empty: make one
+	space  string // space to join; empty: make a new one
 	world  world
-	alive  *os.File // while init is alone
+	alive  *os.File // locked while init is alone
 	result *InitResult
 }
 
@@ -138,7 +138,7 @@ func (i *initializer) run(ctx context.Context) error {
 	return i.alone(ctx, marked, seen)
 }
 
-// alone is the part of init during which no process of this user uses the world.
+// alone runs the part of init during which no other process of this user uses the world.
 func (i *initializer) alone(ctx context.Context, marked *marker, seen *witness) error {
 	if seen != nil && (marked != nil && marked.Space != seen.Space || marked == nil && i.space != seen.Space) {
 		if err := i.endWorld(seen, marked); err != nil { // joining the same space makes no second world
@@ -308,7 +308,7 @@ func (i *initializer) makeStore(ctx context.Context, built, space string) error 
 	if rel, err := filepath.Rel(filepath.Join(i.root, DirName), path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.Join(built, rel)
 	}
-	if i.alive != nil { // what it remembers is of earlier locks here
+	if i.alive != nil { // its content belongs to earlier locks here
 		if err := i.alive.Truncate(0); err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// A root inside another root covers nothing. Neither a link nor a copy takes the files below it
-// out of the locks of the outer root. A root above that belongs to another user does not matter.
+// A root inside another root covers nothing. Neither a link nor a copy removes the files below it
+// from the locks of the outer root. A root above that belongs to another user does not matter.
 //
 // shows: GP-5
 func TestRootInsideARoot(t *testing.T) {

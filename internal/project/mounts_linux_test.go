@@ -12,9 +12,9 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// A directory that is mounted in a second place is one directory: it cannot become a
-// second lock world, and through any of its names the root above it is found, with the
-// same store and the same names of paths.
+// A directory that is mounted in a second place is still one directory. It cannot become a second
+// lock world, and each of its names leads to the root above it, with the same store and the same
+// paths.
 func TestBoundDirectories(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")
@@ -47,7 +47,7 @@ func TestBoundDirectories(t *testing.T) {
 		return a.Root.Dir(), a.Space, l.Path
 	}
 	must(os.MkdirAll(in("outer/sub/deep"), 0o755))
-	bind("outer/sub", "elsewhere/a b") // before there is any root
+	bind("outer/sub", "elsewhere/a b") // before any root exists
 	bind("outer", "elsewhere/whole")
 	bind("elsewhere/a b/deep", "elsewhere/twice")
 	must(os.Symlink(in("elsewhere/twice"), in("link")))
@@ -72,7 +72,7 @@ func TestBoundDirectories(t *testing.T) {
 		t.Errorf("the same root by another name: %+v, %v", i, err)
 	}
 
-	// The reverse: what was made a root through the mount is inside of a later root above.
+	// The reverse: a root that was made through the mount is inside a later root above it.
 	must(os.MkdirAll(in("above/child"), 0o755))
 	bind("above/child", "elsewhere/child")
 	i, err := project.Init(t.Context(), settings("elsewhere/child"), project.InitOptions{})

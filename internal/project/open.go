@@ -67,7 +67,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 		return nil, err
 	}
 	root, marked, err := findRoot(base)
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there is none
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there is no root
 		err = lostRoot(s.Env, base, err)
 	}
 	if err == nil {
@@ -212,8 +212,7 @@ func (a *Project) Close() error {
 	return errors.Join(errs...)
 }
 
-// storePath makes the path of an SQLite file absolute: it is relative to the
-// root.
+// storePath returns the absolute path of an SQLite file, which is relative to the root.
 func storePath(st, root string) string {
 	if filepath.IsAbs(st) {
 		return filepath.Clean(st)
@@ -241,7 +240,7 @@ func openStore(ctx context.Context, st, root, space string, mark *os.File) (stor
 	return s, nil
 }
 
-// Resolve makes the lock for a path as it was typed.
+// Resolve returns the lock for a path as the user typed it.
 func (a *Project) Resolve(mode lockkeeper.Mode, path string) (lockkeeper.Lock, error) {
 	base, path := a.climb(path)
 	return a.Root.Resolve(base, path, mode)
@@ -271,7 +270,7 @@ func FindRoot(s Settings) (string, error) {
 	return root, err
 }
 
-// LoadConfig reads only the configuration.
+// LoadConfig reads only the configuration, and opens nothing.
 func LoadConfig(s Settings) (*config.Config, error) {
 	root, err := FindRoot(s)
 	if err != nil {

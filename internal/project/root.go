@@ -52,8 +52,8 @@ func readMarker(root string) (*marker, error) {
 	return &m, nil
 }
 
-// loadMarker refuses what init never makes: a cloned codebase may contain a link that leads out
-// of it, or a file that fills the memory.
+// loadMarker reads a marker and refuses files that init never makes. A cloned codebase may contain
+// a link that leads out of it, or a file that fills the memory.
 func loadMarker(path string) (m marker, err error) {
 	const limit = 4 << 10
 	if dir, err := os.Lstat(filepath.Dir(path)); err == nil && !dir.IsDir() {
@@ -110,7 +110,7 @@ func isUUID(s string) bool { return uuidPattern().MatchString(s) }
 
 var uuidPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`) })
 
-// IsOwn reports whether a path is one that only Lockkeeper itself locks.
+// IsOwn reports whether only Lockkeeper itself locks a path.
 func IsOwn(path string) bool { return path == DirName || strings.HasPrefix(path, DirName+"/") }
 
 // IsRoot reports whether the settings' directory is itself a root, not only inside of one. It

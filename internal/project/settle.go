@@ -16,12 +16,12 @@ import (
 type plan struct {
 	text    string
 	changed bool   // it differs from the present file
-	space   string // that the file names
+	space   string // the space that the file names
 }
 
-// planConfig plans the configuration file: the present one or the sample, with the store, the
-// deployment and the space given to init. It refuses a file that names others. PostgreSQL
-// without a declared deployment becomes multi-node, the safer choice.
+// planConfig plans the configuration file: the existing one or the sample, with the store, the
+// deployment and the space given to init. It refuses a file with other values. PostgreSQL without
+// a declared deployment becomes multi-node, the safer choice.
 func planConfig(path string, s Settings, cfg *config.Config, space string) (*plan, error) {
 	read, err := os.ReadFile(path)
 	missing := errors.Is(err, fs.ErrNotExist)

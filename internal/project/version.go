@@ -2,7 +2,7 @@ package project
 
 import "runtime/debug"
 
-// Version is the version of this program.
+// Version returns the version of this program.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -26,7 +26,7 @@ type witness struct {
 
 // A world is the record of one root in the user's state directory.
 type world struct {
-	path string // of the witness
+	path string // path of the witness
 	root string
 }
 

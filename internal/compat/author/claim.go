@@ -106,7 +106,7 @@ func (t *syncPass) claim(ctx context.Context, w Request, asked []target, a *Resu
 	return err
 }
 
-// renewHeld renews what the session has already claimed and returns the rest.
+// renewHeld renews the resources that the session has already claimed and returns the others.
 func (au *Author) renewHeld(ctx context.Context, w Request, asked []target, held []GrantStatus, a *Result) (rest []target, err error) {
 	for _, th := range asked {
 		i := slices.IndexFunc(held, func(s GrantStatus) bool {

@@ -61,7 +61,7 @@ func (f *File) directoryError(err error) error {
 		Next: "make it a readable and writable directory inside the root, or set another locks_file; Lockkeeper's claims are safe in its own store"}
 }
 
-// otherThan says what is at a path if it has another type than want.
+// otherThan describes the file at a path if its type is not want, or returns "".
 func otherThan(want fs.FileMode, path string) string {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() == want {

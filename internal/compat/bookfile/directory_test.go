@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/compat/bookfile"
 )
 
-// refused checks that a file is neither read nor written, and that the error says what is
-// there and what to do.
+// refused checks that a file is neither read nor written, and that the error describes the file
+// and the next step.
 func refused(t *testing.T, f *bookfile.File, fact string) {
 	t.Helper()
 	err := f.Update(t.Context(), func(bookfile.Reading) ([]bookfile.Entry, error) {

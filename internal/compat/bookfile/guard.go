@@ -93,7 +93,8 @@ func lockFile(ctx context.Context, f *os.File, patience time.Duration) error {
 	}
 }
 
-// sleep waits for what cannot signal: another process's flock, or a foreign writer.
+// sleep pauses between polls of events that send no signal: another process's flock, or a foreign
+// writer.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -16,7 +16,7 @@ const malformedAge = 2 * time.Second
 type verdict struct {
 	stale      bool
 	at         time.Time              // from when on; zero if unknown
-	conditions []lockkeeper.Condition // what was checked
+	conditions []lockkeeper.Condition // the checked conditions
 }
 
 // judge decides whether a file is stale. disk returns the time by the clock that stamps

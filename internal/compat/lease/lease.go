@@ -55,7 +55,7 @@ func Defaults() Options {
 	return Options{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat, Settle: 100 * time.Millisecond}
 }
 
-// Metrics counts what a lease file cost its holder.
+// Metrics counts the time and the operations that a lease file cost its holder.
 type Metrics struct {
 	AcquiredIn time.Duration `json:"acquired_in_ns"` // from the first attempt to the grant
 	Attempts   int           `json:"attempts"`

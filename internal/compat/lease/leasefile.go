@@ -59,7 +59,7 @@ func openLeaseFile(disk durable.Disk, path string) (*leaseFile, error) {
 
 func (p *leaseFile) close() error { return p.dir.Close() }
 
-// The names beside the lease file.
+// Names of the files next to the lease file.
 func (p *leaseFile) draftName() string { return "." + p.name + ".new" }
 func (p *leaseFile) asideName() string { return "." + p.name + ".old" }
 func (p *leaseFile) guardPath() string {
@@ -236,7 +236,7 @@ func (p *leaseFile) restore(token string) error {
 	const tries = 5 // a bound: no other process replaces the file this often
 	ours := func(f *fileState) bool { return f.hasToken(token) }
 	for range tries {
-		theirs, odd := p.readRaw(p.draftName()) // restores even what is not a lease file
+		theirs, odd := p.readRaw(p.draftName()) // it restores even a file that is not a lease file
 		err := p.disk.Exchange(p.dir, p.draftName(), p.dir, p.name)
 		if errors.Is(err, fs.ErrNotExist) { // the name is free now
 			if err = p.disk.Move(p.dir, p.draftName(), p.dir, p.name); err == nil {

@@ -25,7 +25,7 @@ func rank(path string) int {
 	return len(order)
 }
 
-// compare is negative if a must be acquired before b.
+// compare returns a negative number if a must be acquired before b.
 func compare(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b)) }
 
 // Sort sorts paths of lease files into the order in which they must be acquired.

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// The cost of a table for every command, and the additional cost for op.
+// BenchmarkTables measures the cost of a table for every command, and the additional cost for op.
 func BenchmarkTables(b *testing.B) {
 	for _, name := range resource.PresetNames() {
 		p, err := resource.PresetOf(name)

@@ -83,7 +83,8 @@ func (u use) verb() string {
 
 func (op *operation) needsApproval() bool { return op.config.Approval == config.ApprovalRequired }
 
-// Operation returns what an operation needs. The error may be an *UnclearError.
+// Operation returns the locks and approval that an operation needs. The error may be an
+// *UnclearError.
 func (s *Set) Operation(name string, a Args) (Need, error) {
 	asked, err := s.find(name)
 	if err != nil {

@@ -13,7 +13,7 @@ const number = "nn"
 
 var placeholder = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// below matches what may follow the path that covers a file.
+// below matches the rest of a path below a covering path.
 const below = `(?:/.*)?`
 
 // A template is a text with placeholders, such as Chapter_{nn}.

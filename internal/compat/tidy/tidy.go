@@ -31,10 +31,10 @@ type Options struct {
 	Check func(context.Context, Transfer) string
 	// Land makes the moves as one landing.
 	Land func(ctx context.Context, reason string, moves []Transfer) (landing uint64, err error)
-	Note func(string) // receives what a person should know
+	Note func(string) // receives messages for the person
 }
 
-// A Report is what a run did, or would do.
+// A Report describes the moves that a run made, or would make.
 type Report struct {
 	Executed bool          `json:"executed"`
 	Leased   bool          `json:"leased"`
@@ -42,7 +42,7 @@ type Report struct {
 	Phases   []PhaseReport `json:"phases"`
 }
 
-// A PhaseReport is what one phase did, or would do.
+// A PhaseReport describes the moves that one phase made, or would make.
 type PhaseReport struct {
 	Number  int          `json:"number"`
 	Name    string       `json:"name"`

@@ -39,7 +39,7 @@ func plant(t *testing.T, root string, paths ...string) {
 	}
 }
 
-// options move files without a gate, which is tested with the whole command.
+// options returns options that move files without a gate. Tests of the command cover the gate.
 func options(t *testing.T, root string) tidy.Options {
 	return tidy.Options{
 		Root: root, Owner: "tidy_up", Execute: true, Timeout: time.Minute, TTL: 30 * time.Minute,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A coding agent is known by its program, also one that an interpreter runs.
+// A coding agent is recognized by its program, even if an interpreter runs it.
 func TestAgentOf(t *testing.T) {
 	for want, list := range map[string][][]string{
 		"claude": {{"claude"}, {"MainThread", "/opt/bin/claude", "-p", "x"}, {"node", "node", "--no-warnings", "/usr/bin/claude"}, {"sh", "/bin/sh", "/usr/local/bin/claude"}},

@@ -34,8 +34,8 @@ func init() {
 	}
 }
 
-// An order says what a keeper runs. The supervisor sends it over the socket, because
-// a command line is limited in length and readable by every user.
+// An order describes the command of a keeper. The supervisor sends it over the socket, because a
+// command line is limited in length and readable by every user.
 type order struct {
 	Program   string
 	Argv, Env []string

@@ -100,7 +100,7 @@ func (p *presence) close() {
 	}
 }
 
-// shown returns what the presence of a process proves.
+// shown returns the liveness that the presence of a process proves.
 func (h *Host) shown(p lockkeeper.Process) lockkeeper.Liveness {
 	if h.dir == "" || p.Presence == "" || filepath.Base(p.Presence) != p.Presence || !local(h.dir) {
 		return lockkeeper.ProcessUnknown

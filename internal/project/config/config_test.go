@@ -14,7 +14,7 @@ import (
 	"lockkeeper"
 )
 
-// write makes a lockkeeper.yaml of its own for the test.
+// write creates a lockkeeper.yaml for the test and returns its path.
 func write(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), FileName)
@@ -157,7 +157,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Each source wins over the one before, and the value says which it was.
+// Each source overrides the previous one, and each value records its source.
 //
 // shows: GP-10 PL-43 PL-71
 func TestPrecedence(t *testing.T) {
@@ -184,7 +184,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Every variable that has a name in the environment is read from it.
+// Every field with an environment variable is read from it.
 func TestEnvironmentReachesEveryNamedField(t *testing.T) {
 	for _, f := range fieldsOf(Default()) {
 		if f.env == "" {
@@ -201,7 +201,7 @@ func TestEnvironmentReachesEveryNamedField(t *testing.T) {
 	}
 }
 
-// A list is a sequence in the file, and separated by commas everywhere else.
+// A list is a sequence in the file, and comma-separated in variables and flags.
 //
 // shows: PL-57 CF-29
 func TestGate(t *testing.T) {
@@ -254,8 +254,8 @@ func TestLeasesOverrideTimesAlone(t *testing.T) {
 	}
 }
 
-// Each of these is refused with the place, the reason and, where there is
-// one, the next step, in one line.
+// Each of these is refused in one line, with the position, the reason and the next step, if
+// there is one.
 //
 // shows: DL-89 CF-6
 func TestRefusals(t *testing.T) {
@@ -362,7 +362,7 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 }
 
-// A file made to exhaust the parser gets its answer soon.
+// A file that is made to exhaust the parser is refused quickly.
 func TestHostileNesting(t *testing.T) {
 	for _, sign := range []string{"[", "{a: ", "- ", "? ", "&a ", "!a ", "a:\n ", "a: ", "'", "| \n", "*a ", "x: [\n", "[a, ", "\"", "%a\n", "--- \n", "\t", ": ", ",", "<<: "} {
 		text := strings.Repeat(sign, maxFileSize/len(sign))
@@ -481,10 +481,10 @@ func TestSample(t *testing.T) {
 	}
 	defaults := Default().Values()
 	for i, v := range c.Values() {
-		if v.Key == "space" { // init's to write
+		if v.Key == "space" { // only init writes it
 			continue
 		}
-		if defaults[i].Value == "" { // there is no default that could be written
+		if defaults[i].Value == "" { // it has no default
 			defaults[i].Value = v.Value
 		}
 		if v.Value != defaults[i].Value || v.Source == "default" {
@@ -497,7 +497,7 @@ func uncomment(text string) string {
 	return regexp.MustCompile(`(?m)^( *)#(\S)`).ReplaceAllString(text, "$1$2")
 }
 
-// Whatever the file holds, Load answers; what it accepts is valid.
+// Load returns for any file, and every Config that it returns is valid.
 func FuzzLoad(f *testing.F) {
 	f.Add(Sample())
 	f.Add(uncomment(Sample()))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The reference names every key, with what it may be and what it means.
+// The reference names every key, with its allowed values and its meaning.
 //
 // shows: PL-57 GP-10
 func TestReferenceIsCurrent(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// In a multi-node deployment queued work must name its root, and a node the roots it reaches.
-// The error says which is missing.
+// In a multi-node deployment, queued work must name its root, and a node must name the roots that
+// it reaches. The error says which is missing.
 //
 // shows: DL-81
 func TestRootsMustBeClearOnSeveralNodes(t *testing.T) {
@@ -36,7 +36,7 @@ func TestRootsMustBeClearOnSeveralNodes(t *testing.T) {
 	}
 }
 
-// says reports whether an error has a text in it; none is wanted where that is empty.
+// says reports whether an error contains a text. An empty text means no error.
 func says(err error, text string) bool {
 	if text == "" || err == nil {
 		return err == nil && text == ""

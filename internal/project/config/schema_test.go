@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite the published schema and refere
 
 var schemaPath = filepath.Join("..", "..", "..", "docs", "lockkeeper.schema.json")
 
-// schema draws the JSON schema of lockkeeper.yaml from the struct.
+// schema generates the JSON schema of lockkeeper.yaml from the struct.
 func schema() map[string]any {
 	top := object("Configuration of Lockkeeper.")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -51,8 +51,8 @@ func schema() map[string]any {
 // rowName is the placeholder for names in tables.
 const rowName = "NAME"
 
-// withRows is the default configuration with a row in each table, so that the fields of a row are
-// listed.
+// withRows returns the default configuration with a row in each table, so that the fields of a
+// row are listed.
 func withRows() *Config {
 	c := Default()
 	for _, t := range tablesOf(c) {
@@ -61,7 +61,7 @@ func withRows() *Config {
 	return c
 }
 
-// object also allows null: a heading whose lines are all commented out.
+// object returns the schema of an object or null. A heading whose lines are all comments is null.
 func object(doc string) map[string]any {
 	o := map[string]any{
 		"type":                 []any{"object", "null"},
@@ -144,8 +144,8 @@ func published(t *testing.T, path string, want []byte) {
 	}
 }
 
-// The published schema and the decoder say the same about the shape of a file.
-// What a schema cannot say (meaning) the decoder alone refuses.
+// The published schema and the decoder agree about the shape of a file. Only the decoder refuses
+// files whose meaning is invalid, which a schema cannot express.
 func TestSchemaAgreesWithDecoder(t *testing.T) {
 	const (
 		good    = iota
@@ -261,7 +261,7 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		"links: {exclude: []}":                                        shape,
 		"gate: {allowed_write_paths: [/etc]}":                         meaning,
 	}
-	// Every field: a value of no possible type, and its limits where it has some.
+	// For every field: a value of an impossible type, and values beyond its limits, if any.
 	for _, f := range fieldsOf(withRows()) {
 		cases[nest(f.key, "{x: y}")] = shape
 		if !f.value.CanInt() {

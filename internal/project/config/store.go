@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsPostgres reports whether a store is a PostgreSQL address; if not, it is
-// the path of an SQLite file.
+// IsPostgres reports whether a store is a PostgreSQL address. Otherwise it is the path of an
+// SQLite file.
 func IsPostgres(store string) bool {
 	scheme, _, ok := strings.Cut(store, "://")
 	return ok && (scheme == "postgres" || scheme == "postgresql")

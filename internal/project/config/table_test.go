@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A table keeps the order of the file, and what stands in it knows its place.
+// A table keeps the order of the file, and its values know their position.
 //
 // shows: CF-41
 func TestTableKeepsOrderAndPlaces(t *testing.T) {
@@ -39,7 +39,7 @@ operations:
 		{c.Place("resources.Style"), ":2:3"},
 		{c.Place("resources.Style.files", 1), ":4:7"},
 		{c.Place("resources.Chapter_{nn}.files", 0), ":6:13"},
-		{c.Place("resources.Empty.files", 0), ":7:3"}, // the nearest that is there
+		{c.Place("resources.Empty.files", 0), ":7:3"}, // the nearest existing heading
 		{c.Place("operations.edit.write", 0), ":10:13"},
 	} {
 		if !strings.HasSuffix(at.place, FileName+at.want) {

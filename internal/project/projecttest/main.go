@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// A Program is a program that the test binary becomes if it is called by this name.
+// A Program is a program as which the test binary runs if it is called by this name.
 type Program struct {
 	Name string
 	Main func() (code int)

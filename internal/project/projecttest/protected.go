@@ -11,9 +11,8 @@ import (
 // ProtectedConfig lets the gate write everything and moves the documents of flows.
 const ProtectedConfig = "gate: {allowed_write_paths: [.]}\nlocks_file: .locks/locks.json\nrun: {sidecar_dir: flows}\n"
 
-// Protected fills a codebase with every kind of file that agents never write, and returns
-// their paths: some exist, others would be new. The codebase is configured with
-// ProtectedConfig.
+// Protected creates every kind of protected file in a codebase and returns their paths. Some
+// exist, others would be new. The codebase is configured with ProtectedConfig.
 func Protected(t testing.TB, root string) []string {
 	t.Helper()
 	Must(t, os.MkdirAll(filepath.Join(root, "store"), 0o755))
@@ -75,12 +74,12 @@ func StayProtected(t *testing.T, p *Project, change func(t *testing.T, path stri
 	}
 }
 
-// state describes what is at a path: its mode and its content.
+// state describes the file at a path: its mode and its content.
 func state(file string) string {
 	info, err := os.Lstat(file)
 	if err != nil {
 		return "missing"
 	}
-	text, _ := os.ReadFile(file) // a directory has none
+	text, _ := os.ReadFile(file) // a directory has no content
 	return info.Mode().String() + " " + string(text)
 }

@@ -25,7 +25,7 @@ func Audited(t testing.TB, b *progress.Tracker, unit string, descriptions ...str
 	Synthesized(t, b, unit, descriptions...)
 }
 
-// Synthesized is Audited for a unit with an analysis.
+// Synthesized does the same as Audited for a unit with an analysis.
 func Synthesized(t testing.TB, b *progress.Tracker, unit string, descriptions ...string) {
 	t.Helper()
 	var e flow.Extract

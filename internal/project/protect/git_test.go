@@ -10,7 +10,7 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// files writes files and the directories they need.
+// files writes files and creates their directories.
 func files(t *testing.T, dir string, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
@@ -24,14 +24,14 @@ func files(t *testing.T, dir string, texts map[string]string) {
 	}
 }
 
-// Hook directories are found in every file and variable in which git finds them, and every
-// case was seen to be what git itself says.
+// Hook directories are found in every file and variable in which git finds them. Each case was
+// compared with git itself.
 func TestHooksPath(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string // below the base; the codebase is repo/code
 		env   map[string]string
 		hook  string // below the base
-		git   bool   // git says so, too
+		git   bool   // git reports the same
 	}{
 		"repository":     {files: map[string]string{"repo/.git/config": "[core]\n\thooksPath = code/tools\n"}, hook: "repo/code/tools/pre-commit", git: true},
 		"odd spelling":   {files: map[string]string{"repo/.git/config": "[CoRe] HooksPATH=\"code/to\\\nols\" ; comment\n"}, hook: "repo/code/tools/pre-commit", git: true},
@@ -91,7 +91,7 @@ func TestHooksPath(t *testing.T) {
 	}
 }
 
-// Hooks that are switched off protect nothing.
+// Disabled hooks protect nothing.
 func TestNoHooks(t *testing.T) {
 	base := t.TempDir()
 	files(t, base, map[string]string{".git/config": "[core]\n\thooksPath = /dev/null\n", ".git/HEAD": "ref: refs/heads/main\n"})
@@ -100,7 +100,7 @@ func TestNoHooks(t *testing.T) {
 	}
 }
 
-// A repository whose git directory is elsewhere protects that one, wherever it is.
+// If the git directory of a repository is elsewhere, it is protected there.
 func TestGitDirElsewhere(t *testing.T) {
 	base := t.TempDir()
 	files(t, base, map[string]string{"code/.git": "gitdir: ../meta/worktrees/one\n", "meta/worktrees/one/commondir": "../..\n", "meta/config": "", "other/config": ""})

@@ -21,7 +21,7 @@ type gitSettings struct {
 	hooks []string // values of core.hooksPath
 }
 
-// settings lists what a configuration file and the files it includes protect. It follows
+// settings lists the names that a configuration file and its included files protect. It follows
 // includes whatever their conditions are, because protecting too much is safe. Relative
 // hook paths start at the work tree.
 func (g *gitChecker) settings(file, work string) []name {
@@ -30,7 +30,7 @@ func (g *gitChecker) settings(file, work string) []name {
 	return g.protected(s, work)
 }
 
-// inherited lists what the configuration of the user, the system and the environment
+// inherited lists the names that the configuration of the user, the system and the environment
 // protects in a work tree.
 func (g *gitChecker) inherited(work string) []name {
 	if !g.read {
@@ -77,7 +77,7 @@ func (g *gitChecker) userFiles() (list []string) {
 	return list
 }
 
-// follow adds a file and what it includes.
+// follow adds a file and the files that it includes.
 func (g *gitChecker) follow(s *gitSettings, file string, depth int) {
 	const deepest = 10 // as git
 	if depth > deepest {
@@ -98,10 +98,11 @@ func (g *gitChecker) follow(s *gitSettings, file string, depth int) {
 	}
 }
 
-// protected lists what settings protect in a work tree; empty: a repository without one.
+// protected lists the names that settings protect in a work tree. An empty work means a
+// repository without one.
 func (g *gitChecker) protected(s gitSettings, work string) (list []name) {
 	for _, file := range s.files {
-		if isAtOrBelow(Real(file), g.root) { // outside of the codebase they are the user's own
+		if isAtOrBelow(Real(file), g.root) { // outside the codebase, configuration files belong to the user
 			list = append(list, name{file, Git})
 		}
 	}
@@ -144,7 +145,7 @@ func hookNames() []string {
 		"sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit", "post-index-change"}
 }
 
-// expand resolves a home directory at the start of a path; empty: it is unknown.
+// expand resolves a home directory at the start of a path, or returns "" if it is unknown.
 func (g *gitChecker) expand(path string) string {
 	rest, home := strings.CutPrefix(path, "~")
 	if !home {

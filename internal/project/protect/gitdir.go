@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A gitChecker is the part of a Checker that finds what belongs to git. It caches what it found in
-// each directory.
+// A gitChecker is the part of a Checker that finds files of git. It caches its results for each
+// directory.
 type gitChecker struct {
 	root     string
 	env      func(string) (string, bool)
 	inherent gitSettings         // of the user, the system and the environment
 	read     bool                // inherent was read
-	found    map[string][]name   // by directory: what a repository or git directory there protects
+	found    map[string][]name   // by directory: the names that a repository or git directory there protects
 	files    map[string]gitFacts // parsed configuration files
 }
 
@@ -21,8 +21,8 @@ func newGitChecker(root string, env func(string) (string, bool)) *gitChecker {
 	return &gitChecker{root: root, env: env, found: map[string][]name{}, files: map[string]gitFacts{}}
 }
 
-// around lists what the repository of a root protects: the one whose work tree the root is
-// in, and the one that the environment names.
+// around lists the names that the repositories of a root protect: the repository whose work tree
+// contains the root, and the one that the environment names.
 func (g *gitChecker) around(root string) (list []name) {
 	for dir := root; ; dir = filepath.Dir(dir) {
 		list = append(list, g.at(dir)...)
@@ -37,10 +37,10 @@ func (g *gitChecker) around(root string) (list []name) {
 	return list
 }
 
-// above lists what the repositories and git directories between the root and a path
+// above lists the names that repositories and git directories between the root and a path
 // protect.
 func (g *gitChecker) above(path string) (list []name) {
-	if dir := filepath.Dir(path); isGitDir(dir, path) { // it would be one once this file exists
+	if dir := filepath.Dir(path); isGitDir(dir, path) { // the directory would become one when this file exists
 		list = append(list, name{dir, Git})
 	}
 	for dir := path; dir != g.root && isAtOrBelow(dir, g.root); dir = filepath.Dir(dir) {
@@ -49,7 +49,7 @@ func (g *gitChecker) above(path string) (list []name) {
 	return list
 }
 
-// at lists what one directory protects, as a git directory or as a work tree.
+// at lists the names that one directory protects, as a git directory or as a work tree.
 func (g *gitChecker) at(dir string) []name {
 	list, known := g.found[dir]
 	if known {
@@ -66,8 +66,8 @@ func (g *gitChecker) at(dir string) []name {
 	return list
 }
 
-// repository lists what a repository protects, given its git directory and its work tree;
-// an empty work tree means that none is known.
+// repository lists the names that a repository protects, given its git directory and its work
+// tree. An empty work tree is unknown.
 func (g *gitChecker) repository(dir, work string) []name {
 	common := commonDirOf(dir)
 	list := []name{{dir, Git}, {common, Git}}
@@ -93,7 +93,7 @@ func isGitDir(dir string, also ...string) bool {
 	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
-// gitDirOf returns the git directory of a work tree; empty: dir is not a work tree.
+// gitDirOf returns the git directory of a work tree, or "" if dir is not a work tree.
 func gitDirOf(dir string) string {
 	at := filepath.Join(dir, gitDir)
 	info, err := os.Stat(at)
@@ -114,7 +114,7 @@ func commonDirOf(dir string) string {
 	return dir
 }
 
-// firstLine returns the trimmed text of a small file after a prefix; empty: it has none.
+// firstLine returns the trimmed text of a small file after a prefix, or "".
 func firstLine(file, prefix string) string {
 	text, err := readSmall(file)
 	if err != nil {
@@ -133,7 +133,7 @@ func absoluteFrom(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// absolute is absoluteFrom, except that an empty path means the directory itself.
+// absolute does the same as absoluteFrom, but an empty path means the directory itself.
 func absolute(dir, path string) string {
 	if path == "" {
 		return dir

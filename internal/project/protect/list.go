@@ -114,7 +114,7 @@ func (c *Checker) find(file string, meets func(path, name string) bool) (Class, 
 	return 0, false
 }
 
-// findInside finds what is protected at any depth of the codebase.
+// findInside finds names that are protected at any depth of the codebase.
 func (c *Checker) findInside(path, folded string, meets func(path, name string) bool) (Class, bool) {
 	root := c.list.opt.Root
 	if root == "" || !isAtOrBelow(path, root) {
@@ -156,7 +156,7 @@ func (c *Checker) isStarter(path string, meets func(path, name string) bool) boo
 	return false
 }
 
-// realDir is Real for directories, which many files share.
+// realDir returns Real of a directory and caches it, because many files share a directory.
 func (c *Checker) realDir(dir string) string {
 	real, known := c.dirs[dir]
 	if !known {

@@ -58,7 +58,7 @@ func starters() []string {
 		".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools")
 }
 
-// homeFiles lists what is protected in a user's home directory, by class.
+// homeFiles lists the protected files in a user's home directory, with their class.
 func homeFiles() map[string]Class {
 	files, hooks := map[string]Class{}, starters()
 	for _, p := range program.All() {

@@ -202,7 +202,7 @@ func (v *visit) after(ctx context.Context) error {
 	if err := v.session.Left(ctx, began, own); err != nil {
 		return err
 	}
-	if v.place.shell || len(v.place.reads) > 0 { // what the agent reads from now on includes the changes of others
+	if v.place.shell || len(v.place.reads) > 0 { // later reads by the agent include the changes of others
 		if err := v.disturbed(ctx, began); err != nil {
 			return err
 		}

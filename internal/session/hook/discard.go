@@ -242,7 +242,7 @@ func (v *visit) namesOf(files []string) (names []string) {
 // unsaved lists the files that a command would lose. Outside a git repository, it lists all files that the command names.
 func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error) {
 	if _, err := os.Stat(d.Dir); err != nil {
-		return nil, nil, nil // nothing is there
+		return nil, nil, nil // the directory does not exist
 	}
 	files, ignored, err = git.NewWorkTree(d.Dir, d.Dir, os.Environ()).Unsaved(ctx, d.Unsaved)
 	if !isRefusal(err) {

@@ -41,7 +41,7 @@ type Sweep struct {
 	Dir string // absolute
 }
 
-// effect notes what a simple command does to files that it does not name.
+// effect notes the effects of a simple command on files that it does not name.
 func (r *reader) effect(given string, args []string, s *syntax.Stmt) {
 	name := filepath.Base(given)
 	if given == "" || strings.Contains(given, "/") && !slices.Contains([]string{"/bin", "/usr/bin", "/usr/local/bin"}, filepath.Dir(given)) || r.isLocal(given) {

@@ -205,7 +205,7 @@ func TestStopAfterFailure(t *testing.T) {
 	}
 }
 
-// A process keeps what it holds over /clear; another process does not get it.
+// A process keeps its locks over /clear. Another process does not get them.
 func TestClear(t *testing.T) {
 	s := newStage(t)
 	s.passes(s.edit("A", user))

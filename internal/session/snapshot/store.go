@@ -77,7 +77,7 @@ func (s *Store) save(snap *Snapshot) error {
 	return os.Rename(draft, s.manifest(snap.ID))
 }
 
-// Get reads an open snapshot; nil: no open snapshot has this id.
+// Get reads an open snapshot, or returns nil if no open snapshot has this id.
 func (s *Store) Get(id string) (*Snapshot, error) {
 	text, err := os.ReadFile(s.manifest(id))
 	if errors.Is(err, fs.ErrNotExist) {
