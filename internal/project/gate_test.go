@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Concurrent callers get one gate, and Close marks what they landed.
+// Concurrent callers get one gate. After Close, the grant of a landing is still held.
 func TestGateIsOpenedOnce(t *testing.T) {
 	s := lockable(t)
 	a, err := project.Open(t.Context(), s)

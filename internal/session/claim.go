@@ -73,8 +73,8 @@ func (s *Session) touch(ctx context.Context, paths []string) (missing []string, 
 			missing = append(missing, p)
 		}
 	}
-	// A renewal within one heartbeat of the last one would change nothing. Extending a grant does
-	// not renew its lease, so that case renews as well.
+	// A renewal within one heartbeat of the last one would change nothing. Otherwise renew even
+	// if paths are missing, because extending a grant does not renew its lease.
 	if s.registry.now().Sub(held.HeartbeatAt) < s.heartbeat() {
 		return missing, nil
 	}

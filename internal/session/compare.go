@@ -118,9 +118,8 @@ type change struct {
 	reason  string // for the event
 }
 
-// holders returns another holder for each of the paths that has one. It asks for few paths at a
-// time, because long answers are truncated. For a name that cannot be locked it asks for the
-// directory.
+// holders returns one holder for each path that others hold. It asks for few paths at a time,
+// because long answers are truncated. For a name that cannot be locked it asks for the directory.
 func (s *Session) holders(ctx context.Context, paths []string) (list []lockkeeper.ConflictInfo, err error) {
 	const few = 100
 	known := map[string]bool{}

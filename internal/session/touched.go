@@ -63,9 +63,9 @@ func isBelow(dirs map[string]bool, p string) bool {
 	return false
 }
 
-// swapped lists further files that differ from what their session left, however old they are: a
-// directory that was moved over another brings such files. It skips files that their session may
-// be writing.
+// swapped lists further files whose inode is not the one that their session left, however old they
+// are: a directory that was moved over another brings such files. It skips files that their
+// session may be writing.
 func (b *Registry) swapped(records map[string]record, known []string, now int64) (paths []string) {
 	var s unix.Stat_t
 	for _, r := range records {

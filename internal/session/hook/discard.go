@@ -90,7 +90,7 @@ func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 }
 
 // spares separates the paths of git clean from the names that it must keep. It returns those
-// names as git pathspecs, and ignores exclude patterns that are not plain names.
+// names as git pathspecs, and ignores exclude patterns with a slash, "!" or a backslash.
 func spares(args []string) (paths, spared []string) {
 	var rest []string
 	for i := 0; i < len(args); i++ {

@@ -135,7 +135,7 @@ func (o outcome) tell(h host, c Call, w World) int {
 		} else {
 			code = trouble(w, c, o.err)
 		}
-		if len(o.Model) > 0 { // queued messages are reported only once, so a refusal must include them
+		if len(o.Model) > 0 { // these messages are reported only once, so a refusal must include them
 			fmt.Fprintln(w.Err, "\n"+strings.Join(o.Model, "\n"))
 		}
 		return code

@@ -13,8 +13,8 @@ import (
 	"lockkeeper/internal/session/snapshot"
 )
 
-// keepTime limits the time for listing and copying uncommitted files. A build that exceeds it
-// is not refused.
+// keepTime limits the time for listing and copying uncommitted files. Exceeding it is no reason
+// to refuse a build.
 const keepTime = 5 * time.Second
 
 // all stands for every uncommitted file when they cannot be listed.

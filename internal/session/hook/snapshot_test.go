@@ -258,7 +258,7 @@ func (s *stage) inProcess(session, command string) {
 	s.t.Helper()
 	hook, out, errs := s.command("claude-code", map[string]any{"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_Bash",
 		"tool_input": map[string]any{"command": command}})
-	cmd := exec.CommandContext(s.t.Context(), "timeout", "60", hook.Path) // timeout stays the parent process, unlike exec
+	cmd := exec.CommandContext(s.t.Context(), "timeout", "60", hook.Path) // timeout runs the hook as a child process
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = hook.Dir, hook.Env, hook.Stdin, hook.Stdout, hook.Stderr
 	if err := cmd.Run(); err != nil {
 		s.t.Fatal(err, out, errs)
@@ -296,7 +296,7 @@ func TestVeryManyLost(t *testing.T) {
 	}
 }
 
-// A codebase in a directory that an outer repository ignores is still protected.
+// A codebase in a directory that an outer repository ignores does not itself count as ignored.
 func TestSnapshotInIgnoredDirectory(t *testing.T) {
 	s := newStage(t)
 	around := filepath.Dir(s.dir)

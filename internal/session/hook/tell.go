@@ -50,8 +50,8 @@ func uncovered(u session.Uncovered) string {
 	return text + " Do not write it again."
 }
 
-// disturbed reports changes that were made without a lock to files that the session holds, or
-// that the finished command held.
+// disturbed reports changes to files that the session holds: those made without a lock, and those
+// made while the finished command ran.
 func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	list, err := v.session.Disturbed(ctx, ended)
 	for _, d := range list {
