@@ -28,8 +28,8 @@ type Print struct {
 	Sum   string `json:"sum,omitempty"` // SHA-256 of the content in hex; empty: not computed
 }
 
-// A File is what a session remembers of a file: as it left the file, found it when it claimed it,
-// or was shown it.
+// A File records the last state of a file that a session knows: as the session left it, found it
+// when it claimed it, or was shown it.
 type File struct {
 	Print
 	Seen  bool   `json:"seen,omitempty"`  // the session knows its content

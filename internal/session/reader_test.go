@@ -10,7 +10,8 @@ import (
 	"lockkeeper"
 )
 
-// Replacing whole directories and git commands are refused because of readers as well as writers.
+// While another holder reads files, replacing their directory and git commands that rewrite them
+// are refused, as for a writer.
 //
 // shows: GP-5
 func TestReadersAreNotRewritten(t *testing.T) {

@@ -263,8 +263,8 @@ func sameProcess(p, q *lockkeeper.Process) bool {
 }
 
 // lockFile opens a file and waits for its exclusive lock. The holder is answering a call, which
-// takes milliseconds, and every caller has a deadline. If the file was removed during the wait,
-// its lock protects nothing, so lockFile tries again.
+// takes milliseconds. A caller that cannot wait needs its own deadline. If the file was removed
+// during the wait, its lock protects nothing, so lockFile tries again.
 func lockFile(name string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)

@@ -115,8 +115,7 @@ func (n *node) elements() (list []*node) {
 	return list
 }
 
-// index returns the index of the last member with this name, which is the one that counts,
-// or -1.
+// index returns the index of the last member with this name, which overrides earlier ones, or -1.
 func (n *node) index(key string) int {
 	if n.kind() != '{' {
 		return -1

@@ -199,7 +199,7 @@ func TestCollisionIsToldWithinASecond(t *testing.T) {
 	}
 }
 
-// hasEntryNow is hasEntry while other tools write the file in place.
+// hasEntryNow does the same as hasEntry while other tools write the file in place.
 func (s *study) hasEntryNow(resource, instance string) bool {
 	text, err := os.ReadFile(s.path())
 	must(s.t, err)

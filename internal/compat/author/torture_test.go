@@ -114,7 +114,7 @@ func (w *writer) hold(names []string) error {
 	return nil
 }
 
-// torture is how many times longer than usual random tests should run.
+// torture returns how many times longer than usual random tests should run.
 func torture() int {
 	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
 	if err != nil {

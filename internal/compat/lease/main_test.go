@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// torture is how many times longer than usual random tests should run.
+// torture returns how many times longer than usual random tests should run.
 func torture() int {
 	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
 	if err != nil {

@@ -65,7 +65,7 @@ type run struct {
 	whole  *lease.Lease // of the whole run; nil without a lease
 }
 
-// Run tidies a codebase. The report is never nil and says what was done even if the run
+// Run tidies a codebase. The report is never nil and lists the completed work even if the run
 // failed.
 func Run(ctx context.Context, opt Options) (report *Report, err error) {
 	r := &run{Options: opt, leases: &lease.Stack{Inherited: opt.Inherited}}

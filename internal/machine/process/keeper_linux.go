@@ -25,8 +25,8 @@ const supervisorFD = 3
 // presenceFD is the locked file of the command, if order.Present.
 const presenceFD = 4
 
-// A program that uses this package is its own keeper. It becomes one here, before
-// main, so that no program can forget to and start itself endlessly.
+// init turns a program that was started as a keeper into one before main runs. So no program that
+// uses this package can forget it and start itself endlessly.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == keeperArg {
 		runKeeper()

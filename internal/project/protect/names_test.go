@@ -8,7 +8,8 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// What tells hosts whether hooks run is guarded under every name, there or not.
+// Files that decide whether hosts run hooks are protected under every name, whether they exist or
+// not.
 //
 // shows: DL-72
 func TestGuards(t *testing.T) {

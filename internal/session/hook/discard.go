@@ -239,7 +239,8 @@ func (v *visit) namesOf(files []string) (names []string) {
 	return names
 }
 
-// unsaved lists the files that a command would lose. Outside a git repository, it lists all files that the command names.
+// unsaved lists the files that a command would lose. Outside a git repository, it lists all files
+// that the command names.
 func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error) {
 	if _, err := os.Stat(d.Dir); err != nil {
 		return nil, nil, nil // the directory does not exist
