@@ -220,7 +220,7 @@ type Disturbance struct {
 }
 
 // Disturbed checks whether the files that the session holds are as it left them. It reports each
-// other file once and keeps the session's version. It skips files that calls in progress may be
+// changed file once and keeps the session's version. It skips files that calls in progress may be
 // writing. c is the call that just ended, or the zero Call.
 func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, err error) {
 	now, err := fileClock()
