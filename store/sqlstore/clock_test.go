@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// holds checks that a path is held, and until when its lease runs.
+// holds checks whether a path is held. when says at which point of the test.
 func holds(t *testing.T, m *lock.Manager, path string, want bool, when string) {
 	t.Helper()
 	g, err := m.TryAcquire(t.Context(), request("asks", path))
@@ -62,8 +62,8 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// After a restart of the host its clock begins again, at less or at more than
-// the stored instants.
+// After a reboot of the host, its monotonic clock restarts at a value below or above the stored
+// instants.
 func TestReboot(t *testing.T) {
 	for what, uptime := range map[string]time.Duration{"younger": time.Minute, "older": 1000 * time.Hour} {
 		t.Run(what, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// A container that is shown another boot id than its host, and opens the same
-// database, does not restart the leases: they would never end.
+// A container that sees a different boot id than its host and opens the same database must not
+// restart the leases, or they would never end.
 func TestOtherBootIDOfTheSameBoot(t *testing.T) {
 	s, clock := sqliteSite(t), storetest.NewClock()
 	for i, boot := range []string{"host@1800000000", "container@1800000001", "host@1800000000"} {

@@ -24,8 +24,7 @@ import (
 
 func init() { helpers["work"] = work }
 
-// section is one stretch of time in which a worker held locks, as it wrote it
-// down by itself.
+// A section is a period in which one worker held locks, as recorded by that worker.
 type section struct {
 	Grant string            `json:"grant"`
 	Fence uint64            `json:"fence"`
@@ -36,7 +35,7 @@ type section struct {
 
 func mono() int64 { return int64(monotonic().Lease) }
 
-// engine is an engine that judges processes, as the program's own.
+// engine returns a lock manager that checks whether processes are alive, as the program does.
 func engine(st store.Store) (*lock.Manager, lockkeeper.Process, error) {
 	host, err := process.NewHost("")
 	if err != nil {
@@ -46,7 +45,7 @@ func engine(st store.Store) (*lock.Manager, lockkeeper.Process, error) {
 	return lock.New(st, lock.Options{Processes: host}), self, err
 }
 
-// places that overlap in every way.
+// territory lists paths that overlap in every way.
 var territory = []string{"a", "a/x", "a/x/y", "b", "b/y", "c", "c/d/e", "c/d/f"}
 
 // work acquires, waits, renews, runs children and releases until it is killed.
@@ -90,7 +89,7 @@ func work(ctx context.Context, _ site, st store.Store, args []string) error {
 			return err
 		}
 		switch rnd.IntN(8) {
-		case 0: // what it leaves running when killed must not outlive the grant
+		case 0: // a child left running by a killed worker must not outlive the grant
 			_, err = process.Run(ctx, process.Command{Argv: []string{"sh", "-c", "sleep 60 & sleep 0.02"}, Grant: g.ID,
 				Started: func(p lockkeeper.Process) error { _, err := m.SetProcess(ctx, g.ID, g.Token, p); return err }})
 		case 1, 2, 3:
@@ -144,10 +143,10 @@ func TestKilledAtAnyInstant(t *testing.T) {
 				p.kill()
 				j.read(filepath.Join(dir, fmt.Sprint(round, "-", i)), killed)
 				if i == 0 {
-					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond) // the others continue with its remains
+					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond) // the other workers must cope with what it left
 				}
 			}
-			// The limit is far from the leases of the dead, which last for half an hour.
+			// The time limit is much shorter than the half-hour leases of the killed workers.
 			g, err := m.Acquire(t.Context(), lockkeeper.Request{Holder: "next", Process: &self, Locks: write("a", "b", "c")}, hung)
 			if err != nil {
 				t.Fatalf("round %d: no worker lives, and the next acquirer gets %v", round, err)
@@ -165,7 +164,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	})
 }
 
-// journal is what all workers wrote.
+// A journal collects the sections recorded by all workers.
 type journal struct {
 	t        *testing.T
 	sections []section
@@ -173,7 +172,7 @@ type journal struct {
 	cut      int
 }
 
-// read takes over the diary of a worker that was killed after an instant.
+// read loads the diary of a worker that was killed after the given instant.
 func (j *journal) read(path string, killed int64) {
 	j.t.Helper()
 	f, err := os.Open(path)
@@ -185,7 +184,7 @@ func (j *journal) read(path string, killed int64) {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var s section
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			break // its last words
+			break // the worker was killed while writing this entry
 		}
 		if s.End == 0 {
 			last = &s
@@ -194,7 +193,7 @@ func (j *journal) read(path string, killed int64) {
 		last = nil
 		j.sections = append(j.sections, s)
 	}
-	if last != nil { // killed inside: it lasted until then at least
+	if last != nil { // killed while holding: the section lasted at least until then
 		j.cut++
 		last.End = killed
 		j.sections = append(j.sections, *last)
@@ -202,7 +201,7 @@ func (j *journal) read(path string, killed int64) {
 	}
 }
 
-// nothingRuns checks that no process of any grant is left.
+// nothingRuns checks that no process of a dead holder's grant still runs.
 func (j *journal) nothingRuns() {
 	j.t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -212,7 +211,7 @@ func (j *journal) nothingRuns() {
 	for _, f := range files {
 		env, err := os.ReadFile(f)
 		if err != nil {
-			continue // gone, or not ours to see
+			continue // the process has exited, or we may not read it
 		}
 		for v := range strings.SplitSeq(string(env), "\x00") {
 			if id, ok := strings.CutPrefix(v, process.GrantVariable+"="); ok {
@@ -224,7 +223,7 @@ func (j *journal) nothingRuns() {
 	}
 }
 
-// judge looks for two sections that should have excluded each other.
+// judge reports pairs of sections that should have excluded each other.
 func (j *journal) judge() {
 	j.t.Helper()
 	slices.SortFunc(j.sections, func(a, b section) int { return int(a.At - b.At) })
@@ -257,8 +256,8 @@ func conflict(a, b []lockkeeper.Lock) bool {
 	return false
 }
 
-// sound checks the database past the store: as many requests as there should
-// be, each with exactly its targets, and nothing else.
+// sound checks the tables directly: they must contain the expected number of requests, each
+// with exactly its targets.
 func sound(t *testing.T, s site, requests int) {
 	t.Helper()
 	if _, out := rows(t, s, `SELECT count(*) FROM requests WHERE `+s.of("space")); out[0][0] != fmt.Sprint(requests) {

@@ -79,7 +79,7 @@ func TestSQLiteAfterFullDisk(t *testing.T) {
 				_, err = open["one"].TryAcquire(t.Context(), many(i))
 			}
 			wantStore(t, err, "disk is full")
-			for name, m := range open { // which makes nothing worse
+			for name, m := range open { // failed writes must not make it worse
 				for i := range 20 {
 					_, err := m.TryAcquire(t.Context(), many(2000+i))
 					wantStore(t, err, "disk is full")
@@ -111,8 +111,8 @@ func TestSQLiteAfterFullDisk(t *testing.T) {
 	}
 }
 
-// Freed space serves the requests that come, however little it is. It is not used up by a
-// copy of the log into the database that cannot be completed.
+// Any freed space is available to new requests, however little. It must not be used up by a
+// checkpoint of the log that cannot complete.
 func TestSQLiteUsesFreedSpace(t *testing.T) {
 	dir := tinyDisk(t, "6m")
 	s := site{kind: "sqlite", where: filepath.Join(dir, "state.db"), space: "s"}
@@ -153,7 +153,7 @@ func TestSQLiteUsesFreedSpace(t *testing.T) {
 	}
 }
 
-// many asks for more than fits in a page of the database.
+// many returns a request that needs more than one database page.
 func many(n int) lockkeeper.Request {
 	var paths []string
 	for j := range 50 {
@@ -162,7 +162,7 @@ func many(n int) lockkeeper.Request {
 	return request("h", paths...)
 }
 
-// fillDisk fills a disk to the last byte.
+// fillDisk fills the disk of a file to the last byte.
 func fillDisk(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Create(file)
@@ -182,7 +182,7 @@ func fillDisk(t *testing.T, file string) {
 	}
 }
 
-// tinyDisk mounts a small file system of its own.
+// tinyDisk mounts a small file system and returns its directory.
 func tinyDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()

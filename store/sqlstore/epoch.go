@@ -6,22 +6,23 @@ import (
 	"lockkeeper"
 )
 
-// epochSize is how many numbers an epoch begins above the one before. With an
-// epoch for each minute they stay below 2^53, which JSON readers keep exact.
+// epochSize is the distance between the first numbers of two epochs. Even with a new epoch
+// every minute, numbers stay below 2^53, so JSON readers keep them exact.
 const epochSize = 1 << 28
 
-// nextEpoch is the first number of an epoch above last, and above all that a
-// lost database can have given: those came from epochs of earlier minutes.
+// nextEpoch returns the first number of an epoch above last. The epoch is also above every
+// number that a lost database can have given, because those came from epochs of earlier
+// minutes.
 func nextEpoch(last uint64, now time.Time) uint64 {
 	minutes := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) / time.Minute
 	return max(last/epochSize+1, uint64(max(minutes, 0))) * epochSize
 }
 
-// epochOf is the first number of the epoch that a number belongs to.
+// epochOf returns the first number of the epoch of seq.
 func epochOf(seq uint64) uint64 { return seq / epochSize * epochSize }
 
-// newEpoch makes this physical database the one that gives the numbers, unless
-// it is already and has given all up to above.
+// newEpoch starts a new epoch for this physical database. It does nothing if the space already
+// belongs to this database and its last number is not below above.
 func (t *tx) newEpoch(incarnation string, above uint64) error {
 	var was string
 	err := t.query(`SELECT incarnation FROM spaces WHERE key = $1`, []any{t.key},

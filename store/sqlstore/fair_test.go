@@ -23,7 +23,7 @@ func init() {
 	helpers["client"] = client
 }
 
-// wanted enters the line, says so, and returns when the grant is there.
+// wanted joins the wait list, prints "waiting", and returns once it has the grant.
 func wanted(ctx context.Context, m *lock.Manager, holder string) (*lock.Grant, error) {
 	place, err := m.NewPosition(request(holder, "wanted"))
 	if err != nil {
@@ -38,7 +38,7 @@ func wanted(ctx context.Context, m *lock.Manager, holder string) (*lock.Grant, e
 	return g, err
 }
 
-// queue waits once and writes down that it was served.
+// queue waits for one grant and records that it got it.
 func queue(ctx context.Context, _ site, st store.Store, args []string) error {
 	g, err := wanted(ctx, lock.New(st, lock.Options{WaitLease: time.Minute}), args[0])
 	if err != nil {
@@ -94,7 +94,7 @@ func TestServedInOrder(t *testing.T) {
 	})
 }
 
-// hammer takes and releases one path as often as it can.
+// hammer acquires and releases one path as often as it can.
 func hammer(ctx context.Context, _ site, st store.Store, args []string) error {
 	m := lock.New(st, lock.Options{WaitLease: time.Minute})
 	g, err := wanted(ctx, m, args[0])
@@ -139,7 +139,7 @@ func TestNobodyStarves(t *testing.T) {
 			}
 			served = append(served, n)
 		}
-		// Where the machine has other things to do few are served, and one or two are nothing.
+		// A busy machine serves few requests, so a difference of one or two means nothing.
 		if least, most := slices.Min(served), slices.Max(served); least == 0 || 2*least+4 < most {
 			t.Errorf("served %v", served)
 		}
@@ -147,7 +147,7 @@ func TestNobodyStarves(t *testing.T) {
 	})
 }
 
-// client writes a history of random operations.
+// client records a history of random operations.
 func client(ctx context.Context, _ site, st store.Store, args []string) error {
 	number, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -174,7 +174,7 @@ func client(ctx context.Context, _ site, st store.Store, args []string) error {
 	return storetest.RunClient(ctx, lock.New(st, lock.Options{}), number, ops, seed, f)
 }
 
-// Eight processes on one space see one order of things.
+// Eight processes that use one space observe the same order of operations.
 //
 // shows: SW-43 DL-11 DL-12 DL-13
 func TestLinearizableAcrossProcesses(t *testing.T) {
@@ -217,7 +217,7 @@ func TestLinearizableAcrossProcesses(t *testing.T) {
 	})
 }
 
-// Eight stores with connections of their own.
+// Eight stores, each with its own connections, observe the same order of operations.
 //
 // shows: SW-43 DL-11 DL-12 DL-13
 func TestLinearizableAcrossConnections(t *testing.T) {

@@ -23,8 +23,7 @@ import (
 	"lockkeeper/store"
 )
 
-// filled is a database in which a holder has a path, with nothing left in the
-// log of writes.
+// filled returns a database in which one path is held and whose write-ahead log is empty.
 func filled(t *testing.T) (site, *lock.Grant) {
 	t.Helper()
 	s := sqliteSite(t)
@@ -33,7 +32,7 @@ func filled(t *testing.T) (site, *lock.Grant) {
 	return s, g
 }
 
-// fill opens a site, takes a path for ever and closes it.
+// fill opens a site, acquires a path without expiry and closes the store.
 func fill(t *testing.T, s site, path string) *lock.Grant {
 	t.Helper()
 	st, err := s.open(t.Context(), Options{})
@@ -47,7 +46,7 @@ func fill(t *testing.T, s site, path string) *lock.Grant {
 	return g
 }
 
-// raw runs SQL on a database as a foreign program would.
+// raw runs SQL on a database without going through the store.
 func raw(t testing.TB, path, sql string) {
 	t.Helper()
 	conn, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE)
@@ -60,7 +59,7 @@ func raw(t testing.TB, path, sql string) {
 	}
 }
 
-// refused checks that a database does not open, that the error has a reason, and that the
+// refused checks that a database does not open, that the error contains part, and that the
 // directory is unchanged.
 func refused(t *testing.T, s site, part string) {
 	t.Helper()
@@ -75,8 +74,8 @@ func refused(t *testing.T, s site, part string) {
 	}
 }
 
-// listing names what is in a directory, without what SQLite keeps beside a
-// database while it is open.
+// listing returns the names in a directory, except the files that SQLite keeps beside an open
+// database.
 func listing(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -102,7 +101,7 @@ func TestSQLiteMissing(t *testing.T) {
 	}
 }
 
-// A file that goes missing between the look at it and its opening is not made.
+// connect does not create a file that was removed between the check and the open.
 func TestSQLiteConnectMakesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := &SQLite{path: filepath.Join(dir, "state ?#%20.db")}
@@ -142,7 +141,7 @@ func TestSQLiteCorrupt(t *testing.T) {
 		}
 		overwrite(t, s.where, 4096, garbage(int(info.Size())-4096))
 		st, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
-		if err == nil { // found when its pages are read
+		if err == nil { // the damage is found only when the pages are read
 			defer st.Close()
 			_, err = lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/another"))
 		}
@@ -180,7 +179,7 @@ func overwrite(t *testing.T, path string, at int64, b []byte) {
 	}
 }
 
-// Somebody else's database is refused, and not touched.
+// A database of another program is refused and left unchanged.
 func TestSQLiteNotOurs(t *testing.T) {
 	dir := t.TempDir()
 	s := site{where: filepath.Join(dir, "theirs.db"), space: "s"}
@@ -218,8 +217,8 @@ func TestSQLiteNewerOrOfAnotherSpace(t *testing.T) {
 	refused(t, s, "format 99 is newer")
 }
 
-// A database from before the first step of the schema is brought forward, by
-// several openers at once.
+// A database without the first schema step is migrated, even if several processes open it at
+// once.
 func TestSQLiteMigrates(t *testing.T) {
 	s := site{kind: "sqlite", where: filepath.Join(t.TempDir(), "state.db"), space: "s"}
 	conn, err := sqlite3.Open(s.where)
@@ -241,7 +240,7 @@ func TestSQLiteMigrates(t *testing.T) {
 		}()
 	}
 	for range cap(errs) {
-		wantStore(t, <-errs, "another space") // the schema is there, and no space in it
+		wantStore(t, <-errs, "another space") // the schema exists but contains no space
 	}
 	raw(t, s.where, `INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ('s', 0, 'x', '', 0)`)
 	if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
@@ -264,7 +263,7 @@ func TestSQLiteUnreadable(t *testing.T) {
 		refused(t, s, "you may not read and write it")
 		return
 	}
-	// Nothing is unreadable for root, so another user opens it.
+	// Root can read every file, so another user must open this one.
 	bin := filepath.Join(t.TempDir(), "opener")
 	self, err := os.ReadFile(os.Args[0])
 	if err == nil {
@@ -347,8 +346,8 @@ func TestSQLiteSecondLife(t *testing.T) {
 	}
 }
 
-// All of the database's directory restored as it was is noticed by what was
-// remembered elsewhere.
+// If the whole directory of the database is restored, the store notices by the last number in
+// the file outside of it.
 func TestSQLiteRemembersElsewhere(t *testing.T) {
 	s, _ := filled(t)
 	elsewhere, err := os.OpenFile(filepath.Join(t.TempDir(), "mark"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -377,7 +376,7 @@ func TestSQLiteRemembersElsewhere(t *testing.T) {
 	if err := take("second"); err != nil {
 		t.Fatal(err)
 	}
-	for f, b := range old { // in place: the same files
+	for f, b := range old { // in place, so the files keep their inodes
 		if err := errors.Join(os.WriteFile(s.where+f, b, 0o600), os.RemoveAll(s.where+"-shm")); err != nil {
 			t.Fatal(err)
 		}
@@ -423,8 +422,9 @@ func TestSQLiteCreate(t *testing.T) {
 	}
 }
 
-// A process that was stopped while it had the turn is named, in time; one that
-// does not take turns is told apart.
+// If a stopped process holds the write turn, a waiting writer's error names it within the time
+// limit. The error differs if the database is locked by a program that does not use the write
+// turn.
 func TestSQLiteBusy(t *testing.T) {
 	s := sqliteSite(t)
 	st := s.sqlite(t, Options{Busy: 300 * time.Millisecond})

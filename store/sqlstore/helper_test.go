@@ -15,8 +15,7 @@ import (
 	"lockkeeper/store"
 )
 
-// helper is what the test binary does as another process. Each takes the site
-// first.
+// helper runs the test binary as another process. The first three arguments describe the site.
 func helper(mode string, args []string) int {
 	s := site{args[0], args[1], args[2]}
 	ctx := context.Background()
@@ -45,7 +44,7 @@ func helper(mode string, args []string) int {
 // busyVariable tells a helper how long to wait for its turn.
 const busyVariable = "SQLSTORE_TEST_BUSY"
 
-// helpers by mode; what they say on standard output the tests wait for.
+// helpers maps each mode to its function. Tests wait for the lines that a helper prints.
 var helpers = map[string]func(context.Context, site, store.Store, []string) error{
 	"write": func(ctx context.Context, _ site, st store.Store, _ []string) error {
 		return st.Update(ctx, func(store.Tx) error {
@@ -68,7 +67,7 @@ var helpers = map[string]func(context.Context, site, store.Store, []string) erro
 
 func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// peer is another process of a test.
+// A peer is another process started by a test.
 type peer struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -78,7 +77,7 @@ type peer struct {
 	err   error
 }
 
-// start starts a helper, which does not outlive the test.
+// start starts a helper process and kills it when the test ends.
 func start(t testing.TB, mode string, s site, args ...string) *peer {
 	t.Helper()
 	p := &peer{t: t, cmd: exec.Command(os.Args[0], append([]string{helperArg, mode, s.kind, s.where, s.space}, args...)...)}
@@ -98,7 +97,7 @@ func start(t testing.TB, mode string, s site, args ...string) *peer {
 	return p
 }
 
-// expect waits for a line that begins with what is given, and returns the rest.
+// expect waits for a line with the given prefix and returns the rest of it.
 func (p *peer) expect(begin string) string {
 	p.t.Helper()
 	if !p.lines.Scan() {
@@ -111,7 +110,7 @@ func (p *peer) expect(begin string) string {
 	return strings.TrimSpace(rest)
 }
 
-// kill ends the process as nothing can be prepared for.
+// kill kills the process with a signal that it cannot handle.
 func (p *peer) kill() {
 	p.cmd.Process.Kill()
 	p.wait()

@@ -8,12 +8,12 @@ import (
 	"lockkeeper/store"
 )
 
-// itemColumns are the columns of an item in the order of itemRow.
+// itemColumns lists the columns of an item in the order of itemRow.
 const itemColumns = `seq, id, key, root, locks, body, phase, pools, status, stage, standing, rank, tag, parked_on, roused_by, since, leads, blocked, due,
  blockers, retries, attempts, grant_id, worker, slot, shuns, dispatched_at, completed_at, note, failure`
 
-// itemRow is an item as its row holds it. Everything up to body stays as it was
-// inserted.
+// An itemRow is one row of the items table. The columns up to body never change after the
+// insert.
 type itemRow struct {
 	seq                     int64
 	id, key, root           string
@@ -39,7 +39,7 @@ func (r *itemRow) dest() []any {
 		&r.dispatchedAt, &r.completed, &r.note, &r.failure}
 }
 
-// itemBody is what was asked for and no question is about.
+// An itemBody holds the fields of an item that no query filters on.
 type itemBody struct {
 	Workflow string           `json:"workflow"`
 	Unit     string           `json:"unit,omitempty"`
@@ -82,13 +82,13 @@ func (r *itemRow) item(known *locksCache) (*lockkeeper.Item, error) {
 	return it, nil
 }
 
-// stored is what a transaction that may save an item has to know of its row.
+// stored holds the facts about an item's row that a transaction needs in order to save it.
 type stored struct {
 	seq    int64
-	onLock bool // waits on one
+	onLock bool // the item waits on a lock
 }
 
-// items reads items.
+// items returns the items that a query selects.
 func (t *tx) items(sql string, args ...any) (out []*lockkeeper.Item, err error) {
 	err = t.query(sql, args, func(scan func(...any) error) error {
 		var row itemRow
@@ -108,7 +108,7 @@ func (t *tx) items(sql string, args ...any) (out []*lockkeeper.Item, err error) 
 	return out, err
 }
 
-// item reads the first item.
+// item returns the first item that a query selects, or nil.
 func (t *tx) item(sql string, args ...any) (*lockkeeper.Item, error) {
 	found, err := t.items(sql, args...)
 	if err != nil || len(found) == 0 {
@@ -139,7 +139,7 @@ func (t *tx) InsertItem(it *lockkeeper.Item) error {
 }
 
 func (t *tx) SaveItem(it *lockkeeper.Item) error {
-	if _, seen := t.seen[it.ID]; !seen { // then this transaction has not read it
+	if _, seen := t.seen[it.ID]; !seen { // this transaction has not read the item yet
 		if _, err := t.Item(it.ID); err != nil {
 			return err
 		}
@@ -177,7 +177,8 @@ func changingColumns(it *lockkeeper.Item) ([]any, error) {
 		int64(it.Slot), it.AvoidNode, fromTime(it.DispatchedAt), fromTime(it.CompletedAt), it.Note, failure}, nil
 }
 
-// keep remembers and counts where an item stands now.
+// keep records the item's state in this transaction and updates the count of items that wait on
+// locks.
 func (t *tx) keep(it *lockkeeper.Item, was stored) {
 	is := stored{was.seq, store.IsOnLock(it.WaitsOn)}
 	t.seen[it.ID] = is

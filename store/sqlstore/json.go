@@ -39,7 +39,7 @@ func encodeLocks(locks []lockkeeper.Lock) string {
 	return string(appendLocks(make([]byte, 0, room(locks)), locks))
 }
 
-// room is about what appendLocks needs.
+// room estimates how many bytes appendLocks needs.
 func room(locks []lockkeeper.Lock) int {
 	n := len(`[]`)
 	for _, l := range locks {
@@ -77,8 +77,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// decodeLocks reads what appendLocks writes, and leaves everything that looks
-// different, escapes in a path above all, to encoding/json.
+// decodeLocks parses the output of appendLocks. It leaves any other form, such as a path with
+// escapes, to encoding/json.
 func decodeLocks(text string) ([]lockkeeper.Lock, error) {
 	if strings.IndexByte(text, '\\') < 0 {
 		if locks, ok := plainLocks(text); ok {
@@ -109,7 +109,7 @@ func plainLocks(text string) ([]lockkeeper.Lock, bool) {
 	return locks, ok
 }
 
-// encodeEvent leaves out what the row has in columns of its own.
+// encodeEvent encodes the fields of an event that have no column of their own.
 func encodeEvent(ev *lockkeeper.Event) (string, error) {
 	b := make([]byte, 0, 256+room(ev.Locks))
 	b = appendString(append(b, `{"kind":`...), string(ev.Kind))

@@ -12,10 +12,10 @@ import (
 	"lockkeeper/store"
 )
 
-// landingColumns are the columns of a landing in the order of landingRow.
+// landingColumns lists the columns of a landing in the order of landingRow.
 const landingColumns = `l.seq, l.commit_id, l.grant_id, l.holder, l.fence, l.site, l.state, l.at, l.made, l.clears, l.draft, l.undoes, l.taker`
 
-// landingRow is a landing as its row holds it.
+// A landingRow is one row of the landings table.
 type landingRow struct {
 	seq                     int64
 	commit, grantID, holder string
@@ -31,7 +31,7 @@ func (r *landingRow) dest() []any {
 	return []any{&r.seq, &r.commit, &r.grantID, &r.holder, &r.fence, &r.site, &r.state, &r.at, &r.made, &r.clears, &r.draft, &r.undoes, &r.taker}
 }
 
-// landing is all of it but its changes.
+// landing returns the landing without its changes.
 func (r *landingRow) landing() (*lockkeeper.Landing, error) {
 	l := &lockkeeper.Landing{
 		Seq: uint64(r.seq), Commit: r.commit, GrantID: r.grantID, Holder: r.holder, Fence: uint64(r.fence), Site: r.site,
@@ -92,7 +92,7 @@ func (t *tx) Landings(q store.LandingQuery) ([]*lockkeeper.Landing, error) {
 	return out, err
 }
 
-// landingsAt selects the landings that changed a path, in no order.
+// landingsAt selects the landings that changed a path, in unspecified order.
 func (t *tx) landingsAt(q store.LandingQuery, each func(func(...any) error) error) error {
 	var seqs []int64
 	sql, args := landingsAtSQL(t.key, q)
@@ -108,8 +108,8 @@ func (t *tx) landingsAt(q store.LandingQuery, each func(func(...any) error) erro
 	return t.landings(t.key, seqs, each)
 }
 
-// readVersion does not wrap what is wrong: it is the store's fault and not some
-// caller's input.
+// readVersion does not wrap the error, because the stored data is at fault and not the caller's
+// input.
 func readVersion(text string, into encoding.TextUnmarshaler, path string, seq int64) error {
 	if err := into.UnmarshalText([]byte(text)); err != nil {
 		return fmt.Errorf("what landing %d says of %s cannot be read: %v", seq, path, err)
@@ -117,9 +117,9 @@ func readVersion(text string, into encoding.TextUnmarshaler, path string, seq in
 	return nil
 }
 
-// landingsSQL selects landingColumns of the landings of a query without a path.
-// Where few can be meant, it names the number in a way that no index serves,
-// because the requested order would otherwise scan a whole space.
+// landingsSQL selects landingColumns of the landings of a query without a path. If a query can
+// match only a few landings, it writes the number so that no index on it applies. Otherwise the
+// planner would scan a whole space for the requested order.
 func landingsSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	space, number := `l.space`, `l.seq`
 	if q.Open || q.Commit != "" {
@@ -139,7 +139,7 @@ func landingsAtSQL(key int64, q store.LandingQuery) (sql string, args []any) {
 	return sql, args
 }
 
-// conditions are what a query says of a landing except its number and its
+// conditions returns the WHERE conditions of a query except those on the number and the
 // changes.
 func conditions(q store.LandingQuery, args *[]any) (sql string) {
 	if q.Commit != "" {
@@ -149,13 +149,13 @@ func conditions(q store.LandingQuery, args *[]any) (sql string) {
 		sql += ` AND l.grant_id = ` + argument(args, q.GrantID)
 	}
 	if q.Open {
-		sql += ` AND l.state = 1` // no argument, or the index of these does not serve
+		sql += ` AND l.state = 1` // a literal, because a parameter would rule out the partial index
 	}
 	return sql
 }
 
-// pageOf says which numbers are asked for, and in which order. The second
-// argument is the number after which to begin.
+// pageOf returns the condition on the number, the order and the limit. The second argument of
+// the statement is the number to start after.
 func pageOf(number string, q store.LandingQuery, args *[]any) string {
 	sql := ` AND ` + number + ` > $2`
 	if q.Seq != 0 {
@@ -179,7 +179,7 @@ func argument(args *[]any, value any) string {
 	return fmt.Sprintf(`$%d`, len(*args))
 }
 
-// landedSQL goes back through the landings of a path until one counts.
+// landedSQL finds the latest landing of a path that was not undone.
 const landedSQL = `SELECT c.path, c.landing, c.new FROM changes c WHERE c.space = $1 AND c.path = $2
  AND (SELECT 1 FROM landings l WHERE l.space = $1 AND l.seq = c.landing AND l.state <> $3 AND ($4 = '' OR l.grant_id = $4)) = 1
  ORDER BY c.landing DESC LIMIT 1`
@@ -234,11 +234,13 @@ const (
 	pruneChangesAtOnce  = 50_000
 )
 
-// oldLandingsSQL looks at the oldest alone: times need not rise with numbers.
+// oldLandingsSQL reads only the landings with the lowest numbers, because times need not rise
+// with numbers.
 const oldLandingsSQL = `SELECT page.seq, coalesce((SELECT c.n FROM changes c WHERE c.space = $1 AND c.landing = page.seq ORDER BY c.n DESC LIMIT 1), 0)
  FROM (SELECT seq, at FROM landings WHERE space = $1 AND state <> $2 ORDER BY seq LIMIT $3) AS page WHERE page.at < $4 ORDER BY page.seq`
 
-// pruneLandings drops the oldest that are old enough and not decided any more.
+// pruneLandings deletes the oldest landings that are past the time limit and not in state
+// Decided.
 func (t *tx) pruneLandings(before time.Time) error {
 	var due []int64
 	changes := int64(0)

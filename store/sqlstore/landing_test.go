@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// land decides a landing of some paths.
+// land records a decided landing of some paths.
 func land(tx store.Tx, grant string, paths ...string) error {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, At: tx.Now().Wall, GrantID: grant})
 	if err != nil {
@@ -23,7 +23,7 @@ func land(tx store.Tx, grant string, paths ...string) error {
 	return tx.InsertLanding(l)
 }
 
-// landingPlans are the questions about landings that must go through an index.
+// landingPlans returns the landing queries that must use an index.
 func landingPlans(key int64) map[string]plan {
 	plans := map[string]plan{
 		"landed": {landedSQL, []any{key, "p", int64(lockkeeper.Undone), "g"},
@@ -48,7 +48,8 @@ func TestLandingPlansUseIndexes(t *testing.T) {
 	})
 }
 
-// A landing of one file goes out with the commit: nothing of it is waited for.
+// The statements of a landing of one file are sent with the commit, without a round trip of
+// their own.
 func TestPostgresLandingIsKeptBack(t *testing.T) {
 	p := postgresSite(t).postgres(t, Options{})
 	err := p.Update(t.Context(), func(lt store.Tx) error {
@@ -70,9 +71,8 @@ func TestPostgresLandingIsKeptBack(t *testing.T) {
 	}
 }
 
-// A restart of the host gives a grant under which something lands its whole
-// lease again, as it does for any that is held; one that is being taken away has
-// none.
+// After a reboot of the host, a grant with an open landing gets its whole lease again, like any
+// held grant. A grant that is being revoked does not.
 func TestRebootWhileLanding(t *testing.T) {
 	s := sqliteSite(t)
 	clock := storetest.NewClock()

@@ -9,9 +9,9 @@ import (
 	"lockkeeper/store"
 )
 
-// A listCache holds the records that were listed last, by rising ticket, with the rows
-// that they were read from. A dashboard lists a space again and again, and most records
-// have not changed: the record of an unchanged row is not decoded again.
+// A listCache holds the most recently listed records in ticket order, with the rows they were
+// decoded from. A dashboard lists a space repeatedly and most records do not change, so the
+// record of an unchanged row is not decoded again.
 type listCache struct{ last atomic.Pointer[[]listedRow] }
 
 type listedRow struct {
@@ -22,7 +22,7 @@ type listedRow struct {
 // maxListed bounds how many records are remembered.
 const maxListed = 20_000
 
-// behind is what is remembered of the records behind a ticket.
+// behind returns the cached rows with a ticket above the given one.
 func (r *listCache) behind(ticket uint64) []listedRow {
 	known := r.last.Load()
 	if known == nil {
@@ -47,7 +47,7 @@ func (r *listCache) remember(after uint64, page []listedRow, toEnd bool) {
 	r.last.Store(&next)
 }
 
-// place is where a ticket is, or would be.
+// place returns the index at which a ticket is, or would be inserted.
 func place(known []listedRow, ticket int64) int {
 	at, _ := slices.BinarySearchFunc(known, ticket, func(e listedRow, ticket int64) int { return cmp.Compare(e.row.ticket, ticket) })
 	return at
@@ -56,7 +56,7 @@ func place(known []listedRow, ticket int64) int {
 const listSQL = `SELECT ` + recordColumns + ` FROM requests r WHERE r.space = $1 AND r.ticket > $2 ORDER BY r.ticket LIMIT $3`
 
 func (t *tx) List(after uint64, limit int) ([]*store.Record, error) {
-	if t.seen != nil { // what it reads may never have been
+	if t.seen != nil { // a writing transaction may read uncommitted rows, which must not be cached
 		return t.records(listSQL, t.key, int64(after), int64(limit))
 	}
 	var page []listedRow
@@ -66,7 +66,7 @@ func (t *tx) List(after uint64, limit int) ([]*store.Record, error) {
 	var token []byte
 	dest := row.dest()
 	err := t.query(listSQL, []any{t.key, int64(after), int64(limit)}, func(scan func(...any) error) error {
-		if len(known) > 0 { // most likely it is this one: what is the same is not copied
+		if len(known) > 0 { // probably the same row: reuse its strings where they are equal
 			row = *known[0].row
 		}
 		row.token = token

@@ -44,7 +44,7 @@ func TestWakeAfterCommit(t *testing.T) {
 			err := st.Update(t.Context(), func(tx store.Tx) error {
 				tx.Wake("id")
 				_, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventDenied, At: tx.Now().Wall})
-				select { // a ring from before the commit would be here by now
+				select { // a wake-up sent before the commit would have arrived by now
 				case <-listener.Woken():
 					return errors.New("rung before the commit")
 				case <-time.After(2 * time.Millisecond):
@@ -88,7 +88,7 @@ func TestBellOfTwoListeners(t *testing.T) {
 	})
 }
 
-// A listener that was killed leaves nothing after the next wake-up.
+// The next wake-up removes the pipe of a listener that was killed.
 func TestBellOfDeadListener(t *testing.T) {
 	s := sqliteSite(t)
 	st := s.sqlite(t, Options{})
@@ -104,8 +104,8 @@ func TestBellOfDeadListener(t *testing.T) {
 	}
 }
 
-// Listeners that come and go while they are woken all the time: a wake-up after Listen
-// returned is never lost, even if wakers and closers clean up meanwhile.
+// A wake-up after Listen returned is never lost, even if listeners open and close and wakers
+// clean up at the same time.
 func TestBellNeverLost(t *testing.T) {
 	s := sqliteSite(t)
 	st := s.sqlite(t, Options{})
@@ -148,14 +148,14 @@ func TestBellOfHostileName(t *testing.T) {
 		if b, err := st.Listen(t.Context(), id); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("%q: %v, %v", id, b, err)
 		}
-		wake(t, st, id) // must not reach out of the directory of listeners
+		wake(t, st, id) // must not touch files outside the directory of listeners
 	}
 	if _, err := os.Stat(st.wakeDir()); err == nil {
 		t.Error("a hostile name made something")
 	}
 }
 
-// A listener whose connection broke may have missed rings, so all are rung.
+// Listeners may miss wake-ups while the connection is down, so all are woken after a reconnect.
 func TestBellAfterReconnect(t *testing.T) {
 	s, p, _, px := outage(t, hung)
 	var listeners []store.Listener
@@ -174,7 +174,7 @@ func TestBellAfterReconnect(t *testing.T) {
 	}
 	px.refuse(true)
 	px.cut()
-	wake(t, direct, "a") // no listener hears it
+	wake(t, direct, "a") // no listener receives it
 	px.refuse(false)
 	for i, b := range listeners {
 		if !woken(b) {

@@ -8,8 +8,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// Commands that come one after the other, each alone, leave no log of writes behind that
-// grows: each would read all of it, and copy it into the database with each commit.
+// Short commands that run one after another must not leave a growing write-ahead log behind.
+// Each command would read all of it and copy it into the database with each commit.
 func TestLogOfShortCommandsStaysSmall(t *testing.T) {
 	s := sqliteSite(t)
 	log := func() int64 {
@@ -54,7 +54,7 @@ func TestLogOfShortCommandsStaysSmall(t *testing.T) {
 	if !removed {
 		t.Fatalf("%d commands wrote too little to see anything: the log has %d bytes", commands, log())
 	}
-	// If another process has the database open, the log is that process's.
+	// If another process has the database open, that process takes care of the log.
 	other, err := OpenSQLite(t.Context(), s.where, s.space, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// helperArg makes the test binary one of the processes of the tests.
+// helperArg makes the test binary run as a helper process.
 const helperArg = "sqlstore-helper"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// database is for the whole run.
+// database is shared by all tests of the run.
 var database = &storetest.Database{Prefix: "sqlstore"}
 
 func postgresURL(t testing.TB) string {
@@ -39,7 +39,7 @@ func postgresURL(t testing.TB) string {
 	return u
 }
 
-// site is a space that several stores, of several processes, can be opened on.
+// A site is a space that several stores in several processes can open.
 type site struct {
 	kind  string // sqlite or postgres
 	where string // path or URL
@@ -64,7 +64,7 @@ func postgresSite(t testing.TB) site {
 	return s
 }
 
-// sites makes a site of each kind.
+// sites runs a test on a site of each kind.
 func sites(t *testing.T, fn func(t *testing.T, s site)) {
 	t.Run("SQLite", func(t *testing.T) { fn(t, sqliteSite(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { fn(t, postgresSite(t)) })
@@ -77,7 +77,7 @@ func (s site) open(ctx context.Context, opt Options) (store.Store, error) {
 	return OpenSQLite(ctx, s.where, s.space, opt)
 }
 
-// store opens the site until the test ends.
+// store opens the site and closes it when the test ends.
 func (s site) store(t testing.TB, opt Options) store.Store {
 	t.Helper()
 	st, err := s.open(t.Context(), opt)
@@ -102,7 +102,7 @@ func (s site) postgres(t testing.TB, opt Options) *Postgres {
 	return s.store(t, opt).(*Postgres)
 }
 
-// conforms opens stores for the conformance suite; closing is the suite's.
+// conforms opens stores for the conformance suite, which closes them.
 func conforms(t *testing.T, make func(testing.TB) site, fix storetest.Fixture) {
 	var mu sync.Mutex
 	where := map[string]site{}

@@ -13,7 +13,7 @@ import (
 	"lockkeeper/store"
 )
 
-// What the first version left in a database: a holder has a path.
+// Rows that the first version of the schema stored: one holder with one path.
 const (
 	oldGrant = `INSERT INTO requests (space, ticket, id, holder, policy, token, state, fence, ttl, expires, heartbeat, acquired_at, expires_at,
  heartbeat_at, parked_on, blockers, process, metadata, locks)
@@ -24,8 +24,8 @@ INSERT INTO events (space, seq, at, body) VALUES (1, 1, 1, '{"kind":"acquired","
 	oldSpace = `INSERT INTO spaces (id, seq, created_at, incarnation%s) VALUES ('s', 1, 1, %s%s);`
 )
 
-// older is a database that has had the first steps of the schema only, and was
-// in use since the first of them.
+// older returns SQL that creates a database with only the first steps of the schema. The rows
+// are inserted after the first step.
 func older(steps []string, had int, space string) string {
 	use := space + "\n" + fmt.Sprintf(oldGrant, lockkeeper.Write, lockkeeper.File)
 	return strings.Join([]string{steps[0], use, strings.Join(steps[1:had], ";\n")}, ";\n")
@@ -63,8 +63,8 @@ func olderPostgres(t *testing.T, steps []string, had int) site {
 	return s
 }
 
-// A database of every earlier format is brought forward when it is opened,
-// several at once, and keeps what is in it.
+// A database of every earlier format is migrated when it is opened, even by several processes
+// at once, and keeps its content.
 func TestMigratesEarlierFormats(t *testing.T) {
 	for kind, old := range map[string]func(*testing.T, []string, int) site{"sqlite": olderSQLite, "postgres": olderPostgres} {
 		steps, err := migrations(kind)
@@ -93,8 +93,8 @@ func TestMigratesEarlierFormats(t *testing.T) {
 	}
 }
 
-// usable wants the old grant, and room for a landing under it and for an item
-// that waits for it.
+// usable checks that the old grant exists and that a landing under it and an item that waits on
+// it can be stored.
 func usable(t *testing.T, st store.Store) {
 	t.Helper()
 	err := st.Update(t.Context(), func(tx store.Tx) error {

@@ -25,7 +25,7 @@ func request(holder string, paths ...string) lockkeeper.Request {
 	return lockkeeper.Request{Holder: holder, Locks: write(paths...)}
 }
 
-// wantStore checks that an error is a *StoreError that says part.
+// wantStore checks that an error is a *StoreError that contains part.
 func wantStore(t *testing.T, err error, part string) {
 	t.Helper()
 	var e *lockkeeper.StoreError
@@ -37,8 +37,8 @@ func wantStore(t *testing.T, err error, part string) {
 	}
 }
 
-// outage is a store behind a proxy, with connections that have already done
-// each kind of work, so that their next message is the one a test means.
+// outage returns a store behind a proxy. Its connections have already done each kind of work,
+// so their next message is the one that the test breaks.
 func outage(t *testing.T, busy time.Duration) (site, *Postgres, *lock.Manager, *proxy) {
 	t.Helper()
 	px := newProxy(t)
@@ -55,12 +55,12 @@ func outage(t *testing.T, busy time.Duration) (site, *Postgres, *lock.Manager, *
 	return s, p, m, px
 }
 
-// hung is how long a test waits for the store, and how long a store waits for a server
-// that is there. It only ends hangs.
+// hung is the time limit of tests for the store, and of stores for a reachable server. It is
+// reached only if something hangs.
 const hung = 5 * time.Minute
 
-// within reports an act that takes longer than a limit in each of many tries. A busy
-// machine makes some of them slow, and a wrong limit all of them.
+// within reports an error if each of many tries takes longer than limit. On a busy machine some
+// tries are slow, but with a bug all of them are.
 func within(t *testing.T, limit time.Duration, act func()) {
 	t.Helper()
 	fastest := hung
@@ -74,8 +74,8 @@ func within(t *testing.T, limit time.Duration, act func()) {
 	t.Errorf("took %v at least, want %v at most", fastest, limit)
 }
 
-// eventually tries until it works: a busy machine can take longer for one try than the
-// store's own patience.
+// eventually retries until try succeeds, because on a busy machine one try can exceed the
+// store's own time limit.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -94,7 +94,7 @@ func mark(t *testing.T, s store.Store, reason string) {
 	eventually(t, func() error { return s.Update(t.Context(), marking(reason, nil)) })
 }
 
-// marking leaves one event; then runs before the commit.
+// marking returns a function that appends one event and then calls then before the commit.
 func marking(reason string, then func()) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		_, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventDenied, At: tx.Now().Wall, Reason: reason})
@@ -105,7 +105,7 @@ func marking(reason string, then func()) func(store.Tx) error {
 	}
 }
 
-// marks counts the events with a reason, past all stores.
+// marks counts the events with a reason by a direct query.
 func marks(t *testing.T, s site, reason string) int {
 	t.Helper()
 	return ask[int](t, `SELECT count(*) FROM events JOIN spaces ON spaces.key = events.space WHERE spaces.id = $1 AND body::json->>'reason' = $2`, s.space, reason)
@@ -148,7 +148,7 @@ func TestPostgresDeadConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// The commit happened and the answer got lost.
+// The commit succeeds but its answer is lost.
 func TestPostgresCommitAnswerLost(t *testing.T) {
 	s, p, _, px := outage(t, hung)
 	woken, err := p.Listen(t.Context(), "some-id")
@@ -187,8 +187,8 @@ func TestPostgresCommitNotSent(t *testing.T) {
 	mark(t, p, "next")
 }
 
-// The server gets the commit long after the client was cut off: until it has
-// decided, neither answer would be true.
+// The server receives the commit long after the client was disconnected. Until the server has
+// decided, the store must report neither success nor failure.
 func TestPostgresCommitLate(t *testing.T) {
 	s, p, _, px := outage(t, hung)
 	late := make(chan struct{})
@@ -201,7 +201,7 @@ func TestPostgresCommitLate(t *testing.T) {
 	}
 }
 
-// A caller that gives up while its commit is on the way gets the truth as well.
+// A caller that cancels during its commit gets the actual outcome.
 func TestPostgresCancelledDuringCommit(t *testing.T) {
 	s, p, _, px := outage(t, hung)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -239,7 +239,7 @@ func TestPostgresOutcomeFoundLater(t *testing.T) {
 	}
 }
 
-// More broken commits at once than the pool has connections.
+// More commits lose their connection at once than the pool has connections.
 func TestPostgresManyOutcomesAtOnce(t *testing.T) {
 	s, p, _, px := outage(t, hung)
 	const n = 12
@@ -261,7 +261,7 @@ func TestPostgresManyOutcomesAtOnce(t *testing.T) {
 	}
 }
 
-// The server ends the session, and says so, while a transaction is open.
+// The server terminates the session while a transaction is open.
 func TestPostgresSessionEnded(t *testing.T) {
 	s, p, _, _ := outage(t, hung)
 	err := p.Update(t.Context(), marking("ended", func() {
@@ -329,7 +329,7 @@ func TestPostgresAdmitLate(t *testing.T) {
 }
 
 func TestPostgresAdmitUnknown(t *testing.T) {
-	_, _, m, px := outage(t, 3*time.Second) // for as long it asks; a slow server must let it open first
+	_, _, m, px := outage(t, 3*time.Second) // how long it asks for the outcome, and long enough for a slow server to open
 	px.refuse(true)
 	px.arm(fault{forward: true})
 	_, err := m.TryAcquire(t.Context(), request("h", "a"))
@@ -367,7 +367,7 @@ func TestPostgresDismissBroken(t *testing.T) {
 	}
 }
 
-// Another physical database behind the same name: numbers continue above all that
+// If another physical database takes over under the same name, numbers continue above all that
 // the first may have given.
 func TestPostgresTakenOver(t *testing.T) {
 	s, p, m, px := outage(t, hung)
@@ -392,8 +392,7 @@ func TestPostgresTakenOver(t *testing.T) {
 	mark(t, p, "next")
 }
 
-// A statement that failed spoils its transaction, whether or not the caller
-// looks at the error.
+// A failed statement fails its transaction even if the caller ignores the error.
 func TestPostgresErrorOverlooked(t *testing.T) {
 	s := postgresSite(t)
 	p := s.postgres(t, Options{})

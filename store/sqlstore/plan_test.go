@@ -7,20 +7,20 @@ import (
 	"lockkeeper/store"
 )
 
-// plan is a question that must go through an index, with what the plan says of
-// it in SQLite and in PostgreSQL.
+// A plan is a query that must use an index, with the text that its plan must contain in SQLite
+// and in PostgreSQL.
 type plan struct {
 	sql              string
 	args             []any
 	sqlite, postgres string
-	inOrder          bool // of the index: nothing is sorted
+	inOrder          bool // the index gives the order, so nothing is sorted
 }
 
-// plansUseIndexes looks at the plans while tables are new, hold little and hold
-// much, and when all of that was deleted. add adds the i-th row.
+// plansUseIndexes checks the plans while the tables are new, small, large, and emptied again.
+// add adds the i-th row.
 func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[string]plan, add func(tx store.Tx, i int) error) {
 	sites(t, func(t *testing.T, s site) {
-		if s.kind == "postgres" { // in which no other test changes what the planner knows
+		if s.kind == "postgres" { // a database of its own, so that no other test changes the planner's statistics
 			s.where = freshDatabase(t)
 			if err := CreateSpace(t.Context(), s.where, s.space); err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func plansUseIndexes(t *testing.T, tables []string, plans func(key int64) map[st
 	})
 }
 
-// administer runs a statement past the store.
+// administer runs a statement without going through the store.
 func (s site) administer(t *testing.T, sql string) {
 	t.Helper()
 	if s.kind == "sqlite" {
@@ -92,7 +92,7 @@ func (s site) administer(t *testing.T, sql string) {
 	}
 }
 
-// explain is how a question is answered, and what must be in that.
+// explain returns the plan of a query and the text that it must contain.
 func (s site) explain(x *tx, p plan) (is, want string, err error) {
 	explain, want := `EXPLAIN `, p.postgres
 	if s.kind == "sqlite" {

@@ -16,16 +16,16 @@ import (
 	"lockkeeper/store"
 )
 
-// Postgres keeps one space in a PostgreSQL database that other spaces, and
-// other machines, may share.
+// Postgres keeps one space in a PostgreSQL database. Other spaces and other machines may share
+// the database.
 type Postgres struct {
-	name       string // for messages: no password
+	name       string // for messages, without a password
 	space      string
 	opt        Options
 	pool       *pgxpool.Pool
-	conns      int32 // how many the pool may have
+	conns      int32 // maximum size of the pool
 	key        int64
-	last       atomic.Int64 // the number that Admit or Dismiss gave last
+	last       atomic.Int64 // the last number that TryGrant or TryRelease got
 	listen     *subscription
 	locksCache locksCache
 	listCache  listCache
@@ -34,8 +34,8 @@ type Postgres struct {
 // schemaName is the PostgreSQL schema that holds all our tables.
 const schemaName = "lockkeeper"
 
-// CreateSpace makes a space in a PostgreSQL database, and our tables if they
-// are missing. A space that exists is left as it is.
+// CreateSpace creates a space in a PostgreSQL database, and the tables if they are missing. It
+// leaves an existing space unchanged.
 func CreateSpace(ctx context.Context, url, space string) error {
 	p, err := dial(ctx, url, space, Options{})
 	if err != nil {
@@ -50,8 +50,8 @@ func CreateSpace(ctx context.Context, url, space string) error {
 	return p.explain(ctx, err)
 }
 
-// OpenPostgres opens a space. It makes nothing: a missing or newer schema and
-// an unknown space are refused.
+// OpenPostgres opens an existing space. It creates nothing and refuses a missing or newer
+// schema and an unknown space.
 func OpenPostgres(ctx context.Context, url, space string, opt Options) (*Postgres, error) {
 	p, err := dial(ctx, url, space, opt)
 	if err != nil {
@@ -67,7 +67,7 @@ func OpenPostgres(ctx context.Context, url, space string, opt Options) (*Postgre
 
 func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error) {
 	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil { // its message leaves passwords out
+	if err != nil { // err contains no password
 		return nil, &lockkeeper.InputError{Field: "store", Value: "postgres://…", Reason: err.Error(), Next: "write it as postgres://user@host:port/database, with the password in PGPASSFILE"}
 	}
 	if opt.Busy <= 0 {
@@ -77,8 +77,8 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 	params := map[string]string{
 		"search_path":      schemaName,
 		"application_name": "lockkeeper",
-		// A session that stops must not keep the space locked: it is ended before
-		// those who wait for it give up.
+		// A stopped session must not keep the space locked. The server ends it before the
+		// waiting sessions time out.
 		"lock_timeout":                        fmt.Sprint(opt.Busy.Milliseconds()),
 		"statement_timeout":                   "30000",
 		"idle_in_transaction_session_timeout": fmt.Sprint(opt.Busy.Milliseconds() / 2),
@@ -87,7 +87,7 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 		"tcp_keepalives_count":                "3",
 		"default_transaction_isolation":       "read committed",
 		"synchronous_commit":                  "on",
-		// Plans are cached while tables are empty and must suit full ones, too.
+		// Plans are cached while tables are empty but must also suit full tables.
 		"plan_cache_mode":   "force_generic_plan",
 		"enable_seqscan":    "off",
 		"enable_hashjoin":   "off",
@@ -109,12 +109,11 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 	return p, nil
 }
 
-// greet looks whether a new connection leads to the database that the last one
-// led to: a standby that took over, or a server restored under its users, may
-// not have seen the latest numbers.
+// checkServer checks whether a new connection leads to the same physical database as before. A
+// standby that took over, or a restored server, may lack the latest numbers.
 func (p *Postgres) checkServer(ctx context.Context, conn *pgx.Conn) error {
 	if p.key == 0 {
-		return nil // being opened
+		return nil // the store is being opened
 	}
 	var was, now string
 	err := conn.QueryRow(ctx, `SELECT incarnation, `+incarnationSQL+` FROM spaces WHERE key = $1`, p.key).Scan(&was, &now)
@@ -132,9 +131,8 @@ func (p *Postgres) spaceGone() error {
 	return &lockkeeper.StoreError{Store: p.name, Reason: "its space " + p.space + " is gone", Next: "restore it; if the space is no longer in use, `lockkeeper init --new-world`"}
 }
 
-// incarnationSQL identifies the physical database: it differs after a restore
-// into another cluster, database or table, and after a recovery to a point in
-// time.
+// incarnationSQL identifies the physical database. The value changes after a restore into
+// another cluster, database or table, and after a point-in-time recovery.
 const incarnationSQL = `(SELECT concat_ws(':', (SELECT system_identifier FROM pg_control_system()),
  (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT oid FROM pg_database WHERE datname = current_database()), 'spaces'::regclass::oid))`
 
@@ -167,22 +165,22 @@ func (p *Postgres) open(ctx context.Context) error {
 	return p.Update(ctx, func(t store.Tx) error { return t.(*tx).newEpoch(now, 0) })
 }
 
-// querier is a pool or a connection.
+// A querier is a pool or a connection.
 type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version is how many schema steps the database has had.
+// version returns the number of schema steps that were applied.
 func (p *Postgres) version(ctx context.Context, q querier) (version int, err error) {
 	err = q.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42P01" || errors.Is(err, pgx.ErrNoRows) { // no such table, or never filled
+	if errors.As(err, &pg) && pg.Code == "42P01" || errors.Is(err, pgx.ErrNoRows) { // undefined table, or an empty one
 		return 0, nil
 	}
 	return version, err
 }
 
-// migrate brings the schema forward, in one transaction and one process at a
+// migrate applies the missing schema steps in one transaction. Only one process migrates at a
 // time.
 func (p *Postgres) migrate(ctx context.Context) error {
 	steps, err := migrations("postgres")
@@ -227,7 +225,7 @@ func (p *Postgres) Close() error {
 	return nil
 }
 
-// explain turns what PostgreSQL and the network say into facts for a person.
+// explain turns errors of PostgreSQL and the network into errors for a person.
 func (p *Postgres) explain(ctx context.Context, err error) error {
 	var ours interface{ Code() lockkeeper.Code }
 	if err == nil || errors.As(err, &ours) {

@@ -55,14 +55,14 @@ func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeepe
 	return true, nil
 }
 
-// interrupted reports whether the server broke off a statement of its own
-// accord: admit may have granted by then, and been waiting for the disk.
+// interrupted reports whether the server aborted a statement. The function admit may already
+// have granted the request and been waiting for the disk.
 func interrupted(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, "57")
 }
 
-// injected is the test clock's time, or NULL for the server's own.
+// injected returns the time of the test clock, or NULL to use the server's clock.
 func (p *Postgres) injected() (lease, wall *int64) {
 	if p.opt.Clock == nil {
 		return nil, nil
@@ -110,7 +110,7 @@ func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte
 		err := conn.QueryRow(ctx, `CALL dismiss($1,$2,$3,$4,$5,$6,NULL)`, p.key, wall, id, tokenHash[:],
 			string(lockkeeper.EventReleased), string(lockkeeper.ActorHolder)).Scan(&seq)
 		if lost(err, conn) {
-			return false, nil // not done, as far as is known: the engine's own transaction looks
+			return false, nil // treat it as not done, and let the engine's own transaction check
 		}
 		return pgconn.SafeToRetry(err), err
 	})
@@ -121,7 +121,7 @@ func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte
 	return true, nil
 }
 
-// wideKinds is the set of kinds that cover what is below, as bits 1 << kind.
+// wideKinds returns the set of kinds that also cover paths below, as bits 1 << kind.
 func wideKinds() (mask int64) {
 	for k := lockkeeper.File; k <= lockkeeper.Tree; k++ {
 		if k.Below() {
@@ -131,8 +131,9 @@ func wideKinds() (mask int64) {
 	return mask
 }
 
-// masks lists where a lock that excludes one of these could be, with the modes
-// that would exclude it there: at the asked paths and above them, and below.
+// masks returns the places where a lock could conflict with one of the given locks, and the
+// conflicting modes at each. The places are the requested paths, the paths above them and the
+// ranges below them.
 func masks(locks []lockkeeper.Lock) (at []string, exact, above []int64, lo, hi []string, below []int64) {
 	index := make(map[string]int, 2*len(locks))
 	place := func(path string) int {
@@ -151,7 +152,7 @@ func masks(locks []lockkeeper.Lock) (at []string, exact, above []int64, lo, hi [
 		for path, ok := lockkeeper.Parent(l.Path); ok; path, ok = lockkeeper.Parent(path) {
 			i := place(path)
 			if above[i]&mask == mask {
-				break // and so is everything above it
+				break // the paths above it are already in the list
 			}
 			above[i] |= mask
 		}

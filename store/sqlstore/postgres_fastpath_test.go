@@ -8,8 +8,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// A grant is on the server's disk when its holder is told of it: alone in a
-// space, and when others work there and are let in before that.
+// A grant is on the server's disk when TryAcquire returns it. This holds for a single client
+// and for a busy space, where other requests are admitted before the flush.
 func TestPostgresAdmitIsDurable(t *testing.T) {
 	s := postgresSite(t)
 	a, b := lock.New(s.postgres(t, Options{}), lock.Options{}), lock.New(s.postgres(t, Options{}), lock.Options{})
@@ -25,8 +25,8 @@ func TestPostgresAdmitIsDurable(t *testing.T) {
 	}
 }
 
-// A grant that came into being before the server broke off the statement is
-// found: here while it waited for the disk.
+// The store finds a grant that was made before the server aborted the statement, in this test
+// while the server waited for the disk.
 func TestPostgresAdmitBrokenOff(t *testing.T) {
 	s := site{kind: "postgres", where: freshDatabase(t), space: "s"}
 	if err := CreateSpace(t.Context(), s.where, s.space); err != nil {

@@ -18,8 +18,8 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// freshDatabase makes a database of its own, owned by an ordinary role that is
-// no superuser, and returns its URL.
+// freshDatabase creates a database owned by a role that is not a superuser, and returns its
+// URL.
 func freshDatabase(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(postgresURL(t))
@@ -59,7 +59,7 @@ func TestPostgresRefusesWhatIsNotThere(t *testing.T) {
 	where := freshDatabase(t)
 	openRefused(t, where, "s", "no Lockkeeper schema")
 
-	// Several at once bring an empty database forward.
+	// Several processes migrate an empty database at once.
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
@@ -116,8 +116,8 @@ func TestPostgresRefusesWhatIsNotThere(t *testing.T) {
 	wantStore(t, p.Update(t.Context(), func(store.Tx) error { return nil }), "space s is gone")
 }
 
-// A session that does not end its transaction is waited for as long as Busy
-// says, and named.
+// If a session does not end its transaction, a writer waits for the Busy limit and its error
+// names the session.
 func TestPostgresBusy(t *testing.T) {
 	s := postgresSite(t)
 	st := s.store(t, Options{Busy: 200 * time.Millisecond})
@@ -136,8 +136,8 @@ func TestPostgresBusy(t *testing.T) {
 	}
 }
 
-// A process that was stopped in the middle of a transaction is pushed aside
-// while others still wait.
+// The server ends the session of a process that was stopped during a transaction, while other
+// writers still wait.
 func TestPostgresStoppedWriter(t *testing.T) {
 	s := postgresSite(t)
 	st := s.store(t, Options{Busy: hung})
@@ -150,8 +150,8 @@ func TestPostgresStoppedWriter(t *testing.T) {
 	mark(t, st, "past the stopped one")
 }
 
-// The events of an earlier epoch are older, and not more: the gap between the
-// numbers drops nothing.
+// The gap between the numbers of two epochs does not count as events, so pruning drops nothing
+// because of it.
 func TestPruneAcrossEpochs(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
 		st := s.store(t, Options{})
@@ -185,7 +185,7 @@ func TestPruneAcrossEpochs(t *testing.T) {
 			t.Errorf("%d events, want all 12", n)
 		}
 		prune(1)
-		prune(1) // each does a bounded amount of work
+		prune(1) // each call deletes a bounded number of rows
 		if n := count(); n != 1 {
 			t.Errorf("%d events, want the newest", n)
 		}

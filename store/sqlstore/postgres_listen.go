@@ -13,13 +13,12 @@ import (
 	"lockkeeper/store"
 )
 
-// channel is where the listeners of a space are rung.
+// channel returns the name of the notification channel of the space.
 func (p *Postgres) channel() string { return fmt.Sprintf("lockkeeper_%d", p.key) }
 
-// notify rings listeners after the commit: a NOTIFY inside the transaction would
-// serialise the commits of all spaces. It does not end with the caller, because
-// the change is made; nor can it fail in a way that matters, because listeners
-// also look by themselves from time to time.
+// notify wakes listeners after the commit, because a NOTIFY inside the transaction would
+// serialize the commits of all spaces. It ignores the caller's cancellation, because the change
+// is committed. It ignores errors, because listeners also poll.
 func (p *Postgres) notify(ctx context.Context, ids []string) {
 	if len(ids) == 0 {
 		return
@@ -59,8 +58,8 @@ func (b *pgListener) wake() {
 	}
 }
 
-// subscription has a connection of its own from the first listener on. After it lost
-// and regained it, it wakes every listener, because wake-ups may have been missed.
+// A subscription opens its own connection for the first listener. After a reconnect it wakes
+// every listener, because wake-ups may have been missed.
 type subscription struct {
 	cfg     *pgx.ConnConfig
 	channel string
@@ -80,7 +79,7 @@ func newSubscription(cfg *pgx.ConnConfig, channel string) *subscription {
 
 var errClosed = errors.New("the store is closed")
 
-// add returns once the listener can be woken.
+// add registers a listener and returns once it can be woken.
 func (l *subscription) add(ctx context.Context, b *pgListener) error {
 	l.mu.Lock()
 	if l.closed {
@@ -147,7 +146,7 @@ func (l *subscription) wakeAll() {
 	}
 }
 
-// run listens until stopped. Only the first attempt may give up.
+// run listens until it is stopped. It gives up only if the first attempt fails.
 func (l *subscription) run(ctx context.Context, ready chan struct{}) {
 	first := true
 	for ctx.Err() == nil {
@@ -181,7 +180,7 @@ func (l *subscription) giveUp(ready chan struct{}, why error) {
 	close(ready)
 }
 
-// session is one connection's worth of listening.
+// session listens on one connection until the connection fails.
 func (l *subscription) session(ctx context.Context, listening func()) error {
 	conn, err := pgx.ConnectConfig(ctx, l.cfg.Copy())
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"lockkeeper"
 )
 
-// pgSession runs statements on one connection. Statements that return nothing
-// are kept back and sent together with the next one that does, or with the
-// commit: a round trip costs more than most statements.
+// A pgSession runs statements on one connection. It queues statements that return no rows and
+// sends them with the next query or the commit, because a round trip costs more than most
+// statements.
 type pgSession struct {
 	ctx    context.Context
 	conn   *pgx.Conn
 	queued *pgx.Batch
-	failed error // of a statement or the connection: nothing can be committed after it
+	failed error // error of a statement or the connection; the transaction cannot be committed after it
 }
 
 func newPgSession(ctx context.Context, conn *pgx.Conn) *pgSession {
@@ -33,7 +33,7 @@ func (s *pgSession) query(sql string, args []any, each func(func(...any) error) 
 	return s.send(sql, args, each)
 }
 
-// send sends what was kept back and then one statement, in one round trip.
+// send sends the queued statements and one more in one round trip.
 func (s *pgSession) send(sql string, args []any, each func(func(...any) error) error) (err error) {
 	kept := s.queued.Len()
 	s.queued.Queue(sql, args...)
@@ -68,9 +68,9 @@ func (s *pgSession) send(sql string, args []any, each func(func(...any) error) e
 	return err
 }
 
-// Each looks up one value after the other, through the whole of an index: left
-// to itself, the planner takes tables that are empty now for small ones and
-// reads all of a space.
+// These statements look up one value after the other through an index. Without the LATERAL
+// subqueries, the planner takes tables that are empty now for small ones and reads a whole
+// space.
 const (
 	deleteTargetsSQL = `DELETE FROM targets WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM unnest($3::text[]) AS a (path)
  CROSS JOIN LATERAL (SELECT targets.ctid FROM targets WHERE targets.space = $1 AND targets.path = a.path AND targets.ticket = $2 OFFSET 0) AS t))`

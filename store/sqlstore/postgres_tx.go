@@ -15,18 +15,18 @@ import (
 
 const nowSQL = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000`
 
-// commit is what became of a transaction.
+// A commit records the outcome of a transaction.
 type commit struct {
 	woken   []string
 	refused bool   // the caller's function returned an error of its own
-	lost    string // its number, when the connection broke while it was committed
+	lost    string // the transaction id if the connection broke during the commit
 }
 
 // Update implements store.Store.
 func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	var c commit
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.update(ctx, conn, fn, &c) })
-	if c.lost != "" { // asked here, where the broken connection returns to the pool: others may need it
+	if c.lost != "" { // here the broken connection is back in the pool, where others may need its place
 		err = p.outcome(ctx, c.lost, err)
 	}
 	switch {
@@ -39,9 +39,9 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return nil
 }
 
-// with runs fn on a connection of the pool, and again on another as long as fn
-// says that its connection was dead and it has done nothing: after a restart of
-// the server all of the pool may be.
+// with runs fn on a connection of the pool. It retries on another connection if fn reports that
+// its connection was dead and nothing was done, because after a restart of the server every
+// pooled connection may be dead.
 func (p *Postgres) with(ctx context.Context, fn func(*pgx.Conn) (again bool, err error)) error {
 	for range p.conns {
 		if again, err := p.once(ctx, fn); !again {
@@ -78,7 +78,7 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx)
 		c.refused = s.failed == nil
 		return false, err
 	}
-	if s.failed != nil { // and fn continued; the server would roll back and call it no error
+	if s.failed != nil { // fn ignored the error; the server would roll back and report success
 		return false, s.failed
 	}
 	if err := t.saveCounters(); err != nil {
@@ -103,8 +103,8 @@ func rollback(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// begin starts a transaction: the space's row is locked first, and the clock
-// read when the lock is there.
+// begin starts a transaction. It locks the space's row first and reads the clock once it has
+// the lock.
 func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	if err := errors.Join(s.exec(`BEGIN`), s.exec(`SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key)); err != nil {
 		return "", err
@@ -133,13 +133,13 @@ func (p *Postgres) moment(ns int64) store.Moment {
 	return store.Moment{Lease: lockkeeper.Instant(ns), Wall: time.Unix(0, ns).UTC()}
 }
 
-// lost reports whether an error leaves open whether the server did it. A server
-// that says that it ends the session may have done it, too.
+// lost reports whether the server may have executed the statement despite the error. That
+// includes a server that terminates the session.
 func lost(err error, conn *pgx.Conn) bool {
 	return err != nil && conn.IsClosed() && !pgconn.SafeToRetry(err)
 }
 
-// outcome asks the server what became of a transaction whose connection broke.
+// outcome asks the server whether a transaction committed after its connection broke.
 func (p *Postgres) outcome(caller context.Context, xid string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), p.opt.Busy)
 	defer cancel()
@@ -162,7 +162,7 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 		case *status == "aborted":
 			return p.unchanged(caller, cause)
 		}
-		// In progress: the server has not noticed yet that the connection is gone.
+		// In progress: the server has not noticed yet that the connection is closed.
 		select {
 		case <-ctx.Done():
 			return unknown(ctx.Err())
@@ -171,9 +171,9 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 	}
 }
 
-// unchanged is the answer when the connection broke and nothing came of it.
+// unchanged returns the error for a broken connection if nothing was committed.
 func (p *Postgres) unchanged(caller context.Context, cause error) error {
-	if caller.Err() != nil { // it was broken off from here
+	if caller.Err() != nil { // the caller canceled
 		return context.Cause(caller)
 	}
 	return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke and nothing was changed", Next: "try again", Err: cause}

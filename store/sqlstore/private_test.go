@@ -12,8 +12,8 @@ import (
 	"lockkeeper/store"
 )
 
-// What a store keeps is for its owner alone under any umask, also what an earlier
-// version left open to others.
+// The files of a store are readable only by their owner, under any umask. Files that an earlier
+// version left readable are corrected.
 func TestFilesArePrivate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	s := sqliteSite(t)

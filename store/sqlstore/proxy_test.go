@@ -11,14 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// fault is what a proxy does to the next message from a client.
+// A fault says how the proxy treats the next message from a client.
 type fault struct {
-	forward bool          // the server gets it and answers, but the client never hears
-	late    chan struct{} // the client is cut off at once, and the server gets it when this is closed
+	forward bool          // the server gets the message and answers, but the client never receives the answer
+	late    chan struct{} // the client is disconnected at once, and the server gets the message when this is closed
 }
 
-// proxy stands between stores and the server, and breaks connections where a
-// test says so.
+// A proxy forwards connections between stores and the server, and breaks them on request.
 type proxy struct {
 	t      *testing.T
 	target string
@@ -33,7 +32,7 @@ type proxy struct {
 
 type link struct {
 	client, server net.Conn
-	swallow        chan struct{} // closed: what the server says next ends the link
+	swallow        chan struct{} // closed: the next answer of the server ends the link
 }
 
 func newProxy(t *testing.T) *proxy {
@@ -56,7 +55,7 @@ func newProxy(t *testing.T) *proxy {
 	return p
 }
 
-// through is a site whose stores reach the server through the proxy.
+// through returns a site whose stores connect through the proxy.
 func (p *proxy) through(s site) site {
 	u, err := url.Parse(s.where)
 	if err != nil {
@@ -111,9 +110,9 @@ func (p *proxy) up(l *link) {
 		case f.late != nil:
 			l.client.Close()
 			<-f.late
-			close(l.swallow) // first: back must not pass the answer on, and ends the link with it
+			close(l.swallow) // first, so that back drops the answer and ends the link
 			l.server.Write(buf[:n])
-			l.server.Read(buf) // its answer, or the end
+			l.server.Read(buf) // the answer, or EOF
 			return
 		default:
 			return
@@ -163,14 +162,14 @@ func (p *proxy) trigger() (fault, bool) {
 	return f, true
 }
 
-// arm breaks the connection of the client that sends next.
+// arm sets the fault for the next client that sends a message.
 func (p *proxy) arm(f fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed = append(p.armed, f)
 }
 
-// refuse lets no new connection through, or lets them through again.
+// refuse makes the proxy refuse new connections, or accept them again.
 func (p *proxy) refuse(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +188,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// ask asks the server directly, as a foreign client would.
+// ask queries the server directly, without the store or the proxy.
 func ask[T any](t testing.TB, sql string, args ...any) (out T) {
 	t.Helper()
 	conn := foreign(t)
@@ -219,7 +218,7 @@ func foreignTo(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-// ended waits until all but so many connections are gone.
+// ended waits until at most the given number of connections is left.
 func (p *proxy) ended(but int) {
 	for {
 		p.mu.Lock()

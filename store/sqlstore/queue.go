@@ -10,14 +10,13 @@ import (
 	"lockkeeper/store"
 )
 
-// queueOrder is lockkeeper.CompareItems as columns, standing being the precedence. The
-// indexes items_ready and items_parked have the same order, or the plans of the queries
-// below would sort, which a test forbids.
+// queueOrder is the order of lockkeeper.CompareItems in columns; standing is the precedence.
+// The indexes items_ready and items_parked have the same order. Otherwise the queries below
+// would sort, which a test forbids.
 const queueOrder = `standing, rank, tag, seq`
 
-// Questions about items repeat the condition of the index that is to answer
-// them, and name the space as the indexes do, so that none leads through all of a
-// space.
+// Each item query repeats the condition of the partial index that serves it and writes the
+// space as the index does. This keeps the planner from reading a whole space.
 const (
 	itemSQL        = `SELECT ` + itemColumns + ` FROM items WHERE id = $2 AND id <> '' AND space + 0 = $1`
 	itemWithKeySQL = `SELECT ` + itemColumns + ` FROM items WHERE key = $2 AND key <> '' AND space + 0 = $1`
@@ -27,14 +26,14 @@ const (
 	firstWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
  ORDER BY ` + queueOrder + ` LIMIT 1`
 
-	// The first item from a line, standing and rank on. With > instead of >=, SQLite would
-	// read through all items of the rank that comes before.
+	// Selects the first item at or after a line, standing and rank. With > instead of >=,
+	// SQLite would read all items of the previous rank.
 	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) >= ($2, $3, $4)
  ORDER BY root, ` + queueOrder + ` LIMIT 1`
 	nextWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) >= ($2, $3, $4)
  ORDER BY parked_on, ` + queueOrder + ` LIMIT 1`
 
-	// From key to key, however many items wait on each.
+	// Jumps from key to key, however many items wait on each.
 	waitKeysSQL = `WITH RECURSIVE k (parked_on) AS (
  SELECT (SELECT i.parked_on FROM items i WHERE i.stage = 2 AND i.space + 0 = $1 AND i.parked_on >= $2 ORDER BY i.parked_on LIMIT 1)
  UNION ALL
@@ -45,14 +44,14 @@ const (
 	nextCheckSQL    = `SELECT due FROM items WHERE due > 0 AND space + 0 = $1 ORDER BY due LIMIT 1`
 	itemsToCheckSQL = `SELECT ` + itemColumns + ` FROM items WHERE due > 0 AND space + 0 = $1 AND due <= $2 ORDER BY due, seq LIMIT $3`
 
-	// Each count is of the entries of an index; a few rows are looked at.
+	// Each count reads index entries and only a few rows.
 	censusSQL = `SELECT (SELECT count(*) FROM items WHERE stage = 1 AND space + 0 = $1 AND status = 'queued'),
  (SELECT count(*) FROM items WHERE stage = 2 AND space + 0 = $1 AND status = 'queued'),
  (SELECT count(*) FROM items WHERE status = 'dispatched' AND status <> '' AND space + 0 = $1),
  (SELECT count(*) FROM items WHERE status = 'completed' AND status <> '' AND space + 0 = $1),
  (SELECT count(*) FROM items WHERE status = 'error' AND status <> '' AND space + 0 = $1)`
 
-	// It looks at the oldest alone: they need not have been completed in order.
+	// Reads only the items with the lowest numbers, because items need not complete in order.
 	oldItemsSQL = `SELECT page.id, page.seq FROM (SELECT id, seq, completed_at FROM items WHERE status = 'completed' AND status <> '' AND space + 0 = $1
  ORDER BY seq LIMIT $2) AS page WHERE page.completed_at < $3 ORDER BY page.seq`
 )
@@ -104,9 +103,10 @@ func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
 	return append(ready, waiting...), err
 }
 
-// leaders lists the first item of each line, standing and rank, in lines with a prefix.
+// leaders returns the first item for each line, standing and rank, among the lines with a
+// prefix.
 func (t *tx) leaders(sql, prefix string, lineOf func(*lockkeeper.Item) string) (list []*lockkeeper.Item, err error) {
-	line, standing, rank := prefix, 0, int64(math.MinInt64) // before all
+	line, standing, rank := prefix, 0, int64(math.MinInt64) // sorts before every item
 	for {
 		it, err := t.item(sql, t.key, line, int64(standing), rank)
 		if err != nil || it == nil || !strings.HasPrefix(lineOf(it), prefix) {
@@ -164,7 +164,7 @@ func (t *tx) SetTurn(project string, rank int, turn uint64) error {
  ON CONFLICT (space, project, rank) DO UPDATE SET turn = excluded.turn`, t.key, project, int64(rank), int64(turn))
 }
 
-// number reads one number; 0 if there is no row.
+// number returns the number that a query selects, or 0 if there is no row.
 func (t *tx) number(sql string, args ...any) (n int64, err error) {
 	err = t.query(sql, args, func(scan func(...any) error) error { return scan(&n) })
 	return n, err
@@ -204,9 +204,9 @@ func (t *tx) DeleteWorker(id string) error {
 
 func (t *tx) AnyWaitsOnLock() bool { return t.waiting > 0 }
 
-// restartQueue restarts the instants of the queue after the lease clock did: no worker
-// is alive, and what was due at some time is due now. The time that an item has led
-// before counts only as far as it is in blocked.
+// restartQueue resets the queue's instants after the lease clock restarted. No worker is alive,
+// and every item with a check time is due now. The time that an item has led counts only as far
+// as it is already in blocked.
 func (t *tx) restartQueue() error {
 	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN $1 ELSE 0 END, leads = CASE WHEN leads <> 0 THEN $1 ELSE 0 END, due = CASE WHEN due > 0 THEN $1 ELSE due END
  WHERE since <> 0 OR leads <> 0 OR due > 0`, int64(t.now.Lease))
@@ -216,11 +216,11 @@ func (t *tx) restartQueue() error {
 	return t.exec(`UPDATE workers SET expires = $1`, int64(t.now.Lease))
 }
 
-// pruneItemsAtOnce bounds what one transaction drops: between two prunings there
-// are a thousand events, and no more items end.
+// pruneItemsAtOnce bounds how many items one transaction deletes. Between two prunings there
+// are about a thousand events, so no more items can have completed.
 const pruneItemsAtOnce = 1_000
 
-// pruneItems drops the oldest of those that were completed long enough ago.
+// pruneItems deletes the oldest items that completed before the given time.
 func (t *tx) pruneItems(before time.Time) error {
 	due := map[string]int64{}
 	err := t.query(oldItemsSQL, []any{t.key, int64(pruneItemsAtOnce), fromTime(before)}, func(scan func(...any) error) error {

@@ -12,7 +12,6 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// enqueue puts an item into the queue.
 func enqueue(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall})
 	it.Seq = seq
@@ -103,8 +102,8 @@ func TestPostgresItemIsKeptBack(t *testing.T) {
 	}
 }
 
-// The express release is the engine's as soon as an item waits on any lock,
-// and its own again afterwards.
+// While an item waits on any lock, the fast path leaves releases to the engine. Afterwards it
+// handles them again.
 func TestPostgresDismissLeavesParkedItemsToTheEngine(t *testing.T) {
 	s := postgresSite(t)
 	p := s.postgres(t, Options{})

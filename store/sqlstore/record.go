@@ -9,17 +9,17 @@ import (
 	"lockkeeper/store"
 )
 
-// recordColumns are the columns of a request in the order of recordRow.
+// recordColumns lists the columns of a request in the order of recordRow.
 const recordColumns = `r.ticket, r.id, r.holder, r.policy, r.token, r.state, r.fence, r.ttl, r.expires, r.heartbeat,
  r.acquired_at, r.expires_at, r.heartbeat_at, r.parked_on, r.blockers, r.process, r.metadata, r.locks`
 
-// recordRow is a request as its row holds it.
+// A recordRow is one row of the requests table.
 type recordRow struct {
 	plainRow
 	token []byte
 }
 
-// plainRow is what of it can be compared.
+// A plainRow holds the comparable columns of a request.
 type plainRow struct {
 	ticket                             int64
 	id, holder, policy                 string
@@ -35,8 +35,8 @@ func (r *recordRow) dest() []any {
 		&r.acquiredAt, &r.expiresAt, &r.heartbeatAt, &r.waitsOn, &r.blockers, &r.process, &r.metadata, &r.locks}
 }
 
-// memo remembers the locks that were read last: a holder is looked at again and
-// again, and its locks are most of what there is to decode.
+// A locksCache keeps the most recently decoded locks. The same holder is read repeatedly, and
+// its locks are most of the work of decoding it.
 type locksCache struct{ last atomic.Pointer[decodedLocks] }
 
 type decodedLocks struct {
@@ -44,7 +44,7 @@ type decodedLocks struct {
 	locks []lockkeeper.Lock
 }
 
-// decode reads locks. The answer is shared, as records are.
+// decode parses stored locks. Callers share the result and must not change it.
 func (m *locksCache) decode(text string) ([]lockkeeper.Lock, error) {
 	if d := m.last.Load(); d != nil && d.text == text {
 		return d.locks, nil
@@ -80,7 +80,7 @@ func (r *recordRow) record(space string, known *locksCache) (*store.Record, erro
 	return rec, nil
 }
 
-// wall turns a stored time into a time; 0 stands for none.
+// toTime converts a stored time; 0 is the zero time.
 func toTime(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}

@@ -25,13 +25,13 @@ func TestSQLiteRestored(t *testing.T) {
 		"copied elsewhere": {func(t *testing.T, path string, backup []byte) {
 			must(t, os.Remove(path+"-wal"), os.Remove(path), os.WriteFile(path+".new", backup, 0o600), os.Rename(path+".new", path))
 		}, "restored from a backup"},
-		"copied over": {func(t *testing.T, path string, backup []byte) { // as cp does: the file stays the same one
+		"copied over": {func(t *testing.T, path string, backup []byte) { // like cp, which keeps the inode
 			must(t, os.Remove(path+"-wal"), os.WriteFile(path, backup, 0o600))
 		}, "overwritten with a backup"},
 		"log of writes lost": {func(t *testing.T, path string, _ []byte) {
 			must(t, os.Remove(path+"-wal"))
 		}, "its -wal file was lost"},
-		"log of writes damaged": {func(t *testing.T, path string, _ []byte) { // SQLite itself forgets what comes after
+		"log of writes damaged": {func(t *testing.T, path string, _ []byte) { // SQLite ignores the log after the damage
 			overwrite(t, path+"-wal", 100, []byte("not what was written here"))
 		}, "its -wal file was lost"},
 	} {
@@ -48,7 +48,7 @@ func TestSQLiteRestored(t *testing.T) {
 				st.Close()
 			}
 			wantStore(t, err, c.part)
-			for range 2 { // the second time there is nothing to do
+			for range 2 { // the second call changes nothing
 				if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +69,7 @@ func TestSQLiteRestored(t *testing.T) {
 func TestEpochs(t *testing.T) {
 	day := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	last := uint64(17)
-	for i := range 5 { // restored again and again in one minute
+	for i := range 5 { // several restores within one minute
 		next := nextEpoch(last, day)
 		if next <= last || next%epochSize != 0 {
 			t.Fatalf("round %d: %d after %d", i, next, last)
