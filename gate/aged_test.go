@@ -12,7 +12,7 @@ import (
 	"lockkeeper/gate"
 )
 
-// aged gives a file a modification time of long ago.
+// aged sets the modification time of a file to ten days ago.
 func aged(t *testing.T, path string) {
 	t.Helper()
 	long := time.Now().Add(-240 * time.Hour)
@@ -31,7 +31,7 @@ func awaitTick(t *testing.T, dir string) {
 	}
 }
 
-// An edit that carries an old modification time is not overwritten.
+// An edit is not overwritten even if the file has an old modification time.
 func TestEditsWithOldTimes(t *testing.T) {
 	edits := map[string]func(t *testing.T, path string){
 		"moved there": func(t *testing.T, path string) {
@@ -65,8 +65,7 @@ func TestEditsWithOldTimes(t *testing.T) {
 	}
 }
 
-// Times that change without the content refuse nothing where the gate knows the
-// content.
+// If the gate knows the content, a changed modification time alone does not cause a refusal.
 func TestTimesWithoutEdits(t *testing.T) {
 	w := newWorld(t, nil, gate.Options{})
 	first := w.hold("otter", "test/a")
@@ -80,8 +79,8 @@ func TestTimesWithoutEdits(t *testing.T) {
 	w.want(map[string]string{"test/a": "two"})
 }
 
-// A landing that was rolled back can be tried again under the same grant, although
-// rolling it back renamed the files.
+// A landing that was rolled back can be retried under the same grant, although the rollback
+// renamed the files.
 func TestRetryAfterARollback(t *testing.T) {
 	disk := &durabletest.FaultyDisk{}
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{Disk: disk})
@@ -92,7 +91,7 @@ func TestRetryAfterARollback(t *testing.T) {
 	disk.At = func(_ int, op durabletest.Op) {
 		if op == durabletest.Exchange {
 			if exchanges++; exchanges == 1 {
-				disk.FailNext(durabletest.Exchange, 1, syscall.EIO) // the second
+				disk.FailNext(durabletest.Exchange, 1, syscall.EIO) // fails the second exchange
 			}
 		}
 	}

@@ -29,13 +29,13 @@ import (
 	"lockkeeper/tree"
 )
 
-// place is a tree and its locks as several processes share them.
+// A place is a tree and its lock store, shared by several processes.
 type place struct {
 	Root, Kind, Where, Space string
-	Clock                    string // a file that says how much time has passed
+	Clock                    string // a file that contains how far the clock was advanced
 }
 
-// now is the clock of a place: real time, and what its file adds.
+// now returns the time of the place: real time plus the duration in its clock file.
 func (p place) now() store.Moment {
 	text, err := os.ReadFile(p.Clock)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p place) now() store.Moment {
 	return store.Moment{Lease: lockkeeper.Instant(time.Hour) + lockkeeper.Instant(past), Wall: time.Now().Add(time.Duration(past))}
 }
 
-// pass advances the clock of every process at the place.
+// pass advances the clock of every process that uses the place.
 func (p place) pass(d time.Duration) error {
 	next := p.Clock + ".next"
 	past := int64(p.now().Lease.Until(lockkeeper.Instant(time.Hour)) + d)
@@ -66,29 +66,28 @@ func (p place) store(ctx context.Context) (store.Store, error) {
 	return sqlstore.OpenSQLite(ctx, p.Where, p.Space, opt)
 }
 
-// errand is what a child is asked to do, and the point at which it is to stop or
-// to die.
+// An errand is a task for a child process, with the point at which the child stops or dies.
 type errand struct {
 	Do           string // commit, replace, recover or resume
-	Scene        string // of a commit or a replacement: what it changes
+	Scene        string // the scene whose changes a commit or replacement makes
 	Grant, Token string
-	Step         int    // before which change of the disk, from 0; -1: none
+	Step         int    // signal before this disk change, counted from 0; -1: never
 	Around       string // "before" or "after" the first transaction of a commit; empty: neither
 	Signal       syscall.Signal
-	Fails        durabletest.Op // the first of these fails; empty: none
+	Fails        durabletest.Op // the first operation of this kind fails; empty: none
 }
 
-// answer is what came of an errand.
+// An answer is the result of an errand.
 type answer struct {
 	Landing uint64 // 0: none
 	Code    lockkeeper.Code
 	Error   string
-	Steps   int // how many changes of the disk it took
+	Steps   int // number of disk changes
 
-	Stopping bool // this is no answer yet: the child is about to stop itself
+	Stopping bool // not a result: the child is about to stop itself
 }
 
-// trap waits for a child at the point that an errand names.
+// A trap signals a child process at the point that an errand names.
 type trap struct {
 	mu    sync.Mutex
 	e     errand
@@ -102,8 +101,8 @@ func (t *trap) set(e errand) {
 	t.e, t.steps = e, 0
 }
 
-// changing reports whether an operation leaves the disk other than it was. Between
-// two of these it does not matter where a process dies.
+// changing reports whether an operation changes the disk. Between two such operations, it does
+// not matter where a process dies.
 func changing(op durabletest.Op) bool {
 	switch op {
 	case durabletest.Create, durabletest.Mkdir, durabletest.Write, durabletest.Chmod, durabletest.Sync, durabletest.Move, durabletest.Exchange, durabletest.RemoveAt, durabletest.RemoveDir:
@@ -125,7 +124,7 @@ func (t *trap) at(_ int, op durabletest.Op) {
 	}
 }
 
-// spring signals the calling thread, which does not get beyond this point.
+// spring signals the calling thread, which stops or dies here.
 func (t *trap) spring() {
 	if t.e.Signal == syscall.SIGSTOP {
 		if err := t.say.Encode(answer{Stopping: true}); err != nil {
@@ -139,7 +138,7 @@ func (t *trap) spring() {
 	}
 }
 
-// brink is a store at whose next transaction a trap may wait.
+// A brink is a store that may spring a trap at its next transaction.
 type brink struct {
 	store.Store
 	trap *trap
@@ -160,7 +159,7 @@ func (b *brink) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// child does errands at a place until its input ends.
+// child runs errands at a place until its input ends.
 func child(where string) int {
 	err := serve(where)
 	if err != nil {
@@ -194,7 +193,7 @@ func serve(where string) (err error) {
 	if g, err = gate.Open(root, st, locks, gate.Options{Disk: disk}); err != nil {
 		return err
 	}
-	if err := out.Encode(answer{}); err != nil { // it is ready
+	if err := out.Encode(answer{}); err != nil { // tells the test that the child is ready
 		return err
 	}
 	for in := json.NewDecoder(os.Stdin); ; {
@@ -241,7 +240,7 @@ func run(ctx context.Context, g *gate.Gate, e errand) (a answer) {
 	return a
 }
 
-// peer is a child as its test sees it.
+// A peer is a child process as seen by its test.
 type peer struct {
 	t   testing.TB
 	cmd *exec.Cmd
@@ -250,7 +249,7 @@ type peer struct {
 	end sync.Once
 }
 
-// start starts a child, which does not outlive the test.
+// start starts a child process and kills it when the test ends.
 func start(t testing.TB, p place) *peer {
 	t.Helper()
 	where, err := json.Marshal(p)
@@ -274,10 +273,10 @@ func (c *peer) ask(e errand) {
 	must(c.t, json.NewEncoder(c.in).Encode(e))
 }
 
-// patience bounds every wait for a child.
+// patience is the time limit of every wait for a child.
 const patience = 5 * time.Minute
 
-// answer waits for what came of an errand; not ok: the child died on it.
+// answer waits for the result of an errand. It returns ok = false if the child died.
 func (c *peer) answer() (a answer, ok bool) {
 	c.t.Helper()
 	late := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
@@ -293,7 +292,7 @@ func (c *peer) answer() (a answer, ok bool) {
 	return a, true
 }
 
-// stops waits until the child stops itself or answers. stopped reports which.
+// stops waits until the child stops itself or answers, and reports which.
 func (c *peer) stops() (a answer, stopped bool) {
 	c.t.Helper()
 	a, ok := c.answer()
@@ -313,7 +312,7 @@ func (c *peer) stops() (a answer, stopped bool) {
 	}
 }
 
-// goOn lets a stopped child continue, and waits for what comes of its errand.
+// goOn resumes a stopped child and waits for the result of its errand.
 func (c *peer) goOn() answer {
 	c.t.Helper()
 	must(c.t, c.cmd.Process.Signal(syscall.SIGCONT))
@@ -331,7 +330,7 @@ func (c *peer) kill() {
 	})
 }
 
-// newPlace makes a place of a kind with a tree, and opens it.
+// newPlace creates a place of a kind with a tree, and opens it.
 func newPlace(t *testing.T, kind string, files map[string]string) (place, *world) {
 	t.Helper()
 	dir := t.TempDir()
@@ -351,7 +350,7 @@ func newPlace(t *testing.T, kind string, files map[string]string) (place, *world
 	return p, w
 }
 
-// visit opens a root again in this process.
+// visit opens the place again in this process.
 func (p place) visit(t *testing.T) *world {
 	t.Helper()
 	st, err := p.store(t.Context())

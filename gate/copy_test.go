@@ -24,7 +24,7 @@ func TestCopyThatIsBehind(t *testing.T) {
 
 	g := w.hold("otter", all...)
 	l := w.commit(g, gate.Put("test/a", []byte("new")), gate.Delete("test/gone"), gate.Put("test/new", []byte("new")))
-	must(t, w.gate.CheckCopy(t.Context(), all...)) // which has them
+	must(t, w.gate.CheckCopy(t.Context(), all...)) // the original has all landings
 	err := clone.gate.CheckCopy(t.Context(), all...)
 	for _, path := range []string{"test/a", "test/gone", "test/new"} {
 		if err == nil || !strings.Contains(err.Error(), path) {

@@ -15,16 +15,16 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// aftermath is a place after a crash, and what must hold there.
+// An aftermath is a place after a crash, with the conditions that must hold there.
 type aftermath struct {
 	t      *testing.T
 	place  place
 	scene  scene
 	grant  *lock.Grant
-	told   bool   // the commit had answered that it was done
-	failed bool   // the disk had failed, so that it may have been rolled back
-	edited string // a path of the scene that a person edited after the crash; empty: none
-	aside  string // a path that may be there or not; empty: none
+	told   bool   // the commit had reported success
+	failed bool   // the disk had failed, so the landing may have been rolled back
+	edited string // a path of the scene that a person edited after the crash, or empty
+	aside  string // a path that may exist or not, or empty
 }
 
 const (
@@ -32,8 +32,8 @@ const (
 	leaseOver = 31 * time.Minute
 )
 
-// meddled lets a person edit two files after the crash: one of the scene, if told
-// to, and one that it does not touch.
+// meddled edits two files after the crash as a person would: a file that the scene does not
+// touch and, if onScene is set, one that it does.
 func (a *aftermath) meddled(onScene bool, n int) {
 	a.t.Helper()
 	edit(a.t, a.place.Root, bystander, theirs)
@@ -71,7 +71,7 @@ func (a *aftermath) recovered(w *world) {
 	}
 }
 
-// shelved reports whether the person's edit of a path is on the rescue shelf.
+// shelved reports whether the rescue shelf has the person's edit of a path.
 func shelved(w *world, path string) bool {
 	for _, content := range w.shelf()[path] {
 		if content == theirs {
@@ -81,8 +81,8 @@ func shelved(w *world, path string) bool {
 	return false
 }
 
-// clearUp recovers after a crash: the recovery that every start
-// makes, or the next holder, who comes when the lease is over.
+// clearUp recovers after a crash. Either it runs the recovery of a program start, or the next
+// holder recovers after the lease expired.
 func (a *aftermath) clearUp(byRecovery bool) {
 	t := a.t
 	t.Helper()
@@ -98,7 +98,7 @@ func (a *aftermath) clearUp(byRecovery bool) {
 	} else {
 		must(t, a.place.pass(leaseOver))
 		next := w.hold("heron", a.scene.paths()...)
-		if _, err := w.gate.Recover(t.Context()); err != nil { // the stage of what was never decided
+		if _, err := w.gate.Recover(t.Context()); err != nil { // removes the stage of a landing that was never decided
 			t.Errorf("recovery: %v", err)
 		}
 		a.recovered(w)
@@ -109,8 +109,8 @@ func (a *aftermath) clearUp(byRecovery bool) {
 	}
 }
 
-// crash lets a child die at some point of a commit; not so: it got to the end
-// before, with so many changes of the disk.
+// crash makes a child die at some point of a commit. died is false if the child finished before
+// that point.
 func crash(t *testing.T, kind, name string, at errand) (a *aftermath, died bool) {
 	t.Helper()
 	s := scenes()[name]
@@ -121,7 +121,7 @@ func crash(t *testing.T, kind, name string, at errand) (a *aftermath, died bool)
 	return a, a.die(at)
 }
 
-// die lets a child do an errand, and reports whether it died of it.
+// die runs an errand in a child and reports whether the child died.
 func (a *aftermath) die(at errand) bool {
 	t := a.t
 	t.Helper()
@@ -137,18 +137,18 @@ func (a *aftermath) die(at errand) bool {
 	return !survived
 }
 
-// sampled reports whether a step is one of the few that the ordinary run takes.
+// sampled reports whether a run tests a step. A torture run tests every step.
 func sampled(step, every int) bool {
 	return storetest.Torture() > 1 || every <= 1 || step%every == every/2
 }
 
-// isFor reports whether a scene is one of the few that the ordinary run takes.
+// isFor reports whether a run tests a scene. A torture run tests every scene.
 func isFor(name string, few ...string) bool {
 	return storetest.Torture() > 1 || slices.Contains(few, name)
 }
 
-// apart is how far apart the points are at which a writer is killed before its
-// recovery is tried: some twenty of all its steps, fewer in the ordinary run.
+// apart returns the distance between the steps at which a writer is killed before its recovery
+// is tested. A torture run tests about twenty steps, an ordinary run fewer.
 func apart(steps, ordinary int) int {
 	if storetest.Torture() > 1 {
 		return max(1, steps/20)
@@ -156,9 +156,8 @@ func apart(steps, ordinary int) int {
 	return ordinary
 }
 
-// A writer that is killed at any point leaves the tree wholly old or wholly new
-// after recovery, the rows of the landing say which, and nobody's
-// edit is lost.
+// If a writer is killed at any point, recovery leaves the tree wholly old or wholly new. The
+// rows of the landing say which, and no edit is lost.
 //
 // shows: SW-38 DL-49 GP-4 GP-31 LE-26
 func TestKilledAtEveryStep(t *testing.T) {
@@ -196,7 +195,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 							passed := t.Run(fmt.Sprint("step ", step, " variant ", variant), func(t *testing.T) {
 								died = round(t, variant+4*step, errand{Step: step})
 							})
-							died = died && passed // a step that cannot be tried ends the test
+							died = died && passed // stop at the first step that cannot be tested
 						}
 					}
 				}
@@ -205,8 +204,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// A writer that is killed while it rolls back what it could not finish leaves the
-// tree wholly old or wholly new, too.
+// If a writer is killed while it rolls back a landing, recovery also leaves the tree wholly old
+// or wholly new.
 //
 // shows: SW-38 DL-49 GP-31
 func TestKilledWhileRollingBack(t *testing.T) {
@@ -228,11 +227,11 @@ func TestKilledWhileRollingBack(t *testing.T) {
 	}
 }
 
-// A recovery that is itself killed at any point is recovered from in the same way.
+// If a recovery is killed at any point, the next recovery completes it.
 //
 // shows: DL-49 GP-4 GP-31
 func TestRecoveryKilledAtEveryStep(t *testing.T) {
-	// How far apart the writer's, and the recovery's, steps are in the ordinary run.
+	// Distances between the writer's and the recovery's steps in the ordinary run.
 	every := map[string][2]int{"deep": {7, 5}, "replace": {4, 4}, "delete": {3, 4}, "twenty": {41, 31}}
 	for name, stride := range every {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +261,7 @@ func TestRecoveryKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// writerSteps is how many changes of the disk a commit takes.
+// writerSteps returns the number of disk changes of a commit.
 func writerSteps(t *testing.T, name string) int {
 	t.Helper()
 	s := scenes()[name]

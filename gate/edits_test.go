@@ -18,8 +18,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// meddle makes a disk on which another program acts just before the
-// nth (from 1) operation of a kind, once armed is set.
+// A meddle is a disk on which another program acts just before the nth operation of a kind,
+// counted from 1, once armed is set.
 type meddle struct {
 	durabletest.FaultyDisk
 	armed bool
@@ -41,7 +41,7 @@ func newMeddle(op durabletest.Op, nth int, act func()) *meddle {
 	return m
 }
 
-// shelf lists what was displaced and is kept, content by path.
+// shelf returns the displaced content on the rescue shelf by path.
 func (w *world) shelf() map[string][]string {
 	w.t.Helper()
 	list, err := w.gate.Rescue().List(w.t.Context())
@@ -60,7 +60,7 @@ func (w *world) shelf() map[string][]string {
 	return out
 }
 
-// The ways in which another program may change a path.
+// intrusions lists the ways in which another program may change a path.
 var intrusions = map[string]func(t *testing.T, path string) (now string){
 	"written in place": func(t *testing.T, path string) string {
 		must(t, os.WriteFile(path, []byte("theirs"), 0o644))
@@ -92,7 +92,7 @@ var intrusions = map[string]func(t *testing.T, path string) (now string){
 	},
 }
 
-// changesOf are one change of each kind at test/b, the second of three.
+// changesOf returns three changes. The second is of the given kind, at test/b.
 func changesOf(kind string) (list []gate.Change, swap durabletest.Op) {
 	list = []gate.Change{gate.Put("test/a", []byte("new")), {}, gate.Put("test/c/c", []byte("new"))}
 	switch kind {
@@ -108,8 +108,8 @@ func changesOf(kind string) (list []gate.Change, swap durabletest.Op) {
 	return list, swap
 }
 
-// Somebody else's edit in the very moment of the rename stays where it is; the
-// commit is rolled back as a whole, and its new content is kept.
+// An edit by another program at the moment of the rename stays in place. The whole commit is
+// rolled back, and its new content is kept.
 //
 // shows: SW-38 GP-4
 func TestEditedDuringTheExchange(t *testing.T) {
@@ -120,7 +120,7 @@ func TestEditedDuringTheExchange(t *testing.T) {
 			}
 			t.Run(kind+" "+name, func(t *testing.T) {
 				changes, op := changesOf(kind)
-				nth := 2 // test/a is exchanged before, or test/c made
+				nth := 2 // after the exchange of test/a or the creation of test/c
 				w := &world{}
 				now := ""
 				disk := newMeddle(op, nth, func() { now = intrude(t, w.in("test/b")) })
@@ -154,8 +154,8 @@ func TestEditedDuringTheExchange(t *testing.T) {
 	}
 }
 
-// An edit after the exchange is on top of the landing: it stays, and the next
-// write of the grant finds it.
+// An edit after the exchange changes the landed file. It stays, and the next write of the grant
+// detects it.
 func TestEditedAfterTheExchange(t *testing.T) {
 	w := &world{}
 	disk := newMeddle(durabletest.OpenDir, 1, func() {})
@@ -177,9 +177,8 @@ func TestEditedAfterTheExchange(t *testing.T) {
 	w.releases(g)
 }
 
-// Whatever happens to a path between the exchange and the moment in which the
-// landing is rolled back: the last edit stays in the tree, and each version that
-// has no place there any more is on the shelf.
+// If a path is edited between the exchange and the rollback, the last edit stays in the tree.
+// Every version that is no longer in the tree is on the shelf.
 func TestEditedBeforeRollback(t *testing.T) {
 	for _, kind := range []string{"create", "replace", "delete", "mode"} {
 		for name, intrude := range intrusions {
@@ -192,7 +191,8 @@ func TestEditedBeforeRollback(t *testing.T) {
 				if kind == "replace" || kind == "mode" {
 					nth = 2 // after the exchange of test/b
 				}
-				// test/z is edited when the landing reaches it; by then test/b has been edited, too.
+				// The landing fails at test/z, which is edited when the landing reaches it. By
+				// then test/b has been edited, too.
 				disk := newMeddle(durabletest.Exchange, nth, func() {
 					must(t, os.WriteFile(w.in("test/z"), []byte("theirs"), 0o644))
 					intrude(t, w.in("test/b"))
@@ -208,7 +208,7 @@ func TestEditedBeforeRollback(t *testing.T) {
 				_, err := w.gate.Commit(t.Context(), &g.Grant, changes)
 				w.refused(err, "base", "test/z")
 				after := scan(t, w.dir, ".lockkeeper")
-				original := kind == "delete" && name == "removed" // no other program has changed it
+				original := kind == "delete" && name == "removed" // no other program has changed the file
 				if original {
 					now = "-rw-r--r-- old"
 				}
@@ -225,8 +225,7 @@ func TestEditedBeforeRollback(t *testing.T) {
 	}
 }
 
-// While a change is being reversed, another program may already have
-// written on top of it. That is kept.
+// If another program writes to a file while its change is rolled back, that edit is kept.
 func TestEditedDuringRollback(t *testing.T) {
 	for _, kind := range []string{"create", "replace", "mode", "edited"} {
 		for name, intrude := range intrusions {
@@ -241,8 +240,8 @@ func TestEditedDuringRollback(t *testing.T) {
 				case "mode":
 					change = gate.Chmod("test/d/b", 0o755)
 				}
-				// The directory is moved away, or the file edited, before the first swap, and
-				// the new file is written on top of before the second.
+				// Before the first swap, the directory is moved away or the file is edited.
+				// Before the second, the new file is overwritten.
 				path := "test/away/b"
 				swaps := 0
 				disk := &meddle{}

@@ -13,8 +13,8 @@ import (
 	"lockkeeper/gate"
 )
 
-// wary is a disk that is not to be asked twice to sync what it failed to sync: the
-// kernel has dropped the data, and says that all is well.
+// A wary disk reports an error if a file is synced again after a failed sync. The kernel has
+// dropped the data by then and reports success.
 type wary struct {
 	durabletest.FaultyDisk
 	t      *testing.T
@@ -38,8 +38,8 @@ func (d *wary) Sync(f *os.File) error {
 	return err
 }
 
-// broken makes a world for a scene on a disk whose kth operation from now on
-// fails, and all after it if it stays broken.
+// broken creates a world for a scene. The kth disk operation from now on fails and, if stays is
+// set, all later ones.
 func broken(t *testing.T, s scene, k int, fault error, stays bool) (w *world, failed func() bool) {
 	t.Helper()
 	disk := &wary{t: t, failed: map[*os.File]bool{}}
@@ -55,8 +55,8 @@ func broken(t *testing.T, s scene, k int, fault error, stays bool) (w *world, fa
 	return w, func() bool { return len(disk.Trace()) > from }
 }
 
-// faults calls a test with every operation of a commit that can fail; in the
-// ordinary run every nth of a scene that is in every.
+// faults calls a test for every disk operation of a commit. For a scene in every, an ordinary
+// run tests only each nth operation.
 func faults(t *testing.T, every map[string]int, test func(t *testing.T, s scene, k int, fault syscall.Errno) (failed bool)) {
 	for name, s := range scenes() {
 		t.Run(name, func(t *testing.T) {
@@ -72,8 +72,8 @@ func faults(t *testing.T, every map[string]int, test func(t *testing.T, s scene,
 	}
 }
 
-// An operation of the disk that fails once leaves the tree as it was, or as it was
-// to be where that was too late, a clear error and a grant that can be released.
+// If one disk operation fails once, the tree is wholly old, or wholly new if the failure came
+// too late. The error is clear and the grant can be released.
 //
 // shows: SW-38 GP-4 GP-31 LE-26
 func TestFaultAtEveryOperation(t *testing.T) {
@@ -81,7 +81,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 		w, failed := broken(t, s, k, fault, false)
 		g := w.hold("otter", s.paths()...)
 		_, err := w.gate.Commit(t.Context(), &g.Grant, s.changes)
-		if !failed() { // it is done without that many
+		if !failed() { // the commit has fewer operations
 			must(t, err)
 			return false
 		}
@@ -110,7 +110,8 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	})
 }
 
-// A disk that stays broken leaves everything to a recovery when it works again.
+// If the disk stays broken, recovery completes or rolls back the landing once the disk works
+// again.
 //
 // shows: SW-38 GP-4 GP-31
 func TestDiskThatStaysBroken(t *testing.T) {

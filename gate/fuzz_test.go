@@ -64,8 +64,8 @@ func FuzzCommitPaths(f *testing.F) {
 	})
 }
 
-// plantLine does one line of a script that prepares the tree, without ever leaving it. It ignores
-// errors: a file that cannot be planted is simply absent.
+// plantLine runs one line of a script that prepares the tree, without leaving the tree. It
+// ignores errors: a file that cannot be created is absent.
 func plantLine(root *os.Root, line string) bool {
 	words := strings.Fields(line)
 	if len(words) < 2 || strings.Contains(line, ".lockkeeper") && words[0] != "link" {
@@ -89,7 +89,7 @@ func plantLine(root *os.Root, line string) bool {
 	return true
 }
 
-// throughGate does one line of a script that goes through the gate.
+// throughGate runs one line of a script through the gate.
 func throughGate(t *testing.T, w *world, line string) error {
 	words := strings.Fields(line)
 	var changes []gate.Change
@@ -110,15 +110,15 @@ func throughGate(t *testing.T, w *world, line string) error {
 	return err
 }
 
-// forbidden is all that the gate may not change.
+// forbidden returns everything that the gate may not change.
 func forbidden(t *testing.T, w *world, outside string) map[string]string {
 	t.Helper()
 	all := scan(t, w.dir, ".lockkeeper")
 	maps.DeleteFunc(all, func(path, what string) bool {
 		switch path {
-		case "app": // made for app/models
+		case "app": // created as the parent of app/models
 			return strings.HasPrefix(what, "d")
-		case "test", "app/models": // one of them may be a file; a link belongs to another program
+		case "test", "app/models": // may be a file, but a link belongs to another program
 			return !strings.HasPrefix(what, "L")
 		}
 		return strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "app/models/")

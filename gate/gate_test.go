@@ -18,7 +18,7 @@ import (
 	"lockkeeper/tree"
 )
 
-// world is a tree with a gate of its own.
+// A world is a tree with its own gate.
 type world struct {
 	t     *testing.T
 	dir   string
@@ -29,7 +29,7 @@ type world struct {
 
 const space = "7f0c7a39-0000-4000-8000-000000000001"
 
-// newWorld plants a tree of files, content by path, with locks in memory.
+// newWorld creates a tree of files, content by path, with an in-memory lock store.
 func newWorld(t *testing.T, files map[string]string, opt gate.Options) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), store: memstore.New(space, memstore.Options{})}
@@ -73,7 +73,7 @@ func (w *world) plant(files map[string]string) {
 	}
 }
 
-// hold takes a grant on paths for writing.
+// hold acquires a write grant on paths.
 func (w *world) hold(holder string, paths ...string) *lock.Grant {
 	w.t.Helper()
 	req := lockkeeper.Request{Holder: holder}
@@ -96,7 +96,7 @@ func (w *world) commit(g *lock.Grant, changes ...gate.Change) *lockkeeper.Landin
 	return l
 }
 
-// files lists the tree with its contents, the gate's own directory left out.
+// files returns the content of all files in the tree except the gate's own directory.
 func (w *world) files() map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
@@ -135,7 +135,7 @@ func (w *world) want(files map[string]string) {
 	}
 }
 
-// noStages holds that nothing is on its way.
+// noStages checks that no landing or recovery is in progress.
 func (w *world) noStages() {
 	w.t.Helper()
 	for _, dir := range []string{"stage", "recover"} {
@@ -146,14 +146,14 @@ func (w *world) noStages() {
 		for _, e := range entries {
 			inside, err := os.ReadDir(filepath.Join(w.dir, ".lockkeeper", dir, e.Name()))
 			if err == nil && len(inside) == 0 && strings.HasPrefix(e.Name(), "spare.") {
-				continue // for the next commit of a gate that is open
+				continue // the spare stage of an open gate
 			}
 			w.t.Errorf("%s/%s was left behind", dir, e.Name())
 		}
 	}
 }
 
-// refused holds that an error is a refusal by one check.
+// refused checks that an error is a refusal by one check.
 func (w *world) refused(err error, check string, words ...string) {
 	w.t.Helper()
 	var v *lockkeeper.LockViolationError
@@ -266,7 +266,7 @@ func TestThreeChecks(t *testing.T) {
 	}
 }
 
-// Nobody's edit is overwritten, and a commit lands as a whole or not at all.
+// No edit is overwritten, and a commit lands as a whole or not at all.
 //
 // shows: SW-38 GP-4
 func TestChangedByAnotherWriter(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// scan describes all that is in a directory: kinds, permissions, contents and
-// where links lead. Directories called skip are left out.
+// scan describes every entry of a directory: kind, permissions, content and link target. It
+// omits directories named skip.
 func scan(t testing.TB, dir string, skip ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -68,7 +68,7 @@ func scan(t testing.TB, dir string, skip ...string) map[string]string {
 	return out
 }
 
-// differences names what two scans do not have in common.
+// differences returns the paths at which two scans differ.
 func differences(before, after map[string]string) (list []string) {
 	for path, was := range before {
 		if now, ok := after[path]; !ok {
@@ -85,8 +85,8 @@ func differences(before, after map[string]string) (list []string) {
 	return list
 }
 
-// harmless holds that an act fails, says why in these words, and leaves the tree
-// as it was and nothing on its way.
+// harmless checks that act fails with these words in its error, leaves the tree unchanged, and
+// leaves no stage.
 func (w *world) harmless(what string, act func() error, words ...string) {
 	w.t.Helper()
 	before := scan(w.t, w.dir, ".lockkeeper")
@@ -106,8 +106,7 @@ func (w *world) harmless(what string, act func() error, words ...string) {
 	w.noStages()
 }
 
-// releases checks that a grant can be released, and that nothing under it is
-// left open.
+// releases checks that a grant can be released and has no open landing.
 func (w *world) releases(g *lock.Grant) {
 	w.t.Helper()
 	if err := g.Release(w.t.Context()); err != nil {
@@ -127,7 +126,7 @@ func (w *world) releases(g *lock.Grant) {
 
 func (w *world) in(path string) string { return filepath.Join(w.dir, path) }
 
-// must ends a test at an error of its own preparations.
+// must fails the test if its preparations return an error.
 func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -135,8 +134,8 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// Whatever a path is that is not one file inside, the write is refused, the tree
-// stays and the grant can be released.
+// A write to a path that is not a regular file inside the root is refused. The tree does not
+// change and the grant can be released.
 //
 // shows: SW-35 SW-38 PL-55 GP-2
 func TestHostilePaths(t *testing.T) {
@@ -153,7 +152,7 @@ func TestHostilePaths(t *testing.T) {
 		os.Symlink("../.lockkeeper/rescue/x", w.in("test/own")),
 		os.Link(w.in("test/twin"), w.in("test/twin2")), unix.Mkfifo(w.in("test/fifo"), 0o644),
 		os.Chmod(w.in("test/ro"), 0o444), os.Chmod(w.in("test/closed"), 0o555))
-	t.Cleanup(func() { must(t, os.Chmod(w.in("test/closed"), 0o755)) }) // so that an ordinary user can remove it
+	t.Cleanup(func() { must(t, os.Chmod(w.in("test/closed"), 0o755)) }) // so that an unprivileged user can remove it
 	device := os.Geteuid() == 0 && unix.Mknod(w.in("test/null"), unix.S_IFCHR|0o666, 1<<8|3) == nil
 	beyond := scan(t, outside)
 	cases := []struct{ path, word string }{
@@ -176,7 +175,7 @@ func TestHostilePaths(t *testing.T) {
 	for _, c := range cases {
 		target := lockkeeper.Target{Path: c.path, Kind: lockkeeper.File}
 		if target.Validate() == nil && c.word != "does not hold a lock" {
-			held = append(held, c.path) // the grant is not what refuses
+			held = append(held, c.path) // held, so that the coverage check does not refuse it
 		}
 	}
 	g := w.hold("otter", append(held, "test/caf\u00e9", "lib/x")...)
@@ -185,7 +184,7 @@ func TestHostilePaths(t *testing.T) {
 			_, err := w.gate.Write(t.Context(), &g.Grant, c.path, []byte("forced"))
 			return err
 		}, c.word)
-		if c.path != "test/closed/deep/new" { // which is gone already
+		if c.path != "test/closed/deep/new" { // the path does not exist
 			w.harmless(fmt.Sprintf("delete %.60q", c.path), func() error {
 				_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Delete(c.path)})
 				return err
@@ -210,7 +209,7 @@ func TestHostilePaths(t *testing.T) {
 	}
 }
 
-// A path that stays inside names the file it leads to, and only that one changes.
+// A link that stays inside the root stands for its target, and only the target changes.
 //
 // shows: SW-37
 func TestLinksInside(t *testing.T) {
@@ -232,7 +231,7 @@ func TestLinksInside(t *testing.T) {
 	w.releases(g)
 }
 
-// Directories that are missing are made inside the allowlist, and nowhere else.
+// Missing directories are created inside the allowlist only.
 func TestMissingParents(t *testing.T) {
 	w := newWorld(t, nil, gate.Options{Allowed: []string{"app/models"}})
 	g := w.hold("otter", "app/models/x/y.rb", "app/views/x/y.rb")
@@ -242,7 +241,7 @@ func TestMissingParents(t *testing.T) {
 	w.releases(g)
 }
 
-// A grant that is not live lets nothing pass, however it ended.
+// A commit under an ended grant is refused, however the grant ended.
 //
 // shows: SW-36 CF-11 GP-4
 func TestGrantsThatEnded(t *testing.T) {
@@ -279,8 +278,8 @@ func TestGrantsThatEnded(t *testing.T) {
 	}
 }
 
-// Names that a folding disk takes for one file are one file to the gate, whichever
-// way they are spelled.
+// Names that a case-folding disk treats as one file are one file to the gate, however they are
+// spelled.
 //
 // shows: GP-2
 func TestFoldingDisk(t *testing.T) {
@@ -301,8 +300,8 @@ func TestFoldingDisk(t *testing.T) {
 	})
 }
 
-// A mount below the root is another disk: no rename reaches it, and nothing is
-// copied there instead.
+// A mount below the root is another disk. A rename cannot reach it, and the gate does not copy
+// there instead.
 //
 // shows: DL-48
 func TestAnotherDevice(t *testing.T) {
@@ -349,7 +348,7 @@ func TestFullDisk(t *testing.T) {
 	w.releases(g)
 }
 
-// A root that is replaced under the gate stays the one it was opened as.
+// If the root is replaced, the gate keeps using the directory that it opened.
 func TestRootMovedAway(t *testing.T) {
 	top := t.TempDir()
 	w := &world{t: t, dir: filepath.Join(top, "root"), store: memstore.New(space, memstore.Options{})}

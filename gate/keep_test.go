@@ -17,7 +17,7 @@ import (
 	"lockkeeper/store"
 )
 
-// onShelf lists all content on the shelf, of any kind, by path.
+// onShelf returns all content on the shelf, of any kind, by path.
 func (w *world) onShelf() map[string][]string {
 	w.t.Helper()
 	list, err := w.gate.Rescue().List(context.WithoutCancel(w.t.Context()))
@@ -36,8 +36,7 @@ func (w *world) onShelf() map[string][]string {
 	return out
 }
 
-// nothingLost checks that the new content of every change is in the tree or on the
-// shelf.
+// nothingLost checks that the new content of every change is in the tree or on the shelf.
 func (w *world) nothingLost(changes []gate.Change) {
 	w.t.Helper()
 	tree, shelf := w.files(), w.onShelf()
@@ -77,8 +76,8 @@ func immutable(t *testing.T, path string, on bool) {
 	}
 }
 
-// A file that the operating system does not let go refuses the landing, which is
-// rolled back; the content is on the shelf, and the other files can land without it.
+// If the operating system does not let a file be replaced, the landing is rolled back. The
+// content is on the shelf, and the other files can land without it.
 func TestImmutableFile(t *testing.T) {
 	if os.Geteuid() != 0 {
 		machinetest.Lacks(t, "only root can make a file immutable")
@@ -103,7 +102,7 @@ func TestImmutableFile(t *testing.T) {
 	w.releases(g)
 }
 
-// brittle is a store whose updates fail once it is told so.
+// A brittle store fails its updates once broken is set.
 type brittle struct {
 	store.Store
 	broken bool
@@ -116,8 +115,8 @@ func (b *brittle) Update(ctx context.Context, do func(store.Tx) error) error {
 	return b.Store.Update(ctx, do)
 }
 
-// A store that fails when the landing is decided, or a caller that gives up, leaves
-// the content on the shelf.
+// If the store fails when the landing is decided, or the caller cancels, the content is on the
+// shelf.
 func TestStoreFailsAtTheDecision(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/a": "old"}, gate.Options{})
 	st := &brittle{Store: w.store}
@@ -148,7 +147,7 @@ func TestStoreFailsAtTheDecision(t *testing.T) {
 	w.releases(g)
 }
 
-// A directory that was filled and then refused, or rolled back, is kept as a whole.
+// If the replacement of a directory is refused or rolled back, the whole new directory is kept.
 func TestRefusedDirectoryIsKept(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/dir/live/f": "old"}, gate.Options{})
 	g, err := w.locks.TryAcquire(t.Context(), lockkeeper.Request{Holder: "otter", Policy: "dal",

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// A large file passes through without being held in memory.
+// The gate does not hold a large file in memory.
 func TestLargeFile(t *testing.T) {
 	inMemory(t)
 	const size = 100 << 20
@@ -42,7 +42,7 @@ func TestLargeFile(t *testing.T) {
 	w.releases(g)
 }
 
-// As many files as a refactoring of everything may touch land as one unit.
+// As many files as a large refactoring touches land as one unit.
 func TestManyFiles(t *testing.T) {
 	if storetest.Torture() == 1 {
 		inMemory(t)
@@ -56,7 +56,7 @@ func TestManyFiles(t *testing.T) {
 	for n := range many {
 		paths = append(paths, path(n))
 		files[path(n)] = fmt.Sprint("old ", n)
-		if n%2 == 0 { // the other half is new
+		if n%2 == 0 { // the other files are new
 			w.plant(map[string]string{path(n): files[path(n)]})
 		}
 		changes = append(changes, gate.Put(path(n), []byte(fmt.Sprint("new ", n))))

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// childArg makes the test binary one of the processes of the tests.
+// childArg makes the test binary run as a child process.
 const childArg = "gate-child"
 
 func TestMain(m *testing.M) {
@@ -22,5 +22,5 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// database is for the whole run.
+// database is shared by all tests of the run.
 var database = &storetest.Database{Prefix: "gate"}

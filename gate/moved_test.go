@@ -11,15 +11,15 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// Landings run while another program moves directories away and back. Each of them is
-// wholly in the tree or not at all, and what it was to write is not lost.
+// Landings run while another program moves directories away and back. Each landing is in the
+// tree wholly or not at all, and its content is not lost.
 func TestMovedDirectories(t *testing.T) {
 	rounds := storetest.Times(400, 10_000)
 	inMemory(t)
 	paths := []string{"test/a/f", "test/a/sub/f", "test/b/f", "test/c/f", "test/c/new"}
 	w := newWorld(t, map[string]string{"test/a/f": "0", "test/a/sub/f": "0", "test/b/f": "0", "test/c/f": "0"}, gate.Options{})
 	calm := func(act func()) { act() }
-	for _, dir := range []string{"a", "b", "c"} { // a file is in its place while it is away
+	for _, dir := range []string{"a", "b", "c"} { // a file takes the place of the directory while it is away
 		must(t, os.MkdirAll(w.in("lib"), 0o755), os.WriteFile(w.in("lib/"+dir), nil, 0o644))
 		outer, still := calm, keepSwapping(t, w.in("test/"+dir), w.in("lib/"+dir))
 		calm = func(act func()) { outer(func() { still(act) }) }
@@ -81,8 +81,8 @@ func listed(w *world) (ids []string) {
 	return ids
 }
 
-// crashed leaves a landing with test/a/f done and test/b/f not done, which
-// cannot be finished because of an edit.
+// crashed returns a crashed landing that has changed test/a/f but not test/b/f. An edit
+// prevents its completion.
 func crashed(t *testing.T) (*world, *lockkeeper.Landing) {
 	w := newWorld(t, map[string]string{"test/a/f": "old", "test/b/f": "old"}, gate.Options{})
 	l := w.abandon(1, gate.Put("test/a/f", []byte("new")), gate.Put("test/b/f", []byte("new")))
@@ -119,8 +119,8 @@ func TestRecoveryFollowsADirectory(t *testing.T) {
 	}
 }
 
-// While a directory is out of the tree its landing is not called undone: recovery says
-// what it waits for, and ends it when the directory is back.
+// While a directory is out of the tree, its landing is not marked undone. Recovery reports the
+// missing directory, and ends the landing when the directory is back.
 func TestRecoveryWaitsForADirectory(t *testing.T) {
 	w, l := crashed(t)
 	away := t.TempDir() + "/a"
@@ -145,7 +145,7 @@ func TestRecoveryWaitsForADirectory(t *testing.T) {
 	}
 }
 
-// A person gives up a directory that will not come back: its original is kept.
+// If a person abandons a landing whose directory will not come back, the original is kept.
 func TestAbandonedDirectory(t *testing.T) {
 	w, l := crashed(t)
 	must(t, os.Rename(w.in("test/a"), t.TempDir()+"/a"))

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// A recovery, or a writer, that is late by any operation does nothing any more once
-// its landing has ended and the paths belong to another holder.
+// A recovery or writer that is delayed at any operation changes nothing once its landing has
+// ended and another holder has the paths.
 //
 // shows: SW-38 GP-4 GP-31
 func TestLateByAnyOperation(t *testing.T) {
@@ -31,8 +31,8 @@ func TestLateByAnyOperation(t *testing.T) {
 	for kind, changes := range kinds {
 		for _, edited := range []bool{false, true} {
 			t.Run(fmt.Sprintf("recovery of %s edited %t", kind, edited), func(t *testing.T) {
-				// With the old content back in its place, a late recovery would find all as it
-				// was when the landing was decided.
+				// If the old content is back, a late recovery finds the tree as it was when the
+				// landing was decided.
 				content := map[bool]string{false: "the next holder's", true: "old"}[edited]
 				for k, more := 0, true; more; k++ {
 					w := newWorld(t, files, gate.Options{})
@@ -53,9 +53,9 @@ func TestLateByAnyOperation(t *testing.T) {
 	}
 }
 
-// late lets another process revoke the grant, end what was decided under it and
-// write the same paths, all before operation k of do, and reports whether there was
-// such an operation. Nothing of what they left may change afterwards.
+// late makes another process revoke the grant, end the landing decided under it and write the
+// same paths, all before operation k of do. Afterwards do must not change the tree. late
+// reports whether do reached operation k.
 func late(w *world, k int, grantID, content string, changes []gate.Change, do func(*lock.Grant)) (reached bool) {
 	t := w.t
 	w.open(gate.Options{})
@@ -81,7 +81,7 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 		var theirs []gate.Change
 		for _, c := range changes {
 			paths = append(paths, c.Path)
-			if content == "old" && c.Path == "test/n/n" { // it did not exist
+			if content == "old" && c.Path == "test/n/n" { // the path did not exist
 				theirs = append(theirs, gate.Delete(c.Path))
 				continue
 			}
@@ -94,7 +94,7 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 	w.open(gate.Options{Disk: disk})
 	var g *lock.Grant
 	if grantID == "" {
-		w.commit(w.hold("otter", "test/warm"), gate.Put("test/warm", []byte("new"))) // whose stage is used again
+		w.commit(w.hold("otter", "test/warm"), gate.Put("test/warm", []byte("new"))) // so that the commit below reuses its stage
 		g = w.hold("otter", pathsOf(changes)...)
 		grantID = g.ID
 	}
@@ -107,7 +107,7 @@ func late(w *world, k int, grantID, content string, changes []gate.Change, do fu
 	armed = false
 	mu.Unlock()
 	now := scan(t, w.dir, ".lockkeeper")
-	if _, there := left["test/n"]; there && content == "old" { // an empty directory may go late: docs/safety.md
+	if _, there := left["test/n"]; there && content == "old" { // an empty directory may be removed late: docs/safety.md
 		delete(left, "test/n")
 		delete(now, "test/n")
 	}
@@ -124,7 +124,7 @@ func pathsOf(changes []gate.Change) (paths []string) {
 	return paths
 }
 
-// A release while the originals are being kept does not lose them.
+// A release while the gate keeps the originals does not lose them.
 //
 // shows: GP-18
 func TestOriginalsSurviveARelease(t *testing.T) {
@@ -149,7 +149,7 @@ func TestOriginalsSurviveARelease(t *testing.T) {
 		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/a", []byte("new"))})
 		id = ""
 		if err != nil {
-			continue // it was refused, or taken over; other tests check that
+			continue // the commit was refused or taken over; other tests check that
 		}
 		landed := w.events(lockkeeper.EventLanded)
 		if _, err := w.gate.Undo(t.Context(), &g.Grant, landed[0].Seq); err != nil {
@@ -159,7 +159,7 @@ func TestOriginalsSurviveARelease(t *testing.T) {
 	}
 }
 
-// A codebase from elsewhere may bring stages of its own.
+// A codebase from elsewhere may contain forged stages.
 func TestHostileStages(t *testing.T) {
 	files := map[string]string{".git/HEAD": "ref", "test/a": "mine", "test/tmp/0123456789abcdef/x": "mine too"}
 	w := newWorld(t, files, gate.Options{})
@@ -177,7 +177,8 @@ func TestHostileStages(t *testing.T) {
 	w.want(files)
 }
 
-// A copy of a tree is another site: it cannot end what was decided in the original.
+// A copy of a tree is another site, so it cannot end a landing that was decided in the
+// original.
 func TestCopiedRoot(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})
 	l := w.abandon(1, gate.Put("test/a", []byte("new")), gate.Put("test/b", []byte("new")))

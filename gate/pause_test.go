@@ -19,17 +19,16 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// pause is one way to stop a holder and to take its paths away.
+// A pause is one way to stop a holder and take over its paths.
 type pause struct {
 	scene   string
-	at      errand // where it stops
-	ended   bool   // its sessions are ended by the server meanwhile
+	at      errand // the point at which the holder stops
+	ended   bool   // the server ends the holder's sessions meanwhile
 	deletes bool   // the next holder removes the files instead of writing them
 }
 
-// A holder that is stopped at any step outside of a transaction loses its paths
-// when its lease is over. Whatever it was about to do when it continues, it does
-// not do: what the next holder left stays.
+// A holder that is stopped at any step outside a transaction loses its paths when its lease
+// expires. When it continues, it changes nothing: the next holder's content stays.
 //
 // shows: SW-36 SW-38 GP-4 CF-11
 func TestPausedHolder(t *testing.T) {
@@ -70,7 +69,7 @@ func TestPausedHolder(t *testing.T) {
 	}
 }
 
-// interceptor is the next holder, who comes while the writer is stopped.
+// An interceptor is the next holder, which takes over while the writer is stopped.
 type interceptor struct {
 	t      *testing.T
 	place  place
@@ -78,14 +77,14 @@ type interceptor struct {
 	writer *peer
 }
 
-// rob stops a writer, takes its paths, leaves something else there and lets the
-// writer continue; false: it got to its end before that step.
+// rob stops a writer, takes over its paths, writes other content and resumes the writer. It
+// returns false if the writer finished before that step.
 func (h *interceptor) rob(one pause) (stopped bool) {
 	t, w := h.t, h.w
 	t.Helper()
 	s := scenes()[one.scene]
 	plantScan(t, h.place.Root, s.old)
-	if one.ended { // a writer whose session has not ended
+	if one.ended { // start a writer with a live session
 		h.writer.kill()
 		h.writer = start(t, h.place)
 	}
@@ -107,8 +106,8 @@ func (h *interceptor) rob(one pause) (stopped bool) {
 	return true
 }
 
-// overtake takes the paths of a grant whose process is stopped, leaves something
-// else there and lets the process continue.
+// overtake takes over the paths of a grant whose process is stopped, writes other content and
+// resumes the process.
 func (h *interceptor) overtake(one pause, grantID string, s scene) {
 	t, w := h.t, h.w
 	t.Helper()
@@ -140,8 +139,7 @@ func (h *interceptor) overtake(one pause, grantID string, s scene) {
 	w.releases(next)
 }
 
-// A holder that is stopped while it rolls back what it could not finish is
-// overtaken in the same way.
+// A holder that is stopped during a rollback is overtaken in the same way.
 //
 // shows: SW-38 GP-4
 func TestPausedWhileRollingBack(t *testing.T) {
@@ -155,8 +153,8 @@ func TestPausedWhileRollingBack(t *testing.T) {
 	}
 }
 
-// A recovery that is stopped at any step is overtaken by the next one in the same
-// way as a writer: when it continues, it does nothing any more.
+// A recovery that is stopped at any step is overtaken by the next one, as a writer is. When it
+// continues, it changes nothing.
 //
 // shows: GP-4 GP-31
 func TestPausedRecovery(t *testing.T) {
@@ -186,7 +184,7 @@ func TestPausedRecovery(t *testing.T) {
 	}
 }
 
-// Several recoveries of one landing at once bring it to one end.
+// Several concurrent recoveries of one landing reach the same result.
 //
 // shows: GP-4 GP-31
 func TestRecoveriesAtOnce(t *testing.T) {
@@ -216,7 +214,7 @@ func TestRecoveriesAtOnce(t *testing.T) {
 	}
 }
 
-// overwrite is what the next holder does to the paths of a scene.
+// overwrite returns the changes that the next holder makes to the paths of a scene.
 func (h *interceptor) overwrite(s scene, deletes bool) (changes []gate.Change) {
 	for _, path := range s.paths() {
 		if !deletes {
@@ -225,13 +223,13 @@ func (h *interceptor) overwrite(s scene, deletes bool) (changes []gate.Change) {
 			changes = append(changes, gate.Delete(path))
 		}
 	}
-	if len(changes) == 0 { // nothing to delete: leave something
+	if len(changes) == 0 { // nothing to delete, so write instead
 		return h.overwrite(s, false)
 	}
 	return changes
 }
 
-// endSessions lets the server end all sessions of a process.
+// endSessions makes the server end all sessions of a process.
 func endSessions(t testing.TB, pid int) {
 	t.Helper()
 	ports := portsOf(t, pid)
@@ -245,7 +243,7 @@ func endSessions(t testing.TB, pid int) {
 	}
 }
 
-// portsOf lists the local ports of a process's connections.
+// portsOf returns the local ports of a process's connections.
 func portsOf(t testing.TB, pid int) (ports []int) {
 	t.Helper()
 	sockets := map[string]bool{}

@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	writerEnv = "LOCKKEEPER_TEST_WRITER" // makes a run of the test binary one writer: its root, files and seed
+	writerEnv = "LOCKKEEPER_TEST_WRITER" // makes the test binary run as one writer; contains its root, files and seed
 	writers   = 8
-	contested = 200 // paths
+	contested = 200 // number of paths
 )
 
 func contestedPath(n int) string { return fmt.Sprintf("test/%d/%03d.rb", n%10, n) }
 
-// sealed is content that says itself whether it is whole.
+// sealed returns random content with a checksum, so that a reader can tell whether it is whole.
 func sealed(draw *rand.Rand) []byte {
 	body := make([]byte, draw.IntN(16<<10))
 	for i := range body {
@@ -50,7 +50,7 @@ func isWhole(content []byte) bool {
 	return string(content[:size]) == hex.EncodeToString(sum[:])
 }
 
-// shareWorld opens a tree whose locks are in a database, for one process of many.
+// shareWorld opens a tree whose lock database several processes share.
 func shareWorld(t *testing.T, root string) *world {
 	t.Helper()
 	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(root, ".lockkeeper", "locks.db"), space, sqlstore.Options{Busy: time.Minute})
@@ -61,7 +61,7 @@ func shareWorld(t *testing.T, root string) *world {
 	return w
 }
 
-// writeOn is one of the writers of TestManyProcesses.
+// writeOn runs one of the writers of TestManyProcesses.
 func writeOn(t *testing.T, told string) {
 	parts := strings.Split(told, "|")
 	files, err := strconv.Atoi(parts[1])
@@ -90,8 +90,8 @@ func writeOn(t *testing.T, told string) {
 	}
 }
 
-// Many processes write under grants while another process reads: no read is ever torn,
-// and in the end every byte on disk is what the newest landing of its path says.
+// Many processes write under grants while another process reads. No read is torn, and in the
+// end every file has the content of the latest landing of its path.
 //
 // shows: SW-33 SW-38 GP-4 LE-26 DL-49
 func TestManyProcesses(t *testing.T) {
@@ -137,8 +137,8 @@ func TestManyProcesses(t *testing.T) {
 	accounted(t, w)
 }
 
-// readAll reads random files, some every few milliseconds so that the writers get
-// on, until ctx ends, and returns how often it found one.
+// readAll reads random files until ctx ends and returns how many it found. It pauses between
+// reads so that the writers make progress.
 func readAll(ctx context.Context, t *testing.T, root string) (found int) {
 	turn := time.NewTicker(2 * time.Millisecond)
 	defer turn.Stop()
@@ -152,7 +152,7 @@ func readAll(ctx context.Context, t *testing.T, root string) (found int) {
 			path := contestedPath(rand.IntN(contested))
 			content, err := os.ReadFile(filepath.Join(root, path))
 			switch {
-			case errors.Is(err, fs.ErrNotExist): // not yet, or deleted
+			case errors.Is(err, fs.ErrNotExist): // not created yet, or deleted
 			case err != nil:
 				t.Error(err)
 				return found
@@ -166,8 +166,8 @@ func readAll(ctx context.Context, t *testing.T, root string) (found int) {
 	}
 }
 
-// accounted holds that all landings are committed, and that the tree is what the
-// newest of each path left there.
+// accounted checks that all landings are committed and that the tree has the content of the
+// latest landing of each path.
 func accounted(t *testing.T, w *world) {
 	t.Helper()
 	files := w.files()

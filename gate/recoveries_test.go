@@ -14,12 +14,12 @@ import (
 	"lockkeeper/store"
 )
 
-// abandon lets a commit crash at its nth rename, and returns the landing that it
-// leaves decided.
+// abandon makes a commit crash at its nth rename and returns the decided landing that it
+// leaves.
 func (w *world) abandon(nth int, changes ...gate.Change) *lockkeeper.Landing {
 	w.t.Helper()
 	disk := &durabletest.FaultyDisk{}
-	renames := 0 // one after the other
+	renames := 0
 	disk.At = func(k int, op durabletest.Op) {
 		if op == durabletest.Move || op == durabletest.Exchange {
 			if renames++; renames == nth {
@@ -47,8 +47,8 @@ func (w *world) abandon(nth int, changes ...gate.Change) *lockkeeper.Landing {
 	return open[0]
 }
 
-// Two recoveries of one landing may run into each other at any point: what the
-// store says of it in the end is what the tree holds.
+// If two recoveries of one landing interleave at any point, the final state in the store
+// matches the tree.
 //
 // shows: GP-4 GP-31
 func TestTwoRecoveries(t *testing.T) {
@@ -75,8 +75,8 @@ func TestTwoRecoveries(t *testing.T) {
 	}
 }
 
-// overlap lets one recovery run wholly before operation k of another, and reports
-// whether there was such an operation.
+// overlap runs one whole recovery before operation k of another, and reports whether the other
+// reached that operation.
 func overlap(t *testing.T, changes []gate.Change, nth int, edited bool, k int) (reached bool) {
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old", "test/c": "old"}, gate.Options{})
 	before := scan(t, w.dir, ".lockkeeper")

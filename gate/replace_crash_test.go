@@ -9,12 +9,12 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// replaced is the directory in which current is replaced as a whole by newVersion.
+// replaced is the directory whose entry current is replaced as a whole by newVersion.
 const replaced = "test/m1"
 
 var newVersion = map[string]string{"index": "new", "tiles/0/0": "new", "tiles/0/1": "new"}
 
-// replacements are a directory that does not exist yet, and one that does.
+// replacements returns two scenes: the directory does not exist yet, or it does.
 func replacements() map[string]scene {
 	old := map[string]string{
 		".": "drwxr-xr-x ", "test": "drwxr-xr-x ", replaced: "drwxr-xr-x ", bystander: plain("stays"),
@@ -29,7 +29,7 @@ func replacements() map[string]scene {
 	over := maps.Clone(old)
 	over[replaced+"/current"] = "drwxr-xr-x "
 	over[replaced+"/current/index"] = plain("old")
-	paths := []gate.Change{gate.Delete(replaced + "/current/index")} // what of it is edited, and asked for next
+	paths := []gate.Change{gate.Delete(replaced + "/current/index")} // the path that is edited, and that the next holder requests
 	return map[string]scene{"first": {paths, old, after}, "next": {paths, over, after}}
 }
 

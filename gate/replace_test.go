@@ -23,10 +23,10 @@ import (
 	"lockkeeper/store/sqlstore"
 )
 
-// atMaps is where the tests of whole directories may write.
+// atMaps allows writes where the tests of whole directories need them.
 var atMaps = gate.Options{Allowed: []string{"maps"}}
 
-// holdDir takes a grant on directories as a whole, which policy dal permits.
+// holdDir acquires a grant on whole directories, which policy dal permits.
 func (w *world) holdDir(dirs ...string) *lock.Grant {
 	w.t.Helper()
 	req := lockkeeper.Request{Holder: "cartographer", Policy: "dal"}
@@ -38,7 +38,7 @@ func (w *world) holdDir(dirs ...string) *lock.Grant {
 	return g
 }
 
-// filled writes files into a directory, content by path.
+// filled returns a function that writes files into a directory, content by path.
 func filled(files map[string]string) func(string) error {
 	return func(dir string) error {
 		for path, content := range files {
@@ -58,7 +58,7 @@ func (w *world) replace(g *lock.Grant, target, final string, files map[string]st
 	return l
 }
 
-// noDrafts holds that nothing is in preparation below a target.
+// noDrafts checks that no draft is left below a target.
 func (w *world) noDrafts(target string) {
 	w.t.Helper()
 	entries, err := os.ReadDir(w.in(target + "/tmp"))
@@ -138,7 +138,7 @@ func TestReplaceDirIsNeverAbsent(t *testing.T) {
 	read := 0
 	wg.Go(func() {
 		for ; !done.Load(); read++ {
-			dir, err := os.OpenRoot(w.in("maps/m1/current")) // by its path, at a moment of its own
+			dir, err := os.OpenRoot(w.in("maps/m1/current")) // opens the path at an arbitrary moment
 			if err != nil {
 				t.Error("absent:", err)
 				return
@@ -175,7 +175,7 @@ func TestReplaceDirRefused(t *testing.T) {
 		}
 	}
 	fine := filled(map[string]string{"a": "new"})
-	must(t, os.Mkdir(w.in("maps/m1/tmp"), 0o755)) // as every target has it after its first time
+	must(t, os.Mkdir(w.in("maps/m1/tmp"), 0o755)) // every target has this directory after its first replacement
 	failure := errors.New("the source is gone")
 	w.harmless("fill fails", replace(g, "maps/m1", "current", func(dir string) error {
 		return errors.Join(fine(dir), failure)
@@ -222,7 +222,7 @@ func TestReplaceDirDraftIsAllowed(t *testing.T) {
 	w.releases(g)
 }
 
-// otherDevice is a disk on which drafts seem to be on a device of their own.
+// An otherDevice is a disk on which drafts appear to be on another device.
 type otherDevice struct{ durable.OSDisk }
 
 func (d otherDevice) Lstat(at *os.File, name string) (durable.Stat, error) {
@@ -251,8 +251,8 @@ func TestReplaceDirOnAnotherDevice(t *testing.T) {
 	w.releases(g)
 }
 
-// An edit in the directory between the last check and the exchange is another writer's:
-// the directory stays as they left it.
+// An edit in the directory between the last check and the exchange belongs to another writer.
+// The directory keeps that edit.
 func TestReplaceDirConflictsWithAnEdit(t *testing.T) {
 	w := &world{}
 	disk := newMeddle(durabletest.Exchange, 1, func() { must(t, os.WriteFile(w.in("maps/m1/current/b"), []byte("theirs"), 0o644)) })
@@ -269,8 +269,8 @@ func TestReplaceDirConflictsWithAnEdit(t *testing.T) {
 	w.releases(g)
 }
 
-// Recovery removes an abandoned replacement, or completes it if it was decided, at whichever
-// operation its writer died.
+// At whichever operation the writer dies, recovery completes a decided replacement and removes
+// any other.
 //
 // shows: DL-49 GP-31
 func TestReplaceDirAbandoned(t *testing.T) {
@@ -287,7 +287,7 @@ func TestReplaceDirAbandoned(t *testing.T) {
 			disk.CrashAt(len(disk.Trace()) + k)
 			_, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"a": "new"}))
 			more = err != nil
-			w.open(atMaps) // a process that did not crash
+			w.open(atMaps) // this process has not crashed
 			if _, err := w.locks.Release(t.Context(), g.ID, g.Token); err != nil {
 				t.Error(err)
 			}

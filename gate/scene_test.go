@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store"
 )
 
-// scene is a commit, and the tree before and after it as scan describes it.
+// A scene is a commit, with scans of the tree before and after it.
 type scene struct {
 	changes  []gate.Change
 	old, new map[string]string
@@ -25,7 +25,7 @@ const bystander = "test/bystander"
 
 func plain(content string) string { return "-rw-r--r-- " + content }
 
-// add joins one more change of some kind, with names of its own, to a scene.
+// add adds a change of some kind, with its own names, to a scene.
 func (s *scene) add(kind, name string) {
 	path := "test/" + name
 	before, after := plain("old "+name), plain("new "+name)
@@ -50,10 +50,10 @@ func (s *scene) add(kind, name string) {
 	}
 }
 
-// kinds are the kinds of a change.
+// kinds lists the kinds of changes.
 var kinds = []string{"create", "deep", "replace", "delete", "rename", "mode"}
 
-// scenes are commits of every kind, and of 2, 3 and 20 files.
+// scenes returns commits of every kind, and commits of 2, 3 and 20 files.
 func scenes() map[string]scene {
 	all := map[string][]string{
 		"two":    {"replace", "create"},
@@ -85,7 +85,7 @@ func (s scene) paths() (list []string) {
 	return list
 }
 
-// plant makes the tree a scan describes, and nothing else.
+// plantScan creates exactly the tree that a scan describes.
 func plantScan(t testing.TB, root string, tree map[string]string) {
 	t.Helper()
 	must(t, os.RemoveAll(filepath.Join(root, "test")), os.Chmod(root, 0o755))
@@ -99,7 +99,7 @@ func plantScan(t testing.TB, root string, tree map[string]string) {
 	}
 }
 
-// holds reports whether a tree is as a scan, apart from some paths.
+// holds reports whether a tree equals a scan, except at some paths.
 func holds(tree, want map[string]string, except ...string) bool {
 	tree, want = maps.Clone(tree), maps.Clone(want)
 	for _, path := range except {
@@ -109,16 +109,15 @@ func holds(tree, want map[string]string, except ...string) bool {
 	return maps.Equal(tree, want)
 }
 
-// edit is what a person does to a file meanwhile, without a lock.
+// edit changes a file without a lock, as a person would.
 func edit(t testing.TB, root, path, content string) {
 	t.Helper()
 	at := filepath.Join(root, path)
 	must(t, os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), fs.FileMode(0o644)))
 }
 
-// agreed holds that the tree is wholly what the one landing under a grant made of
-// it, apart from some paths, and that this landing has ended. Where none was
-// decided, it counts as undone.
+// agreed checks that the tree matches the state of the one landing under a grant, except at
+// some paths, and that the landing has ended. If no landing was decided, it counts as undone.
 func agreed(w *world, grantID string, s scene, except ...string) (state lockkeeper.LandingState, decided bool) {
 	t := w.t
 	t.Helper()

@@ -8,8 +8,8 @@ import (
 	"lockkeeper/gate"
 )
 
-// A change that was tested against files that another grant has changed since does not land:
-// not when that is a file it read, nor one in a directory it read.
+// A change does not land if another grant has since changed a file that it read, or a file in a
+// directory that it read.
 //
 // shows: SW-38 PL-30
 func TestCommitSeen(t *testing.T) {

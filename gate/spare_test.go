@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// halt blocks the caller of an operation of its disk until it may continue.
+// A halt blocks a caller at one disk operation until it may continue.
 type halt struct {
 	disk    *durabletest.FaultyDisk
 	at      int
@@ -30,8 +30,8 @@ func newHalt() *halt {
 	return h
 }
 
-// until starts do, and waits until it reaches its k-th operation, or its end. The
-// returned function lets it continue, and waits for its end.
+// until starts do and waits until it reaches its k-th operation or ends. The returned function
+// resumes do and waits for its end.
 func (h *halt) until(k int, do func()) (reached bool, finish func()) {
 	h.at = k + len(h.disk.Trace())
 	ended := make(chan struct{})
@@ -47,8 +47,8 @@ func (h *halt) until(k int, do func()) (reached bool, finish func()) {
 	}
 }
 
-// A recovery that is late with one landing, by any operation, touches nothing of the
-// next one, whose writer uses the same directory for it.
+// A recovery that is delayed at any operation of one landing does not touch the next landing,
+// whose writer reuses the same stage directory.
 //
 // shows: SW-38 GP-4 GP-31
 func TestLateForTheLandingBefore(t *testing.T) {
@@ -64,9 +64,9 @@ func TestLateForTheLandingBefore(t *testing.T) {
 	}
 }
 
-// lateForTheOneBefore stops a writer before one operation, and a recovery of its
-// landing before another; lets the writer continue to its next commit, and in its middle
-// the recovery.
+// lateForTheOneBefore stops a writer before one operation, and a recovery of its landing before
+// another. It then resumes the writer and, in the middle of the writer's next commit, the
+// recovery.
 func lateForTheOneBefore(t *testing.T, first, second int) (stopped, reached bool) {
 	w := newWorld(t, map[string]string{"test/a": "old", "test/b": "old"}, gate.Options{})
 	writer, recovery := newHalt(), newHalt()
@@ -95,7 +95,7 @@ func lateForTheOneBefore(t *testing.T, first, second int) (stopped, reached bool
 	w.releases(heron)
 	content, readErr := os.ReadFile(filepath.Join(w.dir, "test/a"))
 	must(t, readErr)
-	if err == nil && string(content) != "new" { // it may have been refused, because it was taken over
+	if err == nil && string(content) != "new" { // the commit may have been refused because it was taken over
 		t.Errorf("writer at %d, recovery at %d: it landed, and the file holds %q", first, second, content)
 	}
 	w.want(map[string]string{"test/a": string(content), "test/b": "next"})
@@ -103,8 +103,8 @@ func lateForTheOneBefore(t *testing.T, first, second int) (stopped, reached bool
 	return stopped, reached
 }
 
-// A gate that is closed leaves no stage behind, and one that was killed an empty one,
-// which the next recovery clears away.
+// A closed gate leaves no stage behind. A killed gate leaves an empty one, which the next
+// recovery removes.
 func TestSpareStages(t *testing.T) {
 	w := newWorld(t, map[string]string{"test/a": "old"}, gate.Options{})
 	killed := w.gate

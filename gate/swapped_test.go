@@ -21,10 +21,9 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// A hostile neighbour keeps exchanging a directory for a link out of the root, for
-// one into a part that may not be written, and for one that stood outside, so that
-// the directory itself is outside meanwhile. Nothing is left written outside,
-// nothing that was there is lost, and what the gate says it has done is done.
+// A hostile process keeps exchanging a directory for a link out of the root, for a link into a
+// forbidden part, and for a directory outside the root. Nothing is left written outside,
+// nothing that existed there is lost, and every reported landing is in the tree.
 //
 // shows: SW-35 SW-38
 func TestSwappedDirectory(t *testing.T) {
@@ -105,8 +104,8 @@ func TestSwappedDirectory(t *testing.T) {
 	w.noStages()
 }
 
-// inMemory lets a test of many rounds, for which it does not matter what survives
-// a power failure, work on a disk in memory where there is one.
+// inMemory runs a test on an in-memory disk if there is one. It suits tests of many rounds that
+// do not depend on durability.
 func inMemory(t testing.TB) {
 	const shm = "/dev/shm"
 	if info, err := os.Stat(shm); err == nil && info.IsDir() {
@@ -114,8 +113,8 @@ func inMemory(t testing.TB) {
 	}
 }
 
-// keepSwapping exchanges a directory for links, one after the other, until the end of the test.
-// calm runs a function while the directory is in its place.
+// keepSwapping exchanges a directory for links, one after the other, until the test ends. calm
+// runs a function while the directory is in its place.
 func keepSwapping(t *testing.T, spot string, links ...string) (calm func(func())) {
 	exchange := func(a, b string) error {
 		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)

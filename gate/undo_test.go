@@ -16,14 +16,14 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// undoRefused holds that a landing cannot be undone, that the refusal says why, and
-// that it changes nothing.
+// undoRefused checks that a landing cannot be undone, that the error says why, and that nothing
+// changes.
 func (w *world) undoRefused(g *lock.Grant, seq uint64, words ...string) {
 	w.t.Helper()
 	w.harmless("undo", func() error {
 		asked := w.gate.CanUndo(w.t.Context(), seq)
 		_, err := w.gate.Undo(w.t.Context(), &g.Grant, seq)
-		if lockkeeper.CodeOf(err) == lockkeeper.CodeRefused && (asked == nil || asked.Error() != err.Error()) { // and not for want of a grant
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeRefused && (asked == nil || asked.Error() != err.Error()) { // refused for another reason than a missing grant
 			w.t.Errorf("asked whether landing %d can be undone: %v; tried: %v", seq, asked, err)
 		}
 		return err
@@ -87,8 +87,8 @@ func TestUndoOfAnUndo(t *testing.T) {
 	w.releases(stranger)
 }
 
-// Originals are kept for a while. After that an undo that needs one is refused, and
-// one that does not still works.
+// Originals are kept for a limited time. After that, an undo that needs an original is refused,
+// and any other undo still works.
 func TestUndoAfterTheOriginalsAreGone(t *testing.T) {
 	clock := storetest.NewClock()
 	w := &world{t: t, dir: t.TempDir(), store: memstore.New(space, memstore.Options{Now: clock.Now})}
@@ -138,7 +138,7 @@ func TestUndoOfWhatDidNotLand(t *testing.T) {
 	if _, err := w.gate.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(w.dir, ".lockkeeper", "site")); err != nil { // as on another disk
+	if err := os.Remove(filepath.Join(w.dir, ".lockkeeper", "site")); err != nil { // simulates another disk
 		t.Fatal(err)
 	}
 	w.open(gate.Options{})

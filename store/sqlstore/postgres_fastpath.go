@@ -152,7 +152,7 @@ func masks(locks []lockkeeper.Lock) (at []string, exact, above []int64, lo, hi [
 		for path, ok := lockkeeper.Parent(l.Path); ok; path, ok = lockkeeper.Parent(path) {
 			i := place(path)
 			if above[i]&mask == mask {
-				break // the paths above it are already in the list
+				break // the paths above it already have this mask
 			}
 			above[i] |= mask
 		}

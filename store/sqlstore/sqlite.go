@@ -22,16 +22,16 @@ import (
 //go:embed schema
 var schemas embed.FS
 
-// Options of a store; the zero value is ready to use.
+// Options configures a store. The zero value is ready to use.
 type Options struct {
 	// Clock replaces the store's own clock, in tests.
 	Clock func() store.Moment
 	// Boot replaces the stamp of the host's boot, in tests. Only SQLite uses it.
 	Boot string
-	// Mark is a file outside of the database's directory, in which an SQLite store also
-	// remembers the last number given: restoring that directory does not change it.
+	// Mark is a file outside the directory of the database. An SQLite store also records the
+	// last number there, so that restoring the directory does not reset it.
 	Mark *os.File
-	// Busy bounds how long a transaction waits for its turn. Default 10 s.
+	// Busy bounds how long a transaction waits for its turn to write. The default is 10 s.
 	Busy time.Duration
 }
 
@@ -43,7 +43,7 @@ type SQLite struct {
 	path      string
 	space     string
 	opt       Options
-	file      *os.File // the database as it was opened: path must still lead to it
+	file      *os.File // the opened database; path must still lead to it
 	opened    unix.Stat_t
 	writeTurn *writeTurn
 
@@ -56,14 +56,14 @@ type SQLite struct {
 	writer  *sqliteSession
 	key     int64
 
-	restoring bool // accept what lost numbers, to give it a new epoch
+	restoring bool // accept a database that lost numbers, to start a new epoch
 
 	reading sync.Mutex
 	reader  *sqliteSession // opened when first needed
 }
 
-// OpenSQLite opens the database of a space. It makes nothing: what is missing,
-// foreign, damaged or newer is refused.
+// OpenSQLite opens the database of a space. It creates nothing and refuses a file that is
+// missing, damaged, newer or of another program.
 func OpenSQLite(ctx context.Context, path, space string, opt Options) (*SQLite, error) {
 	return openSQLite(ctx, &SQLite{path: path, space: space, opt: opt})
 }
@@ -139,7 +139,7 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "it belongs to another space than " + s.space,
 			Next: "put the database back that was here, or stop all holders and run `lockkeeper init --new-world`"}
 	}
-	if err := s.guardCompanions(); err != nil { // the last user may have removed them while this one came
+	if err := s.guardCompanions(); err != nil { // another process may just have removed them on closing
 		return err
 	}
 	now, err := incarnation(s.file)
@@ -150,14 +150,14 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "it is a copy, or was restored from a backup: locks taken since then would be missing",
 			Next: restoredNext}
 	}
-	if !boot.Same(stamp, s.opt.Boot) { // so that who only looks sees leases of this boot, too
+	if !boot.Same(stamp, s.opt.Boot) { // restart the leases now, so that readers see them, too
 		return s.Update(ctx, func(store.Tx) error { return nil })
 	}
 	return nil
 }
 
-// connect opens one more connection. It makes no file but those beside a database
-// of ours, and does nothing to one that may not be ours.
+// connect opens another connection. It creates only the files that SQLite keeps beside a
+// database of ours, and leaves the database of another program unchanged.
 func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
 	if ours, err := s.isOurs(); err != nil {
 		return nil, err
@@ -176,7 +176,8 @@ func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
 	if err := conn.BusyTimeout(s.opt.Busy); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	// The last connection of a short-lived command would checkpoint on closing; Close says when.
+	// By default, the last connection of a short-lived command checkpoints on closing. Close
+	// decides about that instead.
 	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -281,9 +282,9 @@ func (s *SQLite) update(ctx context.Context, fn func(store.Tx) error) (woken []s
 	return t.woken, s.checkNotReplaced()
 }
 
-// begin reads the space's row, and restarts the leases after a restart of the
-// host: waiting requests are gone, and each confirmed grant gets
-// the whole lease again, because it is unknown how long the host was away.
+// begin reads the space's row. After a reboot of the host it also restarts the leases: waiting
+// requests are removed, and each confirmed grant gets its whole lease again, because the length
+// of the outage is unknown.
 func (s *SQLite) begin() (*tx, error) {
 	t := &tx{session: s.writer, key: s.key, space: s.space, locksCache: &s.locksCache, listCache: &s.listCache, now: s.opt.Clock()}
 	seq, parked, stamp := int64(-1), int64(0), ""
@@ -340,8 +341,8 @@ func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) (err err
 	return s.explain(fn(s.snapshot(s.reader)))
 }
 
-// Peek implements store.Peeker: it reads through the writer, whose pages the
-// last transaction left in memory. The reader's are forgotten with every change.
+// Peek implements store.Peeker. It reads through the writer's connection, whose page cache is
+// still valid after its last transaction. The reader's cache is invalid after every change.
 func (s *SQLite) Peek(ctx context.Context, fn func(store.Reader) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err

@@ -16,10 +16,9 @@ import (
 	"lockkeeper/store"
 )
 
-// CreateSQLite makes a new database with one empty space. It refuses a path
-// where something exists, and a path beside which there is anything that would
-// become part of it: an earlier database's log of writes, or a link to
-// somewhere else.
+// CreateSQLite creates a database with one empty space. It refuses a path that exists. It also
+// refuses a path beside files that would become part of the database, such as an earlier
+// write-ahead log or a link.
 func CreateSQLite(ctx context.Context, path, space string) error {
 	if err := refuseNetworkDisk(filepath.Dir(path)); err != nil {
 		return err
@@ -29,8 +28,8 @@ func CreateSQLite(ctx context.Context, path, space string) error {
 			return createProblem(path, &fs.PathError{Op: "create", Path: there, Err: errors.Join(fs.ErrExist, err)})
 		}
 	}
-	// Made aside and put in place whole: a process that dies halfway leaves nothing
-	// that looks like a database, and no process opens a half-made one.
+	// The database is created under a temporary name and then renamed. A process that dies
+	// halfway leaves no partial database, and no process can open one.
 	draft := path + "-new-" + rand.Text()
 	defer func() {
 		for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
@@ -45,7 +44,7 @@ func CreateSQLite(ctx context.Context, path, space string) error {
 		return createProblem(path, err)
 	}
 	defer turn.Close()
-	// Not by a link, which would leave two names if we die before the first is gone.
+	// A hard link would leave two names if this process dies before it removes the first.
 	if err := unix.Renameat2(unix.AT_FDCWD, draft, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE); err != nil {
 		return createProblem(path, &os.LinkError{Op: "rename", Old: draft, New: path, Err: err})
 	}
@@ -59,7 +58,7 @@ func createProblem(path string, err error) error {
 	return &lockkeeper.StoreError{Store: path, Reason: "cannot be created", Err: err, Next: "choose another path, or remove what is there if no holder is running"}
 }
 
-// makeSQLite makes a database with everything in its one file, on disk.
+// makeSQLite creates a database that is complete in its one file, on disk.
 func makeSQLite(ctx context.Context, path, space string) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -87,7 +86,7 @@ func makeSQLite(ctx context.Context, path, space string) (err error) {
 		err = s.guardCompanions()
 	}
 	if err == nil {
-		err = sess.conn.Exec(`PRAGMA journal_mode = WAL`) // stays with the file
+		err = sess.conn.Exec(`PRAGMA journal_mode = WAL`) // persistent in the file
 	}
 	if err = errors.Join(s.explain(err), sess.close()); err != nil {
 		return err
@@ -104,9 +103,8 @@ func syncDirectory(dir string) error {
 	return d.Sync()
 }
 
-// RestoreSQLite accepts a database that was copied, restored from a backup or
-// lost its latest writes. Numbers continue in a new epoch, above every one that was
-// ever given.
+// RestoreSQLite accepts a database that was copied, restored from a backup or has lost its
+// latest writes. Numbers continue in a new epoch, above every number ever given.
 func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
 	made := makeWriteTurn(path + "-turn")
 	if made != nil && !errors.Is(made, fs.ErrExist) {
@@ -124,7 +122,7 @@ func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
 				return err
 			}
 			x := t.(*tx)
-			if made == nil { // what was remembered is lost
+			if made == nil { // the recorded last number was lost with the old file
 				given = max(given, x.seq+1)
 			}
 			return x.newEpoch(now, given)

@@ -14,9 +14,8 @@ import (
 	"lockkeeper"
 )
 
-// unreplaced returns an error if the path no longer leads to the file that
-// was opened: the database was removed or replaced under its users, and a
-// lock taken in one of the two files would not be seen in the other.
+// checkNotReplaced returns an error if the path no longer leads to the opened file. A lock
+// acquired in the old file would not be seen in the new one.
 func (s *SQLite) checkNotReplaced() error {
 	var now unix.Stat_t
 	err := unix.Stat(s.path, &now)
@@ -33,8 +32,8 @@ func (s *SQLite) checkNotReplaced() error {
 		Next: "stop every holder here, put the database back or run `lockkeeper init --new-world`"}
 }
 
-// oneName refuses a database with hard links: opened by another name, it would
-// have another log of writes.
+// checkOneName refuses a database with several hard links, because under another name it would
+// have another write-ahead log.
 func (s *SQLite) checkOneName(st *unix.Stat_t) error {
 	if st.Nlink == 1 {
 		return nil
@@ -44,8 +43,8 @@ func (s *SQLite) checkOneName(st *unix.Stat_t) error {
 
 const restoredNext = "stop every holder here, then `lockkeeper init --restored`"
 
-// keptAll refuses a database that went back behind a number it has given: it
-// was overwritten with a backup, or its log of writes was lost.
+// checkLastNumber refuses a database whose last number is below one it has given. Such a
+// database was overwritten with a backup, or its write-ahead log was lost.
 func (s *SQLite) checkLastNumber(seq uint64) error {
 	given, err := s.writeTurn.lastNumber()
 	if err != nil || given <= seq || s.restoring {
@@ -55,8 +54,8 @@ func (s *SQLite) checkLastNumber(seq uint64) error {
 		Reason: fmt.Sprintf("it knows its changes up to number %d only, and %d were made: it was overwritten with a backup, or its -wal file was lost", seq, given)}
 }
 
-// checkVersion refuses what is not ours or newer than we know, and migrates
-// what is older.
+// checkVersion refuses a database of another program or of a newer format, and migrates an
+// older one.
 func (s *SQLite) checkVersion() error {
 	var app, version int64
 	read := func(sql string, into *int64) error {
@@ -82,7 +81,7 @@ func (s *SQLite) checkVersion() error {
 	return nil
 }
 
-// migrations lists the schema steps of a dialect, oldest first.
+// migrations returns the schema steps of a dialect, oldest first.
 func migrations(dialect string) ([]string, error) {
 	entries, err := schemas.ReadDir("schema/" + dialect)
 	if err != nil {
@@ -102,8 +101,8 @@ func migrations(dialect string) ([]string, error) {
 	return steps, nil
 }
 
-// migrateSQLite brings a database forward, each step in its own transaction
-// that also records it.
+// migrateSQLite applies the missing schema steps. Each step runs in its own transaction, which
+// also records it.
 func migrateSQLite(s *sqliteSession) error {
 	steps, err := migrations("sqlite")
 	if err != nil {
@@ -125,14 +124,14 @@ func (s *sqliteSession) migrate(version int, step string) (err error) {
 	defer tx.End(&err)
 	var current int64
 	err = s.query(`PRAGMA user_version`, nil, func(scan func(...any) error) error { return scan(&current) })
-	if err != nil || current >= int64(version) { // another process was first
+	if err != nil || current >= int64(version) { // another process has already applied the step
 		return err
 	}
 	return s.conn.Exec(step + fmt.Sprintf(";\nPRAGMA user_version = %d", version))
 }
 
-// explain turns what SQLite and the operating system say into facts for a
-// person. Errors of our own pass through.
+// explain turns errors of SQLite and the operating system into errors for a person. It returns
+// our own errors unchanged.
 func (s *SQLite) explain(err error) error {
 	var ours interface{ Code() lockkeeper.Code }
 	if err == nil || errors.As(err, &ours) {

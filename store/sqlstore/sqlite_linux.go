@@ -16,8 +16,8 @@ import (
 	"lockkeeper/store"
 )
 
-// monotonic reads the clock that every process of this host shares and that no
-// one sets: it stands still while the host sleeps.
+// monotonic reads the monotonic clock, which all processes of the host share and nobody can
+// set. It does not advance while the host is suspended.
 func monotonic() store.Moment {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -26,8 +26,8 @@ func monotonic() store.Moment {
 	return store.Moment{Lease: lockkeeper.Instant(ts.Nano()), Wall: time.Now()}
 }
 
-// refuseShiftedTime refuses a time namespace of its own: the monotonic clock
-// reads differently there, so leases of other processes would look past.
+// refuseShiftedTime refuses to run in a time namespace with another monotonic clock. The leases
+// of other processes would look expired there.
 func refuseShiftedTime() error {
 	err := boot.Shifted()
 	if errors.Is(err, boot.ErrShifted) {
@@ -40,9 +40,8 @@ func refuseShiftedTime() error {
 	return nil
 }
 
-// incarnation identifies the physical file: by its number and the time it was
-// born, which no copy shares. The number of its device would change with the
-// order in which disks are mounted.
+// incarnation identifies the physical file by its inode number and birth time, which no copy
+// shares. It ignores the device number, which depends on the order in which disks are mounted.
 func incarnation(f *os.File) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
@@ -62,12 +61,12 @@ func refuseNetworkDisk(dir string) error {
 	return refuseDisk(dir, name)
 }
 
-// diskFull tells a full disk from a broken one: the driver calls both an
-// input/output error.
+// diskFull reports whether the disk of a file is full. The driver reports a full disk and a
+// broken one as the same I/O error.
 func diskFull(path string) bool { return freeSpace(path) < 1<<17 }
 
-// freeSpace returns how many bytes can still be written to the disk of a file; as many as
-// there can be where the disk does not say.
+// freeSpace returns how many bytes can still be written to the disk of a file, or the maximum
+// if the disk does not say.
 func freeSpace(path string) uint64 {
 	var st unix.Statfs_t
 	if unix.Statfs(filepath.Dir(path), &st) != nil {

@@ -17,9 +17,9 @@ import (
 	"lockkeeper/store"
 )
 
-// A fifoListener reads from a named pipe. A process that commits a change for its id
-// writes a byte into the pipe. Pipes need no watch descriptors and no shared daemon,
-// and the first writer to a pipe whose reader died notices that.
+// A fifoListener reads from a named pipe. A process that commits a change for its id writes a
+// byte into the pipe. Pipes need no watch descriptors and no daemon, and a writer notices if
+// the reader of a pipe died.
 type fifoListener struct {
 	of    *openListeners
 	file  *os.File
@@ -28,8 +28,7 @@ type fifoListener struct {
 	done  sync.WaitGroup
 }
 
-// openListeners knows the open listeners of one store, so that closing the store
-// closes them.
+// openListeners is the set of open listeners of one store. Closing the store closes them.
 type openListeners struct {
 	mu     sync.Mutex
 	all    map[*fifoListener]struct{}
@@ -49,7 +48,7 @@ func (y *openListeners) add(b *fifoListener) error {
 	return nil
 }
 
-// remove reports whether the listener was still open.
+// remove removes a listener and reports whether it was still open.
 func (y *openListeners) remove(b *fifoListener) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -91,13 +90,13 @@ func (s *SQLite) Listen(_ context.Context, id string) (store.Listener, error) {
 	return b, nil
 }
 
-// isName keeps the directories of ids apart from each other, from what is being
-// made beside them, and from everything outside.
+// isName reports whether an id is safe as the name of a directory. Names with a leading dot are
+// reserved for pipes that are being created.
 func isName(id string) bool { return id != "" && id[0] != '.' && !strings.ContainsAny(id, "/\x00") }
 
-// makeFIFO makes a pipe of its own for one listener in the directory of its id,
-// open for reading and writing so that it never reports an end. It gets there
-// open: one that no process has open is abandoned, and wakers remove it.
+// makeFIFO creates a pipe for one listener in the directory of its id. The pipe is open for
+// reading and writing, so that reads never return EOF. It is opened before it is moved there,
+// because wakers remove a pipe that no process has open.
 func makeFIFO(root, id string) (f *os.File, path string, err error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, "", err
@@ -116,7 +115,7 @@ func makeFIFO(root, id string) (f *os.File, path string, err error) {
 		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
 			err = os.Rename(draft, path)
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // the last of other listeners took the directory with it
+		if !errors.Is(err, fs.ErrNotExist) { // another listener closed and removed the empty directory
 			break
 		}
 	}
@@ -151,14 +150,13 @@ func (b *fifoListener) Close() error {
 	return err
 }
 
-// discard removes a pipe, and the directory of its id when it was the last.
+// discard removes a pipe, and the directory of its id if that is empty.
 func discard(path string) {
 	os.Remove(path)
 	os.Remove(filepath.Dir(path))
 }
 
-// wakeListeners wakes every listener of an id. It cannot fail in a way that
-// matters: listeners also look by themselves from time to time.
+// wakeListeners wakes every listener of an id. It ignores errors, because listeners also poll.
 func wakeListeners(root, id string) {
 	if !isName(id) {
 		return

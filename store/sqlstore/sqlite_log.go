@@ -6,15 +6,14 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// logPages is how long the log of writes gets before its pages are copied into the
-// database, as by SQLite itself.
+// logPages is the length at which the write-ahead log is copied into the database. It is
+// SQLite's default.
 const logPages = 1000
 
-// shortenLog copies the log into the database once it is long. On a disk that is nearly full
-// it does so only if the whole log fits: a copy that breaks off uses up the last free space
-// and leaves the log as long as it was, so that not even a release could be written. A log
-// that is not shortened grows, and the next commit tries again. Failures are left to the
-// next use of the database to report, as SQLite does.
+// shortenLog checkpoints the log once it is long. If the disk is nearly full, it does so only
+// if the whole log fits. A checkpoint that breaks off would use up the last free space without
+// shortening the log, and not even a release could be written. If the log is not shortened, the
+// next commit tries again. As in SQLite, the next use of the database reports any error.
 func (s *SQLite) shortenLog(conn *sqlite3.Conn, schema string, pages int) error {
 	if pages >= logPages && s.fits(conn) {
 		conn.WALCheckpoint(schema, sqlite3.CHECKPOINT_PASSIVE)
@@ -22,8 +21,7 @@ func (s *SQLite) shortenLog(conn *sqlite3.Conn, schema string, pages int) error 
 	return nil
 }
 
-// fits reports whether the disk has room for what the database grows by when the log is
-// copied into it.
+// fits reports whether the disk has room for the growth of the database in a checkpoint.
 func (s *SQLite) fits(conn *sqlite3.Conn) bool {
 	info, err := os.Stat(s.path)
 	if err != nil {
@@ -45,17 +43,17 @@ func (s *SQLite) fits(conn *sqlite3.Conn) bool {
 	return freeSpace(s.path) > uint64(max(0, count*size-info.Size()))
 }
 
-// logKept is how large the log of writes may be that the last process leaves behind. The
-// next one reads all of it again, and once it is past SQLite's own limit each commit of a
-// process that is alone would copy all of it into the database.
+// logKept is the largest log that the last process may leave behind. The next process reads all
+// of it. Once the log is past SQLite's own limit, each commit of a process that is alone would
+// checkpoint it.
 const logKept = 256 << 10
 
-// tidyLog lets the writer's connection, the last to be closed, copy a large log into the
-// database and remove it, if no other process has the database open.
+// tidyLog lets the writer's connection checkpoint and remove a large log when it closes, if no
+// other process has the database open.
 func (s *SQLite) tidyLog() error {
 	log, err := os.Stat(s.path + "-wal")
 	if err != nil || log.Size() < logKept || s.writer == nil || !s.fits(s.writer.conn) {
-		return nil // without a log there is nothing to tidy, and what is wrong with it the next use will say
+		return nil // the next use of the database reports any problem with the log
 	}
 	_, err = s.writer.conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, false)
 	return err

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// companions are the files that SQLite keeps beside a database while it is in use. They
-// have the same content as the database, and the driver makes them readable by everybody
-// whom the umask does not exclude.
+// companions lists the suffixes of the files that SQLite keeps beside a database in use. They
+// contain the same data as the database, but the driver creates them with permissions that only
+// the umask restricts.
 var companions = []string{"-wal", "-shm"}
 
-// guardCompanions gives the files beside the database the permissions of the database,
-// which is made for its owner alone. It makes those that are missing, so that they never
-// have others; SQLite takes an empty one for none.
+// guardCompanions gives these files the permissions of the database, which only its owner can
+// read. It creates missing files, so that they never have other permissions. SQLite treats an
+// empty file as missing.
 func (s *SQLite) guardCompanions() error {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -41,16 +41,16 @@ func guardFile(path string, perm fs.FileMode) error {
 	if err != nil || info.Mode().Perm() == perm {
 		return err
 	}
-	if err := f.Chmod(perm); err != nil && !errors.Is(err, fs.ErrPermission) { // another user's, who shares the database
+	if err := f.Chmod(perm); err != nil && !errors.Is(err, fs.ErrPermission) { // the file belongs to another user of the database
 		return err
 	}
 	return nil
 }
 
-// isOurs reports whether the database has our mark, without asking SQLite, which would
-// make files beside another user's database.
+// isOurs reports whether the database has our application id. It reads the file directly,
+// because SQLite would create files beside the database of another program.
 func (s *SQLite) isOurs() (bool, error) {
-	const applicationIDAt = 68 // in the header of the file
+	const applicationIDAt = 68 // offset in the file header
 	var id [4]byte
 	if _, err := s.file.ReadAt(id[:], applicationIDAt); err != nil && !errors.Is(err, io.EOF) {
 		return false, openProblem(s.path, err)

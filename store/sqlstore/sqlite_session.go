@@ -10,16 +10,16 @@ import (
 	"lockkeeper"
 )
 
-// sqliteSession is one SQLite connection with its prepared statements. It
-// belongs to one goroutine at a time.
+// A sqliteSession is one SQLite connection with its prepared statements. Only one goroutine may
+// use it at a time.
 type sqliteSession struct {
 	conn   *sqlite3.Conn
 	stmts  map[string]*sqlite3.Stmt
 	listed map[listKey]*sqlite3.Stmt
-	args   []any // of a list, used again for the next
+	args   []any // arguments of a list, reused
 }
 
-// listKey names a statement that lists n values.
+// A listKey identifies a statement for n values.
 type listKey struct {
 	kind listKind
 	n    int
@@ -38,7 +38,7 @@ const (
 	changeList
 )
 
-// listLimit bounds how many values one statement lists.
+// listLimit is the maximum number of values in one statement.
 const listLimit = 1024
 
 func newSQLiteSession(conn *sqlite3.Conn) *sqliteSession {
@@ -68,7 +68,7 @@ func (s *sqliteSession) prepare(sql string) (*sqlite3.Stmt, error) {
 	if st := s.stmts[sql]; st != nil {
 		return st, nil
 	}
-	// SQLite numbers ?1 by its number, and $1 by where it first stands.
+	// SQLite numbers ?1 by its digit, but $1 by its first position.
 	st, _, err := s.conn.PrepareFlags(strings.ReplaceAll(sql, "$", "?"), sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
 		return nil, err
@@ -99,8 +99,7 @@ func bind(st *sqlite3.Stmt, args []any) error {
 	return nil
 }
 
-// run steps through a statement and leaves it reset, so that it holds no
-// snapshot open.
+// run steps through a statement and resets it, so that it keeps no snapshot open.
 func run(st *sqlite3.Stmt, args []any, each func(func(...any) error) error) (err error) {
 	if err := bind(st, args); err != nil {
 		return err
@@ -116,7 +115,7 @@ func run(st *sqlite3.Stmt, args []any, each func(func(...any) error) error) (err
 			case *int64:
 				*d = st.ColumnInt64(i)
 			case *string:
-				if text := st.ColumnRawText(i); string(text) != *d { // often it is what was read before
+				if text := st.ColumnRawText(i); string(text) != *d { // often equal to the previous row: keep that string
 					*d = string(text)
 				}
 			case *[]byte:
@@ -135,7 +134,7 @@ func run(st *sqlite3.Stmt, args []any, each func(func(...any) error) error) (err
 	return st.Err()
 }
 
-// list returns the statement of a kind for n values, and prepares it once.
+// list returns the cached statement of a kind for n values, and prepares it on first use.
 func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
 	key := listKey{kind, n}
 	if st := s.listed[key]; st != nil {
@@ -148,7 +147,7 @@ func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
 	case deleteList:
 		sql = `DELETE FROM targets WHERE space = ?1 AND ticket = ?2 AND path IN (` + repeat("?", n) + `)`
 	case atList:
-		// Not IN, which first sorts its list into a table of its own.
+		// IN would first sort its list into a temporary table.
 		sql = `WITH place(path) AS (VALUES ` + repeat("(?)", n) + `)
  SELECT t.path, t.kind, t.mode, t.ticket FROM place CROSS JOIN targets t WHERE t.space = ? AND t.path = place.path`
 	case belowList:
@@ -174,11 +173,11 @@ func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
 
 func repeat(group string, n int) string { return strings.Repeat(group+",", n-1) + group }
 
-// A list up to shortList has a statement of its own length; longer ones share
-// those for powers of two, so that few statements serve lists of any length.
+// shortList is the longest list with a statement of exactly its length. Longer lists use
+// statements for powers of two, so that few statements serve lists of any length.
 const shortList = 16
 
-// parts calls fn with each part of a list and the size to pad the part to.
+// parts splits a list and calls fn with each part and the size to pad it to.
 func parts[T any](list []T, fn func(part []T, size int) error) error {
 	for len(list) > 0 {
 		n := min(len(list), listLimit)
@@ -194,7 +193,7 @@ func parts[T any](list []T, fn func(part []T, size int) error) error {
 	return nil
 }
 
-// pad adds n NULLs, which match nothing, to the arguments, and then the last.
+// pad appends n NULLs, which match nothing, and then the last arguments.
 func (s *sqliteSession) pad(n int, last ...any) {
 	for range n {
 		s.args = append(s.args, nil)
@@ -214,9 +213,9 @@ func (s *sqliteSession) insertChanges(space int64, landing uint64, changes []loc
 	})
 }
 
-// insertRows inserts a row for each of a list: what all have in common, and
-// what add says of the n-th. Rows cannot be padded: the largest size that is not
-// too large comes first.
+// insertRows inserts a row for each element of a list. add appends the arguments of the n-th
+// row. Rows cannot be padded, so each statement uses the largest size that the rest of the list
+// fills.
 func insertRows[T any](s *sqliteSession, kind listKind, space, of int64, list []T, add func(args []any, n int, row T) []any) error {
 	for done := 0; done < len(list); {
 		size := min(len(list)-done, listLimit)
@@ -318,7 +317,7 @@ func (s *sqliteSession) changes(space int64, landings []int64, each func(func(..
 	return s.numbered(changeList, space, landings, each)
 }
 
-// numbered selects the rows of a space that have one of these numbers.
+// numbered selects the rows of a space with one of the given numbers.
 func (s *sqliteSession) numbered(kind listKind, space int64, numbers []int64, each func(func(...any) error) error) error {
 	return parts(numbers, func(part []int64, size int) error {
 		st, err := s.list(kind, size)

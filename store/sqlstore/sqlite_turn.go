@@ -18,32 +18,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoTurn says that the turn did not come in time.
+// errNoTurn reports that the turn to write did not come in time.
 var errNoTurn = errors.New("the turn to write did not come")
 
-// turn lines up the writing processes of one database. SQLite alone lets them
-// race and sleep, so one may be passed over again and again. It is about
-// fairness only: BEGIN IMMEDIATE excludes.
+// A writeTurn queues the processes that write to one database. SQLite alone lets them race and
+// sleep, so that one may lose repeatedly. The turn only provides fairness: BEGIN IMMEDIATE
+// provides exclusion.
 //
-// It is two locks on one file. A writer waits at the door until
-// the turn is free, and leaves the door with the turn in hand. A single lock
-// would go to the process that asks at the right moment, most often the one
-// that just released it.
+// It consists of two locks on one file, an entry lock and the turn. A writer holds the entry
+// lock while it waits for the turn, and releases it once it has the turn. A single lock would
+// go to the process that asks at the right moment, which is most often the one that just
+// released it.
 //
-// Its file also remembers the last number given, for a database that
-// went back in time in its place: a backup copied over it, a lost log of writes.
+// The file also records the last number given. This detects a database that went back in time,
+// because a backup was copied over it or its write-ahead log was lost.
 type writeTurn struct {
 	mu   sync.Mutex
 	file *os.File
-	// elsewhere remembers the last number, too; nil for none
+	// copy also records the last number; may be nil
 	copy    *os.File
-	pending chan error // a wait that was abandoned but has not ended; nil if none
+	pending chan error // an abandoned wait that has not ended, or nil
 	wanted  bool       // a writer waits for pending
 	closed  bool
 }
 
-// openWriteTurn opens the file that was made with the database. It refuses to make a
-// missing one, because the last number is lost with it. It follows no link.
+// openWriteTurn opens the file that was created with the database. It does not create a missing
+// file, because the last number would be lost. It does not follow links.
 func openWriteTurn(path string) (*writeTurn, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func openWriteTurn(path string) (*writeTurn, error) {
 	return &writeTurn{file: f}, nil
 }
 
-// makeWriteTurn makes a new file.
+// makeWriteTurn creates the file.
 func makeWriteTurn(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -68,9 +68,9 @@ func makeWriteTurn(path string) error {
 	return f.Close()
 }
 
-// reserveWriteTurn makes the file of a database that is about to be made. No other process
-// can do the same until the file is closed. A file that a dead process left is empty and
-// not locked.
+// reserveWriteTurn creates the file for a database that is about to be created, and locks it
+// against other creators until it is closed. A file left by a dead process is empty and not
+// locked, and can be reserved.
 func reserveWriteTurn(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -86,7 +86,7 @@ func reserveWriteTurn(path string) (*os.File, error) {
 	return f, nil
 }
 
-// take waits for the turn, for limit at most. The caller serialises calls.
+// acquire waits for the turn up to limit. The caller serializes calls.
 func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 	t.mu.Lock()
 	if t.pending == nil {
@@ -117,7 +117,7 @@ func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 	defer t.mu.Unlock()
 	t.wanted = false
 	select {
-	case err := <-pending: // it came just now
+	case err := <-pending: // the turn came just now
 		if err == nil {
 			err = flock(t.file, syscall.LOCK_UN)
 		}
@@ -127,8 +127,8 @@ func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// wait blocks in the kernel, which cannot be called off; if no one wants the
-// turn any more by the time it comes, it is released at once.
+// wait blocks in the kernel and cannot be interrupted. If no writer wants the turn when it
+// comes, wait releases it at once.
 func (t *writeTurn) wait(pending chan error) {
 	err := t.lockBoth(unix.F_OFD_SETLKW, syscall.LOCK_EX)
 	t.mu.Lock()
@@ -147,7 +147,7 @@ func (t *writeTurn) wait(pending chan error) {
 	}
 }
 
-// lastNumber returns the last number that was recorded; 0: none.
+// lastNumber returns the last recorded number, or 0 if there is none.
 func (t *writeTurn) lastNumber() (last uint64, err error) {
 	for _, f := range []*os.File{t.file, t.copy} {
 		var b [8]byte
@@ -165,8 +165,8 @@ func (t *writeTurn) lastNumber() (last uint64, err error) {
 	return last, nil
 }
 
-// note remembers a number that was committed. It is never ahead, and may lag:
-// after a loss of power, or on a full disk.
+// setLastNumber records a committed number. The record is never ahead of the database. It may
+// be behind after a power loss or on a full disk.
 func (t *writeTurn) setLastNumber(seq uint64) {
 	for _, f := range []*os.File{t.file, t.copy} {
 		if f != nil {
@@ -188,7 +188,7 @@ func (t *writeTurn) close() error {
 	return t.file.Close()
 }
 
-// pass goes through the door and takes the turn, each in the given way.
+// lockBoth acquires the entry lock and then the turn, each in the given way.
 func (t *writeTurn) lockBoth(door, how int) error {
 	if err := t.lockEntry(door, unix.F_WRLCK); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (t *writeTurn) lockBoth(door, how int) error {
 	return errors.Join(err, t.lockEntry(unix.F_OFD_SETLK, unix.F_UNLCK))
 }
 
-// door retries when a signal interrupts it.
+// lockEntry locks or unlocks the entry lock, and retries if a signal interrupts it.
 func (t *writeTurn) lockEntry(how int, kind int16) error {
 	for {
 		err := unix.FcntlFlock(t.file.Fd(), how, &unix.Flock_t{Type: kind, Len: 1})
@@ -207,7 +207,7 @@ func (t *writeTurn) lockEntry(how int, kind int16) error {
 	}
 }
 
-// flock retries when a signal interrupts it.
+// flock calls flock(2), and retries if a signal interrupts it.
 func flock(f *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how)
@@ -217,8 +217,8 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// holder says who has the turn now. Whoever has it and still finds the database
-// busy met a program that does not take turns.
+// holder describes the process that has the turn. If this process has it and the database is
+// still busy, a program that does not use the turn has locked it.
 func (t *writeTurn) holder() string {
 	unknown := "another process is writing"
 	if t == nil {

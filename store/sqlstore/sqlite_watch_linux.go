@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store"
 )
 
-// watch wakes a listener when a number is noted in the turn's file.
+// A watch wakes a listener when a number is written to the turn's file.
 type watch struct {
 	events *os.File
 	woken  chan struct{}
@@ -33,7 +33,7 @@ func (s *SQLite) Watch(context.Context) (store.Listener, error) {
 	return w, nil
 }
 
-// listen ends when the descriptor is closed.
+// listen forwards events until the descriptor is closed.
 func (w *watch) listen() {
 	for buf := make([]byte, 4096); ; {
 		if _, err := w.events.Read(buf); err != nil {

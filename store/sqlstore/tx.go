@@ -9,58 +9,57 @@ import (
 	"lockkeeper/store"
 )
 
-// session runs statements inside one transaction. Their parameters are written
-// $1, $2, … by number.
+// A session runs statements inside one transaction. Parameters are numbered: $1, $2, …
 type session interface {
 	exec(sql string, args ...any) error
-	// query hands each row to each, which scans it.
+	// query calls each for every row, which scans it.
 	query(sql string, args []any, each func(scan func(dest ...any) error) error) error
 
-	// What the dialects say differently:
+	// Statements that differ between the dialects:
 
 	insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
 	deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
-	// targets selects path, kind, mode and ticket of the targets at some places.
+	// targets selects path, kind, mode and ticket of the targets at the given places.
 	targets(space int64, p places, each func(scan func(dest ...any) error) error) error
 	// requests selects recordColumns of the requests with these tickets.
 	requests(space int64, tickets []int64, each func(scan func(dest ...any) error) error) error
-	// landed selects path, landing and new of what landed last at some paths.
+	// landed selects path, landing and new of the latest landing at each path.
 	landed(space int64, grantID string, paths []string, each func(scan func(dest ...any) error) error) error
 	// landings selects landingColumns of the landings with these numbers.
 	landings(space int64, seqs []int64, each func(scan func(dest ...any) error) error) error
 	insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error
-	// changes selects landing, path, old and new of the changes of these
-	// landings; those of one landing in their order.
+	// changes selects landing, path, old and new of the changes of these landings. The changes
+	// of one landing come in their order.
 	changes(space int64, landings []int64, each func(scan func(dest ...any) error) error) error
 }
 
-// tx is a transaction on one space.
+// A tx is a transaction on one space.
 type tx struct {
 	session
-	key        int64 // of the space in the database
+	key        int64 // key of the space in the database
 	space      string
 	locksCache *locksCache
 	listCache  *listCache
 	now        store.Moment
 	counters
-	began counters          // as they were at the beginning
-	seen  map[string]stored // items by id; nil when it only reads
+	began counters          // values at the start of the transaction
+	seen  map[string]stored // items by id; nil in a read-only transaction
 	woken []string
 }
 
-// counters are what the space's row counts.
+// counters are the counts in the space's row.
 type counters struct {
 	seq     uint64 // the last event number given
 	waiting int64  // items that wait on locks
 }
 
-// setCounters takes the counters from the space's row.
+// setCounters sets the counters to the values of the space's row.
 func (t *tx) setCounters(seq, waiting int64) {
 	t.began = counters{uint64(seq), waiting}
 	t.counters, t.seen = t.began, map[string]stored{}
 }
 
-// saveCounters writes the counters back to the row.
+// saveCounters writes the counters to the row if they changed.
 func (t *tx) saveCounters() error {
 	if t.counters == t.began {
 		return nil
@@ -70,9 +69,8 @@ func (t *tx) saveCounters() error {
 
 func (t *tx) Now() store.Moment { return t.now }
 
-// getSQL names the space in a way that no index but that of ids serves: of two
-// that would do, a planner that takes the table for small may choose the one
-// that reads it all.
+// getSQL writes the space so that only the index on ids applies. If the planner takes the table
+// for small, it may otherwise choose an index that reads all of it.
 const getSQL = `SELECT ` + recordColumns + ` FROM requests r WHERE r.id = $2 AND r.space + 0 = $1`
 
 func (t *tx) Get(id string) (*store.Record, error) {
@@ -105,7 +103,7 @@ func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 	if len(q.Locks) == 0 {
 		return nil, false, nil
 	}
-	q.Locks = lockkeeper.Normalize(q.Locks) // what follows searches in them
+	q.Locks = lockkeeper.Normalize(q.Locks) // the search below needs normalized locks
 	met, err := t.targetsAt(placesOf(q.Locks))
 	if err != nil || len(met) == 0 {
 		return nil, false, err
@@ -126,13 +124,13 @@ func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 	return found, more, nil
 }
 
-// target is one lock of the record with a ticket.
+// A target is one lock of the record with the given ticket.
 type target struct {
 	lock   lockkeeper.Lock
 	ticket int64
 }
 
-// targetsAt lists the targets at some places.
+// targetsAt returns the targets at some places.
 func (t *tx) targetsAt(p places) (met []target, err error) {
 	err = t.targets(t.key, p, func(scan func(...any) error) error {
 		var m target
@@ -145,8 +143,8 @@ func (t *tx) targetsAt(p places) (met []target, err error) {
 	return met, err
 }
 
-// recordsOf reads the record of each ticket once: one of thousands of targets
-// is large, and may be met at all of them.
+// recordsOf reads the record of each ticket once. A record with thousands of targets is large,
+// and a request may conflict with all of them.
 func (t *tx) recordsOf(met []target) (map[int64]*store.Record, error) {
 	recs := map[int64]*store.Record{}
 	var tickets []int64
@@ -237,7 +235,7 @@ func (t *tx) Save(rec *store.Record) error {
 }
 
 func (t *tx) SetLocks(rec *store.Record, locks []lockkeeper.Lock) error {
-	// A grant of many that grows by one keeps its other rows.
+	// A grant of many locks that gains one keeps its other rows.
 	if gone := missing(rec.Locks, locks); len(gone) > 0 {
 		if err := t.deleteTargets(t.key, rec.Ticket, gone); err != nil {
 			return err
@@ -249,7 +247,7 @@ func (t *tx) SetLocks(rec *store.Record, locks []lockkeeper.Lock) error {
 	return t.insertTargets(t.key, rec.Ticket, missing(locks, rec.Locks))
 }
 
-// missing lists those of the locks that others do not have just so.
+// missing returns the locks that are not in others, compared by all fields.
 func missing(locks, others []lockkeeper.Lock) (list []lockkeeper.Lock) {
 	has := make(map[lockkeeper.Lock]bool, len(others))
 	for _, l := range others {
@@ -282,8 +280,8 @@ func (t *tx) SetDenial(key string, digest uint64) error {
  ON CONFLICT (space, key) DO UPDATE SET digest = excluded.digest, at = excluded.at`, t.key, key, int64(digest), fromTime(t.now.Wall))
 }
 
-// pruneAtOnce bounds what one transaction reads and deletes: more than comes in
-// from one cut of the log to the next.
+// pruneAtOnce bounds how many events one transaction reads and deletes. It is more than are
+// added between two prunings.
 const pruneAtOnce = 2_000
 
 func (t *tx) Prune(before time.Time, keep int) error {
@@ -293,15 +291,15 @@ func (t *tx) Prune(before time.Time, keep int) error {
 	if err != nil {
 		return err
 	}
-	// Event times need not rise with their numbers when the wall clock is set
-	// back, so the bound is the newest of a bounded page that is old enough.
+	// If the wall clock is set back, event times do not rise with their numbers. So the bound
+	// is the newest old event within a bounded page.
 	err = t.query(`SELECT seq FROM (SELECT seq, at FROM events WHERE space = $1 ORDER BY seq LIMIT $2) AS page WHERE at < $3 ORDER BY seq DESC LIMIT 1`,
 		[]any{t.key, int64(pruneAtOnce), fromTime(before)}, func(scan func(...any) error) error { return scan(&due) })
 	if err != nil {
 		return err
 	}
-	// Numbers leave a gap between epochs, so only inside the current one do they
-	// count events; those of earlier epochs go when it alone has enough.
+	// Numbers have a gap between epochs, so they count events only within the current epoch.
+	// Events of earlier epochs are deleted once the current epoch alone has enough.
 	if over := int64(t.seq) - int64(keep); over > due && over >= int64(epochOf(t.seq)) {
 		due = over
 	}

@@ -16,8 +16,8 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// rows reads a query past the store: PostgreSQL's through plain pgx, SQLite's
-// through a connection of its own. All values come as text, NULL as "NULL".
+// rows runs a query without going through the store. All values are returned as text, NULL as
+// "NULL".
 func rows(t *testing.T, s site, sql string) (columns []string, out [][]string) {
 	t.Helper()
 	if s.kind == "postgres" {
@@ -77,8 +77,8 @@ func rows(t *testing.T, s site, sql string) (columns []string, out [][]string) {
 	return columns, out
 }
 
-// of restricts a query on requests to the rows of a site: a PostgreSQL database
-// has several spaces.
+// of returns a condition that restricts a query to the site's space, because a PostgreSQL
+// database has several spaces.
 func (s site) of(column string) string {
 	return fmt.Sprintf(`%s = (SELECT key FROM spaces WHERE id = '%s')`, column, s.space)
 }
@@ -99,7 +99,7 @@ func TestLockTableOfTheSpecification(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiter := "waiter " + s.space
-		place, err := m.NewPosition(request(waiter, "c")) // a position in the wait list is no lock
+		place, err := m.NewPosition(request(waiter, "c")) // a position in the wait list does not count as a lock
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestHeartbeatTouchesOneRow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Rows carry the number of the transaction that wrote them.
+		// In PostgreSQL, xmin is the transaction that wrote a row.
 		versions := func(table, where string) string {
 			_, out := rows(t, s, fmt.Sprintf(`SELECT string_agg(xmin::text || ctid::text, ',' ORDER BY ctid) FROM %s WHERE %s`, table, where))
 			return out[0][0]
@@ -190,8 +190,7 @@ func TestHeartbeatTouchesOneRow(t *testing.T) {
 	})
 }
 
-// The two questions of every acquire use an index whatever the tables
-// hold: nothing yet, or much.
+// The two queries of every acquire use an index, whether the tables are empty or full.
 func TestPlansUseIndexes(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		s := sqliteSite(t)
@@ -234,7 +233,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		if _, err := lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("h", "a", "b", "c")); err != nil {
 			t.Fatal(err)
 		}
-		raw(t, s.where, `ANALYZE`) // of tables this small a scan would be cheap
+		raw(t, s.where, `ANALYZE`) // for tables this small, a scan would be cheap
 		check("analyzed")
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -243,7 +242,7 @@ func TestPlansUseIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := s.postgres(t, Options{})
-		if _, err := p.pool.Exec(t.Context(), `VACUUM ANALYZE`); err != nil { // the tables are known to be empty
+		if _, err := p.pool.Exec(t.Context(), `VACUUM ANALYZE`); err != nil { // the planner now knows that the tables are empty
 			t.Fatal(err)
 		}
 		explain := func(sql string, args ...any) string {
@@ -276,7 +275,7 @@ func TestPlansUseIndexes(t *testing.T) {
 			"save":           {explain(`UPDATE requests SET state = 1 WHERE space = $1 AND ticket = $2`, p.key, 1), "AND (ticket = '1'::bigint))"},
 			"waiters":        {explain(`SELECT 1 FROM requests r WHERE r.space = $1 AND r.parked_on = $2 AND r.parked_on > 0`, p.key, 1), "AND (parked_on = '1'::bigint))"},
 		} {
-			// "1" is the key of some space: the plan shows the values it was made for.
+			// The plan contains the key of the space in place of "1".
 			want := strings.ReplaceAll(c.want, "space = '1'", fmt.Sprintf("space = '%d'", p.key))
 			if strings.Contains(c.plan, "Seq Scan") || strings.Contains(c.plan, "Filter:") && what != "waiters" && what != "get" || !strings.Contains(c.plan, want) {
 				t.Errorf("%s: want %s in\n%s", what, want, c.plan)

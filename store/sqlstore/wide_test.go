@@ -10,8 +10,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// What one large grant costs a request that conflicts with it must not grow with the square of
-// its size: its record is read once, not once for each of its targets.
+// The cost of a conflict with a large grant must not grow with the square of its size. Its
+// record is read once, not once for each of its targets.
 func TestMeetingLargeGrants(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
 		m := lock.New(s.store(t, Options{}), lock.Options{})
@@ -32,8 +32,8 @@ func TestMeetingLargeGrants(t *testing.T) {
 		if !errors.As(err, &blocked) || !blocked.Truncated || blocked.Conflicts[0].GrantID != g.ID {
 			t.Errorf("got %.200v", err)
 		}
-		// To acquire them all took longer than to find that one of them blocks: the answer is
-		// cut off, and does not go through each.
+		// Finding that one of the locks blocks must take less time than acquiring them all,
+		// because the list of blockers is cut off.
 		if took := time.Since(began); took > acquired {
 			t.Errorf("took %v, and to acquire them %v", took, acquired)
 		} else {
