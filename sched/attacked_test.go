@@ -21,9 +21,8 @@ import (
 
 var tight = sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}
 
-// pool freed, wakes lifecycle A which ends without it; C stays waiting.
-
-// A lifecycle that was woken for a slot and ends without it passes the call on.
+// If a lifecycle is woken for a slot and ends without taking it, the next waiting item is
+// woken.
 //
 // shows: GP-11
 func TestEndsWhileWoken(t *testing.T) {
@@ -32,7 +31,7 @@ func TestEndsWhileWoken(t *testing.T) {
 	b := y.claim()
 	y.enqueue(sched.ItemSpec{Workflow: "A"})
 	a := y.claim()
-	_ = a.Phase(impatient{t.Context()}, "test", "test") // waiting on pool:test, and gave up
+	_ = a.Phase(impatient{t.Context()}, "test", "test") // waits on pool:test and gives up
 	c := y.enqueue(sched.ItemSpec{Workflow: "C", Pools: []string{"test"}})
 	if y.claim() != nil {
 		t.Fatal("C started")
@@ -47,8 +46,7 @@ func TestEndsWhileWoken(t *testing.T) {
 	}
 }
 
-// escalated makes an item that has a reservation.
-
+// escalated returns an item that has a reservation.
 func escalated(t *testing.T, y *yard, reader *lock.Grant) *lockkeeper.Item {
 	it := y.enqueue(sched.ItemSpec{Workflow: "writer", Locks: writes("shared")})
 	if y.claim() != nil {
@@ -65,8 +63,8 @@ func escalated(t *testing.T, y *yard, reader *lock.Grant) *lockkeeper.Item {
 	return it
 }
 
-// stream lets readers come and go, always one there; it reports when the item was dispatched.
-
+// stream holds the path with overlapping readers until the item is dispatched, and returns how
+// long that took.
 func stream(t *testing.T, y *yard, reader *lock.Grant, limit time.Duration) (time.Duration, *sched.Job) {
 	for i, began := 0, time.Now(); time.Since(began) < limit; i++ {
 		next, err := y.locks.TryAcquire(t.Context(), lockkeeper.Request{Holder: fmt.Sprint("r", i), Locks: reads("shared"), Policy: "person"})
@@ -88,7 +86,8 @@ func stream(t *testing.T, y *yard, reader *lock.Grant, limit time.Duration) (tim
 	return limit, nil
 }
 
-// An escalated item that no worker kept in the wait list is not starved by readers again.
+// An escalated item whose reservation lapsed, because no worker ticked, is not starved by
+// readers again.
 //
 // shows: SW-32 SW-73
 func TestReservationThatLapses(t *testing.T) {
@@ -96,7 +95,7 @@ func TestReservationThatLapses(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: 1 << 20})
 		reader := y.hold("reader", reads("shared"))
 		it := escalated(t, y, reader)
-		time.Sleep(40 * time.Minute) // no worker ticks: a host that slept, a deploy
+		time.Sleep(40 * time.Minute) // no worker ticks, as during a suspend or a deployment
 		y.tick()
 		y.claim()
 		now := y.item(it.ID)
@@ -131,11 +130,7 @@ func TestPutBackAfterEscalation(t *testing.T) {
 	})
 }
 
-// promoted, but its pool is full for long: the promise lapses while a worker ticks.
-
-// two promoted, no worker slot: only the first is kept.
-
-// Items that were promised their locks keep them while they wait for a slot.
+// Items whose locks were promoted keep them while they wait for a slot.
 //
 // shows: SW-32 CF-24
 func TestPromisesAreKept(t *testing.T) {
@@ -151,7 +146,7 @@ func TestPromisesAreKept(t *testing.T) {
 			y.claim()
 		}
 		must(t, r1.Release(t.Context()), r2.Release(t.Context()))
-		for range 40 { // no worker has a slot free: they tick, and claim nothing
+		for range 40 { // workers tick but have no free slot, so they claim nothing
 			time.Sleep(time.Minute)
 			y.tick()
 		}
@@ -165,9 +160,7 @@ func TestPromisesAreKept(t *testing.T) {
 	})
 }
 
-// A path is freed; the first in its line is of a root that no worker reaches.
-
-// An item that no worker can be sent to does not keep others from a path.
+// An item whose root no worker reaches does not keep other items from a path.
 //
 // shows: DL-79
 func TestUnreachableRoot(t *testing.T) {
@@ -205,13 +198,10 @@ func TestUnreachableRoot(t *testing.T) {
 	})
 }
 
-// failing is a store whose updates fail as long as it is told to, before or after the
-
-// commit.
-
+// failing is a store whose next updates fail, before or after their commit.
 type failing struct {
 	store.Store
-	before, after atomic.Int64 // how many more
+	before, after atomic.Int64 // how many more updates fail
 }
 
 var errFail = errors.New("the store fails")
@@ -239,9 +229,7 @@ func newFailing(t *testing.T, opt sched.Options) (*yard, *failing) {
 	return y, f
 }
 
-// The end of a job could not be told; it is left to its lease, says the worker.
-
-// The end of an item is told when the store is back.
+// If the store fails when an item ends, the worker reports the end once the store is back.
 //
 // shows: SW-74
 func TestStoreThatFailsAtTheEnd(t *testing.T) {
@@ -267,9 +255,7 @@ func TestStoreThatFailsAtTheEnd(t *testing.T) {
 	})
 }
 
-// An answer is lost: the item that was claimed with it has no worker.
-
-// An item that was claimed in a transaction whose answer got lost is requeued.
+// An item is requeued if the answer to the transaction that claimed it was lost.
 //
 // shows: SW-74 GP-11
 func TestLostAnswer(t *testing.T) {
@@ -301,7 +287,7 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
-// Texts that no store could keep as they are are refused, and harm nothing.
+// Texts that a store could not keep unchanged are refused, and have no other effect.
 func TestHostileTexts(t *testing.T) {
 	for _, kind := range []string{"memory", "SQLite", "PostgreSQL"} {
 		t.Run(kind, func(t *testing.T) {
@@ -357,7 +343,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// Work that ends its goroutine ends its item, and nothing else.
+// Work that calls runtime.Goexit ends its own item only.
 //
 // shows: SW-71
 func TestWorkThatEndsItsGoroutine(t *testing.T) {
@@ -374,7 +360,7 @@ func TestWorkThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// A lock on a node and one on a tree at one path keep different items waiting.
+// A node lock and a tree lock on the same path block different items.
 //
 // shows: GP-14
 func TestNodeAndTree(t *testing.T) {
@@ -395,9 +381,8 @@ func TestNodeAndTree(t *testing.T) {
 	must(t, node.Release(t.Context()))
 }
 
-// e) lifecycles that wait for a slot: cancelled, crashed, context ended.
-
-// A lifecycle that waits for a slot can be cancelled, crash or give up, and its slots are released once.
+// A lifecycle that waits for a slot can be canceled, crash or give up, and its slots are
+// released once.
 //
 // shows: GP-11
 func TestWaitingForASlot(t *testing.T) {
@@ -472,11 +457,7 @@ func TestWaitingForASlot(t *testing.T) {
 	}
 }
 
-// f) a slow Run that ignores its context; Close waits for it, Stop with a limit says so.
-
-// d) cancel while escalated; two escalated on overlapping paths; a keeper that dies.
-
-// Escalated items on overlapping paths are served in turn, also when one is cancelled.
+// Escalated items on overlapping paths are served in order, even if one is canceled.
 //
 // shows: SW-32
 func TestTwoEscalated(t *testing.T) {
@@ -514,5 +495,3 @@ func TestTwoEscalated(t *testing.T) {
 		}
 	})
 }
-
-// f) UntilEmpty ends with items waiting on failed ones, and not while one runs elsewhere.

@@ -18,20 +18,20 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// crowd is a queue that several managers, as of several processes, work in at once.
+// A crowd is a queue that several managers use at once, as several processes would.
 type crowd struct {
 	t     *testing.T
 	yards []*yard
 
 	mu    sync.Mutex
-	held  []lockkeeper.Item // what runs just now, as those who run it see it
+	held  []lockkeeper.Item // running items, as reported by their workers
 	taken map[string]int
 	limit sched.Limits
 	runs  map[string]int
 	known []string
 }
 
-// enter notes that an item runs, and complains where it must not.
+// enter records that an item runs, and reports an error if it must not.
 func (c *crowd) enter(it lockkeeper.Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *crowd) order(i int) sched.ItemSpec {
 	return o
 }
 
-// run is the work of an item: some have a second phase, some fail, some are slow.
+// run does the work of an item. Some items have a second phase, some fail, some are slow.
 func (c *crowd) run(ctx context.Context, job *sched.Job) error {
 	it := job.Item
 	c.enter(it)
@@ -140,9 +140,9 @@ func (c *crowd) one() string {
 	return c.known[rand.IntN(len(c.known))]
 }
 
-// Several managers on one store: orders, work, phases, cancels, retries and people at
-// the same time. Nothing overlaps, caps hold, and in the end every item has ended and
-// nothing is taken.
+// Several managers use one store while items are queued, run, change phase, are canceled and
+// retried, and people hold locks. No conflicting items overlap, the caps hold, and in the end
+// every item has ended and every slot is free.
 //
 // shows: SW-53 SW-71 DL-80 GP-11
 func TestCrowd(t *testing.T) {
@@ -159,7 +159,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// bustle runs everybody until so many items were ordered by each.
+// bustle runs all managers until each has queued the given number of items.
 func (c *crowd) bustle(orders int, trouble func(error)) {
 	t := c.t
 	ctx, stop := context.WithCancel(t.Context())
@@ -231,7 +231,7 @@ func (c *crowd) bustle(orders int, trouble func(error)) {
 	}
 }
 
-// settle works the rest off and holds that nothing is left.
+// settle runs the remaining items and checks that nothing is left.
 func (c *crowd) settle() {
 	t, y := c.t, c.yards[0]
 	ctx, cancel := context.WithTimeout(t.Context(), hung)

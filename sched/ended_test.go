@@ -114,7 +114,7 @@ func TestEndsOfOneItemInOrder(t *testing.T) {
 	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 4, Node: "here", UntilEmpty: true,
 		OnEnd: func(it lockkeeper.Item) {
 			if it.Status == lockkeeper.ItemQueued && len(got.all())%2 == 0 {
-				time.Sleep(time.Millisecond) // gives a later attempt the time to overtake
+				time.Sleep(time.Millisecond) // gives a later attempt time to overtake
 			}
 			got.add(it)
 		},
@@ -140,8 +140,7 @@ func TestEndsOfOneItemInOrder(t *testing.T) {
 	}
 }
 
-// A late return of an earlier attempt does not make the worker take the running one for
-// an item that it does not know of.
+// If an earlier attempt returns late, the worker does not treat the running attempt as a stray.
 func TestLateAttemptIsNoStray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})

@@ -30,7 +30,7 @@ func (q *Queue) moveUp(tx *lock.Tx, it *lockkeeper.Item, reason string, found []
 // the host, which restarts the lease clock, loses at most that.
 const countSlotWait = time.Minute
 
-// A slotLine is a group of items that wait for the same slots: the ready items of a root, or
+// A slotGroup is a group of items that wait for the same slots: the ready items of a root, or
 // the items that wait on a pool, with phases of one rank. Only its first item, the leader,
 // counts its waiting time.
 type slotGroup struct {

@@ -10,8 +10,8 @@ import (
 	"lockkeeper/store/memstore"
 )
 
-// Two pieces of work on one file, and one that has to wait for both: they run one
-// after the other, whatever the number of slots.
+// Two items need the same file, and a third waits for both. They run one after the other,
+// however many slots there are.
 func Example() {
 	ctx := context.Background()
 	store := memstore.New("my-project", memstore.Options{})
@@ -30,7 +30,7 @@ func Example() {
 		panic(err)
 	}
 	worker, err := queue.Start(ctx, sched.WorkerOptions{Slots: 4, UntilEmpty: true, Run: func(ctx context.Context, job *sched.Job) error {
-		fmt.Println(job.Item.Workflow) // ctx ends when the locks are lost
+		fmt.Println(job.Item.Workflow) // ctx is canceled if the locks are lost
 		return nil
 	}})
 	if err != nil {

@@ -18,13 +18,12 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// flaky is a store whose transactions fail by chance, while it is told to: before they
-// begin, or after they were committed.
+// flaky is a store whose transactions fail at random, before they begin or after they commit.
 type flaky struct {
 	store.Store
 	mu     sync.Mutex
 	rnd    *rand.Rand
-	chance float64 // of each of the two
+	chance float64 // probability of each of the two failures
 }
 
 var errFlaky = errors.New("the store fails")
@@ -52,8 +51,8 @@ func (f *flaky) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// Whatever a store that fails makes of what workers tell it: nothing overlaps, and when
-// it is well again every item comes to its end.
+// Whatever a failing store does with the workers' transactions, no conflicting items overlap.
+// Once it works again, every item ends.
 //
 // shows: SW-53 SW-71 SW-74
 func TestFlakyStore(t *testing.T) {
@@ -121,7 +120,7 @@ func flakyRun(t *testing.T, seed uint64) {
 	}
 	failed := 0
 	for _, it := range y.all() {
-		if it.Status == lockkeeper.ItemError { // of its second phase
+		if it.Status == lockkeeper.ItemError { // its second phase failed
 			failed++
 			continue
 		}

@@ -16,7 +16,7 @@ const space = "7f0c7a39-0000-4000-8000-000000000001"
 
 var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 
-// yard is a queue with its workers.
+// A yard is a queue with its workers.
 type yard struct {
 	t     testing.TB
 	store store.Store
@@ -24,7 +24,7 @@ type yard struct {
 	queue *sched.Queue
 }
 
-// newYard makes a yard. In a bubble of synctest its time is the bubble's.
+// newYard returns a yard. Inside synctest it uses the fake clock.
 func newYard(t testing.TB, opt sched.Options) *yard {
 	t.Helper()
 	y := &yard{t: t, store: memstore.New(space, memstore.Options{KeepEvents: 100_000})}
@@ -54,7 +54,7 @@ func locked(mode lockkeeper.Mode, paths []string) (list []lockkeeper.Lock) {
 	return list
 }
 
-// enqueue queues one order.
+// enqueue adds one item.
 func (y *yard) enqueue(o sched.ItemSpec) *lockkeeper.Item {
 	y.t.Helper()
 	if o.By.Name == "" {
@@ -65,7 +65,7 @@ func (y *yard) enqueue(o sched.ItemSpec) *lockkeeper.Item {
 	return items[0]
 }
 
-// claim claims for a worker of one node; nil: nothing can start.
+// claim dispatches an item to a worker of one node. It returns nil if no item can start.
 func (y *yard) claim() *sched.Job {
 	y.t.Helper()
 	job, err := y.queue.Dispatch(y.t.Context(), lockkeeper.Worker{ID: "w", Node: "here"})
@@ -73,7 +73,7 @@ func (y *yard) claim() *sched.Job {
 	return job
 }
 
-// started claims all that can start, and returns what it is called.
+// started claims every item that can start, and returns their names and jobs.
 func (y *yard) started() (names []string, jobs []*sched.Job) {
 	y.t.Helper()
 	for job := y.claim(); job != nil; job = y.claim() {
@@ -94,7 +94,7 @@ func (y *yard) tick() {
 	must(y.t, err)
 }
 
-// item reads an item as it is now.
+// item returns the current state of an item.
 func (y *yard) item(id string) (it *lockkeeper.Item) {
 	y.t.Helper()
 	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r store.Reader) (err error) {
@@ -104,7 +104,7 @@ func (y *yard) item(id string) (it *lockkeeper.Item) {
 	return it
 }
 
-// events lists the events of some kinds, oldest first.
+// events returns the events of some kinds, oldest first.
 func (y *yard) events(kinds ...lockkeeper.EventKind) (found []lockkeeper.Event) {
 	y.t.Helper()
 	all, err := y.locks.Events(context.WithoutCancel(y.t.Context()), store.EventQuery{Limit: 100_000})
@@ -119,7 +119,7 @@ func (y *yard) events(kinds ...lockkeeper.EventKind) (found []lockkeeper.Event) 
 	return found
 }
 
-// impatient is a context that lets everything be done but waiting.
+// impatient is a context under which every call works but none waits.
 type impatient struct{ context.Context }
 
 func (impatient) Done() <-chan struct{} {
@@ -130,7 +130,7 @@ func (impatient) Done() <-chan struct{} {
 
 func (impatient) Err() error { return nil }
 
-// all lists every item.
+// all returns every item.
 func (y *yard) all() (list []*lockkeeper.Item) {
 	y.t.Helper()
 	must(y.t, y.store.View(context.WithoutCancel(y.t.Context()), func(r store.Reader) (err error) {

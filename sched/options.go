@@ -63,7 +63,7 @@ func (l Limits) check() error {
 	return nil
 }
 
-// Options of a Queue; the zero value is ready to use.
+// Options configures a Queue. The zero value is ready to use.
 type Options struct {
 	Limits         Limits        // default: DefaultLimits
 	LockTimeout    time.Duration // default 300 s

@@ -9,8 +9,8 @@ import (
 	"lockkeeper/sched"
 )
 
-// Work near its end comes first; inside a rank projects take turns, and each
-// project's own come in the order of their submission.
+// Items of late phases come first. Within a rank, projects take turns, and the items of one
+// project start in the order of their submission.
 //
 // shows: SW-31 PL-51 CF-23 CF-24 DL-62
 func TestOrder(t *testing.T) {
@@ -29,8 +29,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// An item whose locks or slots are taken is passed over, and looked at again when
-// they are free.
+// An item whose locks or slots are taken is passed over, and examined again when they are free.
 //
 // shows: SW-10 SW-22 SW-27 SW-59 PL-53 GP-11
 func TestPassedOver(t *testing.T) {
@@ -80,8 +79,8 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// A lifecycle keeps its grant from phase to phase, gives its slot back in between,
-// and comes before everything else when it wants the next one.
+// A lifecycle keeps its grant from phase to phase and returns its slot in between. When it
+// needs the slot of its next phase, it comes before all queued items.
 //
 // shows: CF-13 CF-12 SW-28
 func TestLifecycle(t *testing.T) {
@@ -117,10 +116,11 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// hung is how long a test waits for a state before it fails. It only ends hangs.
+// hung is how long a test waits for a state before it fails. It is reached only if something
+// hangs.
 const hung = 5 * time.Minute
 
-// waitFor polls for what another goroutine of the test does.
+// waitFor polls until another goroutine has reached a state.
 func waitFor(t *testing.T, what func() bool) {
 	t.Helper()
 	for began := time.Now(); !what(); time.Sleep(time.Millisecond) {
@@ -130,7 +130,7 @@ func waitFor(t *testing.T, what func() bool) {
 	}
 }
 
-// Locks that are held for one operation are not kept while their holder waits.
+// Locks for one operation are released while their holder waits.
 //
 // shows: DL-65 DL-67 DL-68 CF-12
 func TestOneOperation(t *testing.T) {
@@ -144,7 +144,7 @@ func TestOneOperation(t *testing.T) {
 	y.hold("ada", writes("maps/m1"))
 }
 
-// Test runs are numbered, over all workers, and their numbers are used again.
+// Test runs are numbered across all workers, and their numbers are reused.
 func TestSlotsOfTestRuns(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 3, Jobs: 9, CPU: 1, JobsPerProject: 9, MapsPerProject: 1}})
 	for range 5 {

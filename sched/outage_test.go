@@ -15,7 +15,7 @@ import (
 	"lockkeeper/store"
 )
 
-// outlet is a way to a server that can be cut.
+// An outlet is a connection to a server that a test can cut.
 type outlet struct {
 	mu    sync.Mutex
 	to    string
@@ -61,8 +61,7 @@ func (o *outlet) set(cut bool) {
 	o.conns = nil
 }
 
-// The server is gone for a while just when work ends: how it ended is told when it is
-// back.
+// If the server is down when work ends, the worker reports the end once the server is back.
 //
 // shows: SW-53 SW-74
 func TestOutageAtTheEnd(t *testing.T) {
@@ -95,7 +94,7 @@ func TestOutageAtTheEnd(t *testing.T) {
 			c, err = r.Census()
 			return err
 		})
-		return err == nil && c.Queued()+c.Running == 0 // while the server is gone, the count is unknown
+		return err == nil && c.Queued()+c.Running == 0 // while the server is down, the count is unknown
 	}
 	waitFor(t, done)
 	for _, id := range []string{it.ID, next.ID} {

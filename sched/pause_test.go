@@ -36,7 +36,7 @@ func TestPause(t *testing.T) {
 		if it := y.item(b.ID); it.Status != lockkeeper.ItemQueued {
 			t.Errorf("a paused worker took %+v", it)
 		}
-		y.hold("a person", writes("a")).Release(t.Context()) // its locks are free
+		y.hold("a person", writes("a")).Release(t.Context()) // fails unless its locks are free
 		later = false
 		w.Resume()
 		synctest.Wait()
@@ -49,8 +49,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// Items of a root with a worker of its own are taken by no other worker, and a worker that takes only
-// those leaves the rest alone.
+// Items of a root with its own worker go to no other worker. A worker that takes only those
+// leaves all other items alone.
 func TestOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})

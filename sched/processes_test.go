@@ -29,7 +29,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// The test binary is also a worker of the tests, and the command that its items run.
+// Arguments that make the test binary run as a worker, or as the command of an item.
 const (
 	workerArg = "sched-worker"
 	jobArg    = "sched-job"
@@ -48,13 +48,13 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// database is for the whole run.
+// database is shared by all tests of the run.
 var database = &storetest.Database{Prefix: "sched"}
 
-// shop is a queue that several processes serve.
+// A shop is a queue that several processes serve.
 type shop struct {
 	Kind, Where, Space string
-	Dir                string           // where jobs leave their traces
+	Dir                string           // where jobs record their traces
 	Options            sqlstore.Options `json:"-"`
 }
 
@@ -69,7 +69,7 @@ func (s shop) open(ctx context.Context) (store.Store, error) {
 	return sqlstore.OpenSQLite(ctx, s.Where, s.Space, opt)
 }
 
-// queue opens the queue of a shop for this process.
+// queue opens the queue of a shop in this process.
 func (s shop) queue(ctx context.Context) (q *sched.Queue, self lockkeeper.Process, done func() error, err error) {
 	st, err := s.open(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s shop) queue(ctx context.Context) (q *sched.Queue, self lockkeeper.Proces
 	return q, self, func() error { return errors.Join(locks.Close(), st.Close()) }, err
 }
 
-// workerMain works in a shop until there is nothing to do, or it is killed.
+// workerMain runs a worker of a shop until there is nothing to do, or it is killed.
 func workerMain(where string) int {
 	var s shop
 	err := json.Unmarshal([]byte(where), &s)
@@ -115,8 +115,7 @@ func (s shop) work(ctx context.Context) error {
 	return errors.Join(w.Wait(), done())
 }
 
-// errand is what a job is told to do: take real locks where its item holds some, and
-// real slots where it has some.
+// An errand describes a job. The job acquires kernel locks for the locks and slots of its item.
 type errand struct {
 	Dir, Item string
 	Locks     []lockkeeper.Lock
@@ -135,8 +134,8 @@ func (s shop) do(ctx context.Context, job *sched.Job) error {
 	return err
 }
 
-// jobMain is a job. Where the kernel tells it that another job has what it was given,
-// it leaves a complaint.
+// jobMain runs a job. If a kernel lock shows that another job has the same lock or slot, it
+// records a complaint.
 func jobMain(what string) int {
 	var e errand
 	if err := json.Unmarshal([]byte(what), &e); err != nil {
@@ -171,12 +170,12 @@ func jobMain(what string) int {
 		}
 	}
 	trace("begun", e.Item)
-	time.Sleep(time.Duration(10+mathrand.IntN(40)) * time.Millisecond) // the work
+	time.Sleep(time.Duration(10+mathrand.IntN(40)) * time.Millisecond) // simulates work
 	trace("ended", e.Item)
 	return 0
 }
 
-// flock takes a lock of the kernel's, which goes with this process.
+// flock acquires a kernel lock, which ends with this process.
 func flock(path string, how int) bool {
 	fd, err := unix.Open(path, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -185,7 +184,7 @@ func flock(path string, how int) bool {
 	return unix.Flock(fd, how|unix.LOCK_NB) == nil
 }
 
-// create makes the space of a shop.
+// create creates the space of a shop.
 func (s *shop) create(t testing.TB) {
 	t.Helper()
 	s.Space = "7f0c7a39-0000-4000-8000-" + strings.ToLower(rand.Text()[:12])
@@ -199,7 +198,7 @@ func (s *shop) create(t testing.TB) {
 	must(t, err, sqlstore.CreateSpace(t.Context(), s.Where, s.Space))
 }
 
-// newShop makes a shop with orders that meet in many places.
+// newShop creates a shop with many conflicting items.
 func newShop(t *testing.T, kind string, items int) shop {
 	t.Helper()
 	s := shop{Kind: kind, Dir: t.TempDir()}
@@ -246,8 +245,8 @@ func (s shop) hire(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// Sixteen workers, some of which are killed all the time: every item completes, caps
-// and locks hold, as the kernel sees them, and nothing is left running.
+// Sixteen workers run, and some are killed all the time. Every item completes, the kernel locks
+// show that caps and locks hold, and no process is left running.
 //
 // shows: SW-71 SW-72 SW-74 DL-76 DL-80 GP-11
 func TestWorkersThatAreKilled(t *testing.T) {
@@ -280,7 +279,7 @@ func TestWorkersThatAreKilled(t *testing.T) {
 				kills++
 				crew[i] = s.hire(t)
 			}
-			for _, cmd := range crew { // each ends when nothing is left to do
+			for _, cmd := range crew { // each exits when nothing is left to do
 				limit := time.AfterFunc(10*time.Minute, func() { cmd.Process.Signal(syscall.SIGQUIT) })
 				if err := cmd.Wait(); err != nil {
 					t.Errorf("a worker: %v", err)
@@ -293,7 +292,7 @@ func TestWorkersThatAreKilled(t *testing.T) {
 	}
 }
 
-// audit holds what must hold once everything is done.
+// audit checks the conditions that must hold once every item has ended.
 func (s shop) audit(t *testing.T, items int) {
 	t.Helper()
 	if text, err := os.ReadFile(filepath.Join(s.Dir, "complaints")); !errors.Is(err, fs.ErrNotExist) {
@@ -349,7 +348,7 @@ func (s shop) count(t *testing.T, kind string) map[string]int {
 	return n
 }
 
-// stillRunning lists processes whose command line mentions a directory.
+// stillRunning returns the processes whose command line contains a directory.
 func stillRunning(dir string) (left []string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {

@@ -13,7 +13,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Queue is the queued work of one space.
+// A Queue is the queued work of one space.
 type Queue struct {
 	store store.Store
 	locks *lock.Manager

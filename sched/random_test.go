@@ -19,10 +19,10 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// chaos draws what happens to a queue: orders, workers, their deaths, people.
+// A chaos drives a queue with random events: new items, workers, their deaths, people.
 type chaos struct {
 	*yard
-	yards  []*yard // handles on the same store, which take turns
+	yards  []*yard // handles on the same store, used in turn
 	rnd    *rand.Rand
 	clock  *storetest.Clock
 	limits sched.Limits
@@ -32,11 +32,11 @@ type chaos struct {
 
 	dispatches map[string]int
 	ends       map[string]int
-	order      []string // of dispatch
+	order      []string // order of dispatch
 }
 
-// newChaos makes a chaos on the stores that open opens: several handles on one space,
-// on the same clock.
+// newChaos returns a chaos on the stores that open returns. They are handles on one space with
+// the same clock.
 func newChaos(t *testing.T, seed uint64, open func(testing.TB, *storetest.Clock) []store.Store) *chaos {
 	c := &chaos{
 		rnd: rand.New(rand.NewPCG(seed, 1)), clock: storetest.NewClock(), jobs: map[string][]*sched.Job{},
@@ -60,7 +60,7 @@ func inMemory(_ testing.TB, clock *storetest.Clock) []store.Store {
 	return []store.Store{memstore.New(space, memstore.Options{Now: clock.Now, KeepEvents: 1 << 20})}
 }
 
-// handles opens so many stores on one space of a database.
+// handles returns a function that opens n stores on one space of a database.
 func handles(kind string, n int) func(testing.TB, *storetest.Clock) []store.Store {
 	return func(t testing.TB, clock *storetest.Clock) (list []store.Store) {
 		s := shop{Kind: kind, Options: sqlstore.Options{Clock: clock.Now}}
@@ -77,8 +77,8 @@ func handles(kind string, n int) func(testing.TB, *storetest.Clock) []store.Stor
 	}
 }
 
-// calm is a store on a server whose transactions do not mind an impatient caller: the
-// driver takes a context for over when its channel is closed.
+// calm is a PostgreSQL store that ignores an impatient caller. The driver treats a context as
+// canceled when its channel is closed.
 type calm struct{ *sqlstore.Postgres }
 
 func (s calm) Update(ctx context.Context, fn func(store.Tx) error) error {
@@ -90,7 +90,7 @@ func (s calm) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 func (c *chaos) pick(list ...string) string { return list[c.rnd.IntN(len(list))] }
 
-// order draws an order. Of some files there are few, so that many meet there.
+// draw returns a random item. It uses few paths, so that many items conflict.
 func (c *chaos) draw() sched.ItemSpec {
 	o := sched.ItemSpec{Workflow: fmt.Sprint("w", len(c.known)), Phase: c.pick("analyze", "apply", "verify"), Project: c.pick("a", "b", "c"), Job: c.rnd.IntN(2) == 0, By: ada}
 	for range c.rnd.IntN(4) {
@@ -104,7 +104,7 @@ func (c *chaos) draw() sched.ItemSpec {
 			o.Locks = append(o.Locks, writes(path)...)
 		}
 	}
-	if c.rnd.IntN(8) == 0 { // which covers nothing below it
+	if c.rnd.IntN(8) == 0 { // a node lock does not cover the paths below it
 		o.Locks = []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "d", Kind: lockkeeper.Node}, Mode: []lockkeeper.Mode{lockkeeper.Read, lockkeeper.Write}[c.rnd.IntN(2)]}}
 	}
 	if c.rnd.IntN(2) == 0 {
@@ -138,7 +138,7 @@ func (c *chaos) step() {
 		c.finishOne(worker)
 	case n < 80:
 		c.interrupt(worker)
-	case n < 83: // the worker dies: its items stay
+	case n < 83: // the worker dies and leaves its items
 		delete(c.jobs, worker)
 	case n < 88:
 		c.person()
@@ -167,12 +167,12 @@ func (c *chaos) begun(worker string, job *sched.Job) {
 	}
 }
 
-// keepAlive renews the grants of the living, as their keepers do.
+// keepAlive renews the grants of live workers, as their keepers do.
 func (c *chaos) keepAlive() {
 	for _, jobs := range c.jobs {
 		for _, job := range jobs {
 			_, err := c.locks.Renew(c.t.Context(), job.Grant.ID, job.Grant.Token)
-			if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld { // it was cancelled
+			if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld { // the item was canceled
 				c.t.Error(err)
 			}
 		}
@@ -199,13 +199,13 @@ func (c *chaos) finishOne(worker string) {
 	switch {
 	case err == nil:
 		c.ends[job.Item.ID]++
-	case lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld: // cancelled, or given to another after its worker was taken for dead
+	case lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld: // canceled, or dispatched to another worker after its own seemed dead
 		c.t.Error(err)
 	}
 	c.begun(worker, next)
 }
 
-// interrupt returns an item to the queue: its worker is stopped, or its copy is behind.
+// interrupt returns an item to the queue, because its worker stops or its copy is behind.
 func (c *chaos) interrupt(worker string) {
 	jobs := c.jobs[worker]
 	if len(jobs) == 0 {
@@ -225,7 +225,7 @@ func (c *chaos) interrupt(worker string) {
 	}
 }
 
-// person takes or releases locks beside the queue.
+// person acquires or releases locks outside the queue.
 func (c *chaos) person() {
 	if len(c.people) > 0 && c.rnd.IntN(2) == 0 {
 		must(c.t, c.people[0].Release(c.t.Context()))
@@ -259,14 +259,14 @@ func (c *chaos) retry() {
 	}
 }
 
-// phase lets a lifecycle ask for the slot of its next phase, without waiting for it.
+// phase requests the slot of a lifecycle's next phase, without waiting for it.
 func (c *chaos) phase(worker string) {
 	if jobs := c.jobs[worker]; len(jobs) > 0 {
 		_ = jobs[c.rnd.IntN(len(jobs))].Phase(impatient{c.t.Context()}, "test", c.pick(sched.PoolTest, sched.PoolAgent))
 	}
 }
 
-// check holds the invariants of the queue as it is now.
+// check checks the invariants of the queue.
 func (c *chaos) check() {
 	t := c.t
 	t.Helper()
@@ -285,7 +285,7 @@ func (c *chaos) check() {
 			rec, err := r.Get(a.GrantID)
 			must(t, err)
 			if rec == nil {
-				continue // its worker died, and no worker has ticked since
+				continue // its worker died and no worker has ticked since
 			}
 			for _, b := range running[:i] {
 				other, err := r.Get(b.GrantID)
@@ -374,8 +374,8 @@ func conflict(a, b *lockkeeper.Item) bool {
 	return false
 }
 
-// drain lets everything come to its end: dead workers are found dead, people leave,
-// and what failed is tried again.
+// drain lets every item end: dead workers are detected, people release their locks, and failed
+// items are retried.
 func (c *chaos) drain() {
 	t := c.t
 	for _, g := range c.people {
@@ -385,13 +385,13 @@ func (c *chaos) drain() {
 	for round := 0; ; round++ {
 		if round > 2_000 {
 			for _, it := range c.known {
-				if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
+				if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // nil if it was pruned
 					t.Errorf("%s is %s, stage %d, waiting on %q, woken by %q, escalated %t, grant %q, due %d", it.ID, now.Status, now.Stage, now.WaitsOn, now.WokenBy, now.Escalated, now.GrantID, now.CheckAt)
 				}
 			}
 			t.Fatal("it never comes to an end")
 		}
-		for range 5 { // after 40 minutes the dead are taken for dead
+		for range 5 { // after 40 minutes the dead workers are detected
 			c.clock.Advance(8 * time.Minute)
 			c.keepAlive()
 		}
@@ -422,8 +422,8 @@ func (c *chaos) drain() {
 	}
 }
 
-// Whatever happens, caps hold, nothing overlaps, nothing is lost, and every item ends
-// as often as it was ended.
+// Under random events, the caps hold, no conflicting items overlap, no item is lost, and every
+// item ends exactly as often as it was ended.
 //
 // shows: SW-73 GP-11 DL-59 DL-60 DL-80 DL-91
 func TestChaos(t *testing.T) {
@@ -431,7 +431,7 @@ func TestChaos(t *testing.T) {
 		name  string
 		open  func(testing.TB, *storetest.Clock) []store.Store
 		seeds int
-		looks int // every so many steps, where a look takes longer than many of them
+		looks int // steps between two checks, because a check can take longer than many steps
 	}{
 		{"memory", inMemory, 20, 1}, {"SQLite", handles("SQLite", 1), 1, 8}, {"SQLite, two handles", handles("SQLite", 2), 1, 8},
 		{"PostgreSQL", handles("PostgreSQL", 1), 1, 8}, {"PostgreSQL, two handles", handles("PostgreSQL", 2), 1, 8},
@@ -448,7 +448,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// run lets everything happen, and looks at it every so many steps.
+// run performs random steps and checks the invariants every looks steps.
 func (c *chaos) run(looks int) {
 	for n := range 400 {
 		c.step()
@@ -461,14 +461,14 @@ func (c *chaos) run(looks int) {
 	}
 	c.drain()
 	for _, it := range c.known {
-		if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // or forgotten since
+		if now := c.item(it.ID); now != nil && now.Status != lockkeeper.ItemCompleted { // nil if it was pruned
 			c.t.Errorf("%s is %s, waiting on %q", it.ID, now.Status, now.WaitsOn)
 		}
 	}
 }
 
-// Inside a rank and a project, items without conflicts start in the order in
-// which they were queued.
+// Within a rank and a project, items without conflicts start in the order in which they were
+// queued.
 //
 // shows: SW-31 PL-51
 func TestFirstComeFirstServed(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"lockkeeper/store"
 )
 
-// What was under way before keeps its locks while it waits for a slot: nothing new gets
-// between it and its landing.
+// Work that had started before keeps its locks while it waits for a slot. No new item can
+// change its files before it lands.
 //
 // shows: PL-85 SW-74
 func TestReserveBegun(t *testing.T) {
@@ -69,7 +69,7 @@ func TestReserveBegun(t *testing.T) {
 	}
 }
 
-// reaching makes a worker known that takes the items of a root.
+// reaching registers a worker that takes the items of a root.
 func (y *yard) reaching(root string) lockkeeper.Worker {
 	y.t.Helper()
 	here := lockkeeper.Worker{ID: "w", Node: "here", Roots: []string{root}, Only: true}
@@ -81,7 +81,7 @@ func (y *yard) reaching(root string) lockkeeper.Worker {
 	return here
 }
 
-// lives knows which processes live.
+// lives maps process ids to their liveness.
 type lives map[int]lockkeeper.Liveness
 
 func (l lives) Liveness(p lockkeeper.Process) lockkeeper.Liveness            { return l[p.PID] }
@@ -89,8 +89,8 @@ func (lives) Exited(context.Context, lockkeeper.Process) <-chan struct{}     { r
 func (lives) EndLeftovers(context.Context, lockkeeper.Process, string) error { return nil }
 func (lives) EndWork(context.Context, lockkeeper.Process, string) error      { return nil }
 
-// A worker that had reserved running work and died before it continued leaves that to the
-// next one: also then nothing new gets between.
+// If a worker reserved started work and died before it continued, the next worker inherits the
+// reservation. No new item gets the locks in between.
 //
 // shows: PL-85 SW-74
 func TestReservedByOneWhoDied(t *testing.T) {
@@ -119,7 +119,7 @@ func TestReservedByOneWhoDied(t *testing.T) {
 	})
 }
 
-// What a person has to start is in the error state at once, and says why.
+// An item that a person must start is in the error state at once, with the reason.
 func TestOrderForAPerson(t *testing.T) {
 	y := newYard(t, sched.Options{})
 	it := y.enqueue(sched.ItemSpec{Workflow: "follow-up", Locks: writes("a"), Person: "more files are needed"})

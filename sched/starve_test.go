@@ -17,11 +17,11 @@ import (
 
 // A rush is a series of urgent items that keep coming, so that the slots are never free.
 type rush struct {
-	order sched.ItemSpec // of each urgent item
-	every time.Duration  // between two of them
+	order sched.ItemSpec // specification of each urgent item
+	every time.Duration  // interval between two urgent items
 	slots int
-	took  time.Duration // of each item
-	locks bool          // each urgent item writes a file of its own
+	took  time.Duration // duration of each item
+	locks bool          // each urgent item writes its own file
 	teams int           // projects of the urgent items
 }
 
@@ -74,7 +74,7 @@ func TestSlotStarvation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := newYard(t, sched.Options{Limits: c.limit})
-				for range 12 { // the slots are taken, and more wait
+				for range 12 { // fills the slots and the queue
 					first := c.order
 					first.Workflow = "urgent"
 					y.enqueue(first)
@@ -117,14 +117,14 @@ func TestSlotStarvationOfSeveral(t *testing.T) {
 	})
 }
 
-// The time that an item has waited for a slot counts on after a restart of all workers.
+// The time that an item has waited for a slot is kept across a restart of all workers.
 func TestSlotWaitSurvivesARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	must(t, sqlstore.CreateSQLite(t.Context(), path, space))
 	now := store.Moment{Lease: 1, Wall: time.Now()}
 	var late *lockkeeper.Item
 	var dispatched []string
-	for session := range 13 { // one a minute
+	for session := range 13 { // one session per minute
 		st, err := sqlstore.OpenSQLite(t.Context(), path, space, sqlstore.Options{Clock: func() store.Moment { return now }, Boot: fmt.Sprint(session / 4)})
 		must(t, err)
 		locks := lock.New(st, lock.Options{})
@@ -143,7 +143,7 @@ func TestSlotWaitSurvivesARestart(t *testing.T) {
 		y.finish(job, nil)
 		must(t, locks.Close(), st.Close())
 		if session%4 == 3 {
-			now.Lease = 1 // the host restarts, and its lease clock with it
+			now.Lease = 1 // the host reboots, which restarts its lease clock
 		}
 		if job.Item.ID == late.ID {
 			break
@@ -154,7 +154,8 @@ func TestSlotWaitSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Items that take turns in waiting for a slot are not escalated: none of them leads for long.
+// Items that take turns in waiting for a slot are not escalated, because none of them leads for
+// long.
 func TestNoEscalationInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})

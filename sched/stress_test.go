@@ -14,8 +14,8 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// Workers that are started, stopped and closed all the time lose no item and leave no
-// goroutine, which the end of the tests holds.
+// Workers that are started, stopped and closed all the time lose no item and leak no goroutine.
+// TestMain checks the goroutines.
 //
 // shows: SW-52 SW-53 GP-27
 func TestStartAndStopUnderStress(t *testing.T) {
@@ -59,7 +59,7 @@ func TestStartAndStopUnderStress(t *testing.T) {
 	w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 8, Node: "here", Run: run, UntilEmpty: true})
 	must(t, err, w.Wait())
 	for _, it := range y.all() {
-		if it.Status != lockkeeper.ItemCompleted || it.Attempts != 1 { // a closed worker is not a failure
+		if it.Status != lockkeeper.ItemCompleted || it.Attempts != 1 { // closing a worker does not count as a failure
 			t.Errorf("%s is %s after %d attempts: %+v", it.ID, it.Status, it.Attempts, it.Failure)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"lockkeeper/store"
 )
 
-// hold takes locks as a holder outside of the queue does.
+// hold acquires locks for a holder outside the queue.
 func (y *yard) hold(holder string, locks []lockkeeper.Lock) *lock.Grant {
 	y.t.Helper()
 	g, err := y.locks.TryAcquire(y.t.Context(), lockkeeper.Request{Holder: holder, Locks: locks, Policy: "person"})
@@ -25,7 +25,7 @@ func (y *yard) hold(holder string, locks []lockkeeper.Lock) *lock.Grant {
 	return g
 }
 
-// worker starts a worker whose items take a while.
+// worker starts a worker that runs each item with run.
 func (y *yard) worker(slots int, run func(context.Context, *sched.Job) error) *sched.Worker {
 	y.t.Helper()
 	w, err := y.queue.Start(y.t.Context(), sched.WorkerOptions{Slots: slots, Node: "here", Run: run,
@@ -34,7 +34,7 @@ func (y *yard) worker(slots int, run func(context.Context, *sched.Job) error) *s
 	return w
 }
 
-// takes makes work that takes so long.
+// takes returns work with the given duration.
 func takes(d time.Duration) func(context.Context, *sched.Job) error {
 	return func(ctx context.Context, _ *sched.Job) error {
 		select {
@@ -46,8 +46,8 @@ func takes(d time.Duration) func(context.Context, *sched.Job) error {
 	}
 }
 
-// A run of 600 items of two minutes on 12 slots escalates nothing and errors nothing,
-// and hardly a slot is ever empty.
+// A run of 600 items of two minutes on 12 slots escalates no item and fails none, and hardly a
+// slot is ever idle.
 //
 // shows: SW-32 SW-40 PL-52 PL-43
 func TestHealthyRun(t *testing.T) {
@@ -56,7 +56,7 @@ func TestHealthyRun(t *testing.T) {
 		began := time.Now()
 		var orders []sched.ItemSpec
 		for i := range 600 {
-			// Three of a controller's five share a file.
+			// Three of the five items of a controller share a file.
 			locks := writes(fmt.Sprintf("app/views/c%d/s%d.erb", i/5, i))
 			if i%5 < 3 {
 				locks = append(locks, writes(fmt.Sprintf("app/models/c%d.rb", i/5))...)
@@ -93,15 +93,15 @@ func (y *yard) active() []*lockkeeper.Item {
 	return list
 }
 
-// An item that a stream of readers would starve is escalated after ten minutes of being
-// blocked: it reserves its paths, and no item overtakes it any more.
+// An item that a stream of readers would starve is escalated after ten minutes. It reserves its
+// paths, and no later item overtakes it.
 //
 // shows: SW-32 SW-73 PL-52 CF-24 PL-82 CF-21
 func TestEscalation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
 		writer := y.enqueue(sched.ItemSpec{Workflow: "writer", Phase: "analyze", Locks: writes("shared")})
-		// Readers come and go, and always one is there.
+		// Readers overlap, so that one always holds the path.
 		reader := y.hold("reader 0", reads("shared"))
 		w := y.worker(1, takes(time.Minute))
 		defer w.Close()
@@ -143,8 +143,8 @@ func TestEscalation(t *testing.T) {
 	})
 }
 
-// An escalated item that lost its position, because no worker kept it, takes
-// another.
+// An escalated item that lost its position in the wait list, because no worker kept it, gets a
+// new one.
 //
 // shows: SW-32 CF-24
 func TestLostReservation(t *testing.T) {
@@ -171,7 +171,7 @@ func TestLostReservation(t *testing.T) {
 	})
 }
 
-// However long an item waits for a slot, it is never failed for that.
+// An item never fails because it waits for a slot, however long.
 func TestSlotWaitsDoNotFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
@@ -188,8 +188,8 @@ func TestSlotWaitsDoNotFail(t *testing.T) {
 	})
 }
 
-// An item that the same holder blocks for too long counts retries, and ends in the
-// error state with all facts; a person retries it.
+// An item that the same holder blocks for too long counts retries and ends in the error state
+// with all facts. A person can retry it.
 //
 // shows: SW-40 SW-41 PL-43 CF-18 GP-26 DL-75
 func TestLockTimeout(t *testing.T) {
@@ -239,7 +239,7 @@ func TestLockTimeout(t *testing.T) {
 	})
 }
 
-// While blockers change the wait begins again.
+// The timeout restarts when the blockers change.
 func TestTimeoutRestartsWithTheBlockers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{MaxLockRetries: -1, EscalateAfter: 10 * time.Hour})
@@ -259,8 +259,8 @@ func TestTimeoutRestartsWithTheBlockers(t *testing.T) {
 	})
 }
 
-// Stop waits for what runs and starts nothing new; with a limit it says what still
-// runs. Start resumes the queue.
+// Stop waits for running items and starts no new ones. With a time limit, its error names the
+// items that still run. Start resumes the queue.
 //
 // shows: SW-52 SW-53 PL-48 GP-27 SW-74
 func TestStopAndStart(t *testing.T) {
@@ -291,7 +291,7 @@ func TestStopAndStart(t *testing.T) {
 	})
 }
 
-// A panic, an error and a lost grant end one item and nothing else.
+// A panic, an error and a lost grant each end one item only.
 //
 // shows: SW-71 SW-74 GP-12
 func TestCrashesOfOneItem(t *testing.T) {
@@ -432,7 +432,7 @@ func TestBadOrders(t *testing.T) {
 	}
 }
 
-// An item that asks for too much is not dropped: it is shown in the error state.
+// An item whose locks are too wide is not dropped but shown in the error state.
 //
 // shows: PL-36
 func TestOverLock(t *testing.T) {

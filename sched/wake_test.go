@@ -11,7 +11,8 @@ import (
 	"lockkeeper/sched"
 )
 
-// Every change that makes an item ready wakes the waiting workers: none waits for a tick.
+// Every change that makes an item ready wakes the waiting workers, so that no worker waits for
+// a tick.
 //
 // shows: GP-14 SW-59
 func TestWorkersAreTold(t *testing.T) {
@@ -28,7 +29,7 @@ func TestWorkersAreTold(t *testing.T) {
 		must(t, err)
 		ended := func(what string, it *lockkeeper.Item, want lockkeeper.ItemStatus) {
 			t.Helper()
-			synctest.Wait() // and no time passes
+			synctest.Wait() // without advancing the clock
 			if now := y.item(it.ID); now.Status != want {
 				t.Errorf("%s: %s is %s, waiting on %q", what, it.Workflow, now.Status, now.WaitsOn)
 			}

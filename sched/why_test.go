@@ -11,8 +11,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// Why returns what blocks an item, for how much longer, and
-// when it may start.
+// Why returns the blockers of an item, how much longer they block it, and when it may start.
 //
 // shows: SW-54 SW-55 CF-18
 func TestWhy(t *testing.T) {

@@ -7,9 +7,8 @@ import (
 	"lockkeeper/store"
 )
 
-// places are where locks that overlap the asked ones can be found: at exactly
-// these paths, which are the asked ones and all above them, and strictly within
-// these ranges, which are what lies below the asked ones.
+// places are the paths and ranges where locks can overlap the requested ones. at contains the
+// requested paths and all paths above them. below contains the ranges strictly below them.
 type places struct {
 	at    []string
 	below []span
@@ -17,7 +16,7 @@ type places struct {
 
 type span struct{ lo, hi string }
 
-// placesOf needs locks in the form of lockkeeper.Normalize, as do collectors.
+// placesOf returns the places of locks, which must be normalized by lockkeeper.Normalize.
 func placesOf(locks []lockkeeper.Lock) places {
 	p := places{at: make([]string, 0, len(locks)+8), below: make([]span, 0, len(locks))}
 	above := map[string]struct{}{}
@@ -25,10 +24,10 @@ func placesOf(locks []lockkeeper.Lock) places {
 	for _, l := range locks {
 		p.at = append(p.at, l.Path)
 		parent, ok := lockkeeper.Parent(l.Path)
-		if parent != dir { // neighbours have the same parents
+		if parent != dir { // siblings have the same parents
 			for path := parent; ok; path, ok = lockkeeper.Parent(path) {
 				if _, dup := above[path]; dup {
-					break // its parents are in, too
+					break // its parents are already in the list
 				}
 				above[path] = struct{}{}
 				p.at = append(p.at, path)
@@ -45,7 +44,7 @@ func placesOf(locks []lockkeeper.Lock) places {
 	return p
 }
 
-// collector turns rows of targets into overlaps.
+// A collector turns rows of targets into overlaps. Its query must have normalized locks.
 type collector struct {
 	query store.Query
 	seen  map[seenRow]struct{}
@@ -59,8 +58,7 @@ type seenRow struct {
 
 func newCollector(q store.Query) *collector { return &collector{query: q} }
 
-// row considers one target of a record. A row can come twice, once from each
-// kind of place.
+// row adds one target of a record. A row can come twice, once from each kind of place.
 func (c *collector) row(held lockkeeper.Lock, rec *store.Record) {
 	if !c.query.Counts(rec) {
 		return
@@ -80,9 +78,8 @@ func (c *collector) row(held lockkeeper.Lock, rec *store.Record) {
 	})
 }
 
-// match visits the asked locks at, below and above a held one. Asked locks are
-// sorted by path, but what is below a path need not follow it directly: a-b
-// sorts between a and a/b.
+// match visits the requested locks at, below and above a held one. Requested locks are sorted
+// by path, but the paths below a path need not follow it directly: a-b sorts between a and a/b.
 func (c *collector) match(held lockkeeper.Lock, visit func(lockkeeper.Lock)) {
 	asked := c.query.Locks
 	for path, ok := held.Path, true; ok; path, ok = lockkeeper.Parent(path) {
@@ -98,7 +95,7 @@ func (c *collector) match(held lockkeeper.Lock, visit func(lockkeeper.Lock)) {
 	}
 }
 
-// answer is what was found, latest ticket first.
+// answer returns the overlaps, latest ticket first.
 func (c *collector) answer() (found []store.Overlap, more bool) {
 	slices.SortFunc(c.found, store.Overlap.Compare)
 	if n := c.query.Limit; n > 0 && len(c.found) > n {
