@@ -10,13 +10,13 @@ import (
 	"lockkeeper/store/memstore"
 )
 
-// file is a lock on one file.
+// file returns a lock on one file.
 func file(mode lockkeeper.Mode, path string) lockkeeper.Lock {
 	return lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: mode}
 }
 
-// Ask for everything at once: it is given as a whole, or the answer says who is
-// in the way.
+// A program requests all its locks at once. They are granted as a whole, or the error names the
+// holder of each conflicting lock.
 func ExampleManager_TryAcquire() {
 	ctx := context.Background()
 	m := lock.New(memstore.New("book", memstore.Options{}), lock.Options{})
@@ -47,7 +47,8 @@ func ExampleManager_TryAcquire() {
 	// Bob cannot write config/routes.rb: Ada has it for read
 }
 
-// Wait in the wait list. The first request is granted first, and the wait is bounded.
+// A request waits in the wait list. The first request is granted first, and the wait is
+// bounded.
 func ExampleManager_Acquire() {
 	ctx := context.Background()
 	m := lock.New(memstore.New("book", memstore.Options{}), lock.Options{})
@@ -78,7 +79,7 @@ func ExampleManager_Acquire() {
 	// Bob's fence is above Ada's: true
 }
 
-// Work under the grant's context: it ends when the grant does.
+// Work runs under the context of the grant, which ends when the grant does.
 func ExampleGrant_Context() {
 	ctx := context.Background()
 	m := lock.New(memstore.New("book", memstore.Options{}), lock.Options{})

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ada = lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}
 
-// alone runs a test with a grant on a file in a bubble of fake time.
+// alone runs a test with a grant on a file under synctest.
 func alone(t *testing.T, policy string, test func(t *testing.T, m *lock.Manager, s *unreachable, g *lock.Grant)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &unreachable{Store: memstore.New("test", memstore.Options{})}
@@ -36,7 +36,7 @@ func alone(t *testing.T, policy string, test func(t *testing.T, m *lock.Manager,
 	})
 }
 
-// unreachable is a store that can be cut off.
+// unreachable is a store that a test can disconnect.
 type unreachable struct {
 	store.Store
 	cut atomic.Bool
@@ -66,8 +66,8 @@ func ended(t *testing.T, ctx context.Context, code lockkeeper.Code) {
 	}
 }
 
-// A grant that is taken away ends its context at once, not at the next look,
-// and that is no failed renewal.
+// The context of a force-released grant ends at once, not at the next check, and this does not
+// count as a failed renewal.
 func TestContextEndsWhenTakenAway(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		alone(t, "agent", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
@@ -92,7 +92,7 @@ func TestContextEndsWhenTakenAway(t *testing.T) {
 	}
 }
 
-// Without Keep the context ends with the lease; with it the grant lasts.
+// Without Keep the context ends with the lease. With Keep the grant lasts.
 //
 // shows: SW-72 CF-10 GP-15 PL-81
 func TestContextEndsWithLease(t *testing.T) {
@@ -117,9 +117,8 @@ func TestContextEndsWithLease(t *testing.T) {
 	})
 }
 
-// A holder that cannot reach the store trusts its grant for two thirds of a
-// lease, counted from the last renewal it asked for: the rest is for stopping
-// the work before another holder gets the lock.
+// A holder that cannot reach the store trusts its grant for two thirds of the lease, counted
+// from its last renewal. The rest is for stopping the work before another holder gets the lock.
 //
 // shows: CF-11
 func TestContextEndsWhenCutOff(t *testing.T) {
@@ -166,7 +165,7 @@ func TestAdopt(t *testing.T) {
 		if err != nil || again.Fence != g.Fence || again.Token != g.Token {
 			t.Fatalf("adopted %+v, %v", again, err)
 		}
-		time.Sleep(20 * time.Minute) // the lease is new
+		time.Sleep(20 * time.Minute) // the lease was renewed
 		if err := again.Release(t.Context()); err != nil {
 			t.Error(err)
 		}

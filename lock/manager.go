@@ -30,7 +30,7 @@ type Processes interface {
 	EndWork(ctx context.Context, p lockkeeper.Process, grantID string) error
 }
 
-// Options of a Manager; the zero value is ready to use.
+// Options configures a Manager. The zero value is ready to use.
 type Options struct {
 	Policies  map[string]lockkeeper.Policy // default: the built-in ones
 	Processes Processes                    // default: none, leases alone count

@@ -60,17 +60,17 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// stage is where a transcript plays.
+// A stage runs the actors of one transcript.
 type stage struct {
 	*testing.T
 	m       *lock.Manager
 	store   *memstore.Store
 	mu      sync.Mutex
 	clients map[string]*client
-	said    []string // what calls returned since the last step
+	said    []string // results of calls since the last step
 }
 
-// client is one actor of a transcript, with at most one grant.
+// A client is one actor of a transcript, with at most one grant.
 type client struct {
 	name   string
 	grant  *lock.Grant
@@ -78,8 +78,8 @@ type client struct {
 	store  *process
 }
 
-// process is the store as the process of one client sees it. While it is
-// stopped none of its transactions begins.
+// A process is the store as seen by the process of one client. While the process is stopped,
+// none of its transactions begins.
 type process struct {
 	store.Store
 	mu      sync.Mutex
@@ -122,7 +122,7 @@ func play(t *testing.T, script string) string {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "  "):
-			continue // what happened the last time
+			continue // output of the last run
 		case line == "" || strings.HasPrefix(line, "#"):
 			fmt.Fprintln(&out, line)
 			continue
@@ -140,7 +140,7 @@ func play(t *testing.T, script string) string {
 	return out.String()
 }
 
-// act does what a line says, or starts it.
+// act runs a step, or starts it if it may block.
 func (s *stage) act(ctx context.Context, line string) {
 	words := strings.Fields(line)
 	switch words[0] {
@@ -180,7 +180,7 @@ func (s *stage) call(ctx context.Context, c *client, what string) {
 		req, wait := s.request(c, rest)
 		ctx, cancel := context.WithCancel(ctx)
 		c.cancel = cancel
-		m := lock.New(c.store, lock.Options{}) // a process of its own
+		m := lock.New(c.store, lock.Options{}) // simulates another process
 		go func() { s.answer(c, what)(m.Acquire(ctx, req, wait)) }()
 	case "cancel":
 		c.cancel()
@@ -205,7 +205,7 @@ func (s *stage) call(ctx context.Context, c *client, what string) {
 	}
 }
 
-// request reads "10s write x, read y policy dal ttl 5s".
+// request parses "10s write x, read y policy dal ttl 5s".
 func (s *stage) request(c *client, text string) (req lockkeeper.Request, wait time.Duration) {
 	req.Holder = c.name
 	words := strings.Fields(strings.ReplaceAll(text, ",", ""))
@@ -241,7 +241,7 @@ func (s *stage) duration(text string) time.Duration {
 	return d
 }
 
-// answer says what an acquiring call returned.
+// answer returns a function that records the result of an acquiring call.
 func (s *stage) answer(c *client, what string) func(*lock.Grant, error) {
 	return func(g *lock.Grant, err error) {
 		if g != nil {
@@ -259,7 +259,7 @@ func (s *stage) say(c *client, what, result string) {
 	s.said = append(s.said, fmt.Sprintf("%s: %s → %s", c.name, what, result))
 }
 
-// outcome is an error without ids and times.
+// outcome formats an error without ids and times.
 func outcome(err error, ok string) string {
 	var conflicts []lockkeeper.ConflictInfo
 	switch e := err.(type) {
@@ -284,7 +284,7 @@ func outcome(err error, ok string) string {
 	return s
 }
 
-// describe writes what has become of the last step.
+// describe writes the result of the last step.
 func (s *stage) describe(out *strings.Builder) {
 	s.mu.Lock()
 	slices.Sort(s.said)
@@ -320,7 +320,7 @@ func (s *stage) describe(out *strings.Builder) {
 	}
 }
 
-// behind names the blockers of a waiting request.
+// behind returns the names of the blockers of a waiting request.
 func behind(r store.Reader, w *store.Record, recs []*store.Record) string {
 	found, _, err := r.Overlapping(store.Query{Locks: w.Locks, Before: w.Ticket, Except: w.Ticket})
 	if err != nil {

@@ -23,9 +23,9 @@ type attempt struct {
 // maxEndRetry is the longest pause before a worker tries again to store the end of a job.
 const maxEndRetry = 5 * time.Second
 
-// tell stores how an attempt ended and reports it. If the store fails, tell retries until
-// the store is back. If the worker is closed meanwhile, the lease of the grant expires and
-// the item returns to the queue.
+// storeEnd stores how an attempt ended and reports it. If the store fails, storeEnd retries
+// until the store is back. If the worker is closed meanwhile, the lease of the grant expires
+// and the item returns to the queue.
 func (w *Worker) storeEnd(at *attempt, end func(context.Context) error) {
 	w.retryEnd(at, func(ctx context.Context) error {
 		err := end(ctx)
@@ -46,7 +46,7 @@ func (w *Worker) storeEnd(at *attempt, end func(context.Context) error) {
 	})
 }
 
-// persist runs a step on an attempt until it succeeds or the worker is closed.
+// retryEnd runs a step on an attempt until it succeeds or the worker is closed.
 func (w *Worker) retryEnd(at *attempt, step func(context.Context) error) {
 	ctx := context.WithoutCancel(w.work)
 	for wait := 100 * time.Millisecond; ; wait = min(3*wait, maxEndRetry) {
@@ -70,7 +70,7 @@ func (w *Worker) retryEnd(at *attempt, step func(context.Context) error) {
 	}
 }
 
-// report calls the Ended callback for an attempt, once. The caller holds at.mu.
+// reportEnd calls the Ended callback for an attempt, once. The caller holds at.mu.
 func (w *Worker) reportEnd(at *attempt, it lockkeeper.Item) {
 	if at.reported {
 		return

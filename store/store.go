@@ -26,8 +26,8 @@ type Store interface {
 
 // Moment is one reading of a store's clocks.
 type Moment struct {
-	Lease lockkeeper.Instant // decides
-	Wall  time.Time          // is shown
+	Lease lockkeeper.Instant // decides about leases
+	Wall  time.Time          // is shown to people
 }
 
 // Reader reads a consistent state of one space.

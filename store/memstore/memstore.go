@@ -11,9 +11,9 @@ import (
 	"lockkeeper/store"
 )
 
-// Options of a store; the zero value is ready to use.
+// Options configures a store. The zero value is ready to use.
 type Options struct {
-	// Now reads the clocks; default: the process's own.
+	// Now reads the clocks. The default are the clocks of the process.
 	Now func() store.Moment
 	// KeepEvents bounds the event log, by whole chunks. Default 4,096.
 	KeepEvents int

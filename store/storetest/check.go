@@ -8,8 +8,8 @@ import (
 	"lockkeeper/store"
 )
 
-// Check verifies what must hold of a space between any two transactions of the
-// engine, and reports everything that does not:
+// Check verifies the conditions that hold between any two transactions of the engine, and
+// reports every violation:
 //
 //  1. No two grants conflict, confirmed or not. One that has run out and was not
 //     found by a request yet is no exception: the request that finds it frees it first.
@@ -93,7 +93,7 @@ func name(r *store.Record) string {
 	return fmt.Sprintf("%s (ticket %d, state %d)", r.Holder, r.Ticket, r.State)
 }
 
-// conflict is the rule in its plainest form.
+// conflict applies the conflict rule to each pair of locks.
 func conflict(a, b []lockkeeper.Lock) bool {
 	for _, l := range a {
 		for _, m := range b {

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/store"
 )
 
-// The judges must be able to say no.
+// The checks must be able to fail.
 
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	rec := func(ticket uint64, state store.State, ls []lockkeeper.Lock, change ...func(*store.Record)) *store.Record {
@@ -29,7 +29,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}
 	held, waiting, promoted := store.StateHeld, store.StateWaiting, store.StatePromoted
 	for _, c := range []struct {
-		want string // "" for a sound space
+		want string // empty for a valid space
 		recs []*store.Record
 	}{
 		{"", []*store.Record{rec(1, held, write("a")), rec(2, held, write("b")), rec(3, waiting, write("a"), on(1)), rec(4, waiting, read("a"), on(3))}},

@@ -13,11 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Database is a PostgreSQL database for one run of the tests of a package, so that
-// the schema of an earlier or parallel run is never met. It is made when it is first
-// asked for, and dropped by Drop.
+// A Database is a PostgreSQL database for one test run of a package, so that runs never share a
+// schema. The first call of URL creates it, and Drop removes it.
 type Database struct {
-	Prefix string // of its name
+	Prefix string // prefix of its name
 
 	once sync.Once
 	name string
@@ -25,7 +24,7 @@ type Database struct {
 	err  error
 }
 
-// URL makes the database and returns where it is.
+// URL creates the database on first use and returns its URL.
 func (d *Database) URL() (string, error) {
 	d.once.Do(func() { d.err = d.make() })
 	return d.url, d.err
@@ -59,7 +58,7 @@ func (d *Database) Drop() {
 	}
 }
 
-// Administer runs a statement on the server itself.
+// Administer runs a statement on the server, outside any test database.
 func Administer(sql string, args ...any) error {
 	conn, err := pgx.Connect(context.Background(), os.Getenv("LOCKKEEPER_TEST_POSTGRES"))
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"lockkeeper/store"
 )
 
-// These tests fail if a stored struct has a field that the store forgets. They fill
-// every field by reflection, store the value and read it back, so a new field is
-// covered without a change here. A field that is not stored on purpose is named here.
+// fieldTests fail if a store does not store a field of a struct. They fill every field by
+// reflection, store the value and read it back, so a new field is covered without a change
+// here. Fields that are not stored on purpose are named here.
 var fieldTests = []test{
 	{"event", testEventFields},
 	{"record", testRecordFields},
@@ -22,7 +22,7 @@ var fieldTests = []test{
 	{"worker", testWorkerFields},
 }
 
-// filler gives every field a value of its own, which is never the zero value.
+// A filler gives every field a distinct value that is not zero.
 type filler struct{ n int64 }
 
 func filled[T any](f *filler) *T {
@@ -108,11 +108,11 @@ func testEventFields(t *testing.T, f Fixture) {
 	})
 }
 
-// record is a filled record as it is read back.
+// record returns a filled record in the form in which it is read back.
 func record(s store.Store, f *filler) *store.Record {
 	rec := filled[store.Record](f)
 	rec.Space = s.Space()
-	rec.Token, rec.Released = "", false // never stored: a secret, and what no stored record is
+	rec.Token, rec.Released = "", false // never stored: the token is secret, and released records are deleted
 	return rec
 }
 
@@ -151,7 +151,7 @@ func testExpressFields(t *testing.T, f Fixture) {
 		t.Skip("the store has no express path")
 	}
 	want := record(s, &filler{})
-	want.ID, want.State, want.WaitsOn, want.Blockers = ident(1), store.StateHeld, 0, 0 // as a new grant is
+	want.ID, want.State, want.WaitsOn, want.Blockers = ident(1), store.StateHeld, 0, 0 // the values of a new grant
 	ev := filled[lockkeeper.Event](&filler{})
 	if granted, err := x.TryGrant(t.Context(), want, *ev); !granted || err != nil {
 		t.Fatalf("admitted %v, %v", granted, err)
@@ -214,7 +214,7 @@ func testItemFields(t *testing.T, f Fixture) {
 func testWorkerFields(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	want := filled[lockkeeper.Worker](&filler{})
-	want.Only = false // known to the worker alone
+	want.Only = false // not stored: only the worker itself knows it
 	update(t, s, func(tx store.Tx) error { return tx.PutWorker(*want) })
 	view(t, s, func(r store.Reader) error {
 		got, err := r.Workers()

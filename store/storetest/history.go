@@ -13,29 +13,28 @@ import (
 	"lockkeeper/lock"
 )
 
-// Op is one operation of a concurrent history, as its client saw it. A client
-// writes it twice: when it calls, and again when the answer is there, so that
-// an operation cut short by the end of the client is in the history as well.
+// An Op is one operation of a concurrent history, as its client saw it. The client writes it
+// twice, at the call and at the return, so that the history has operations during which the
+// client was killed.
 type Op struct {
 	Client int               `json:"client"`
 	Number int               `json:"number"` // rising per client
 	Kind   string            `json:"kind"`   // try, release, renew, upgrade
-	Part   int               `json:"part"`   // operations of different parts never touch one place
+	Part   int               `json:"part"`   // operations of different parts never use the same path
 	Grant  string            `json:"grant"`  // a name, unique in the history
 	Locks  []lockkeeper.Lock `json:"locks,omitempty"`
 	Call   int64             `json:"call"` // nanoseconds on a clock that all clients share
 	Return int64             `json:"return,omitempty"`
-	Answer string            `json:"answer,omitempty"` // ok, blocked, gone; "": not known
+	Answer string            `json:"answer,omitempty"` // ok, blocked, gone; empty if unknown
 	Fence  uint64            `json:"fence,omitempty"`
 }
 
-// parts is how many places of their own a history has; few, so that clients
-// meet.
+// parts is the number of independent parts of a history. It is small, so that clients conflict.
 const parts = 3
 
-// RunClient performs random operations and writes its history to w as lines of
-// JSON, without buffering. Clients of one history have different numbers. Leases
-// must outlive the history: an expiry is not one of its operations.
+// RunClient performs random operations and writes its history to w as lines of JSON, without
+// buffering. Clients of one history have different numbers. Leases must outlive the history,
+// because it has no operation for an expiry.
 func RunClient(ctx context.Context, m *lock.Manager, client, ops int, seed uint64, w io.Writer) error {
 	c := historian{m: m, rnd: rand.New(rand.NewPCG(seed, uint64(client))), client: client, w: json.NewEncoder(w)}
 	for range ops {
@@ -55,7 +54,7 @@ type historian struct {
 	held   []kept
 }
 
-// kept is a grant that the client was given, and may have released.
+// kept is a grant that the client got and may have released.
 type kept struct {
 	op Op
 	g  *lock.Grant
@@ -81,7 +80,7 @@ func (c *historian) operate(ctx context.Context) error {
 		op.Locks = write(path)
 		return c.record(&op, func() error { _, err := c.m.Upgrade(ctx, k.g.ID, k.g.Token, path); return err })
 	}
-	if c.rnd.IntN(4) > 0 { // otherwise it is kept, to be used after its release
+	if c.rnd.IntN(4) > 0 { // otherwise keep it, to test its use after the release
 		c.held = slices.Delete(c.held, i, i+1)
 	}
 	op.Kind = "release"
@@ -135,8 +134,8 @@ func (c *historian) record(op *Op, act func() error) error {
 	return c.w.Encode(op)
 }
 
-// ReadHistory reads what a client wrote. A last line that was cut short is left
-// out; of an operation without an answer, its call is kept.
+// ReadHistory reads the history of a client. It ignores a truncated last line, and keeps the
+// call of an operation without an answer.
 func ReadHistory(r io.Reader) ([]Op, error) {
 	var ops []Op
 	lines := bufio.NewScanner(r)

@@ -68,7 +68,7 @@ func testBadRequests(t *testing.T, f Fixture) {
 	b.unchanged()
 }
 
-// unchanged must find a space in which nothing ever happened.
+// unchanged checks that the space has no records and no events.
 func (b *bench) unchanged() {
 	b.Helper()
 	b.view(func(r store.Reader) error {

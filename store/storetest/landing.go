@@ -25,12 +25,12 @@ var landingTests = []test{
 	{"states of a record that lands", testLandingRecord},
 }
 
-// version is some content of a file.
+// version returns a file version with the given content.
 func version(content string) lockkeeper.Version {
 	return lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: sha256.Sum256([]byte(content))}
 }
 
-// altered changes each of some paths from nothing to content.
+// altered returns changes that create each path with the given content.
 func altered(content string, paths ...string) (out []lockkeeper.PathChange) {
 	for _, p := range paths {
 		out = append(out, lockkeeper.PathChange{Path: p, New: version(content)})
@@ -38,7 +38,7 @@ func altered(content string, paths ...string) (out []lockkeeper.PathChange) {
 	return out
 }
 
-// land decides a landing in a transaction: its number is that of an event.
+// land records a decided landing with the number of an event.
 func land(tx store.Tx, l lockkeeper.Landing) (*lockkeeper.Landing, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, At: tx.Now().Wall, GrantID: l.GrantID})
 	if err != nil {
@@ -75,7 +75,7 @@ func landings(t *testing.T, s store.Store, q store.LandingQuery) (out []*lockkee
 	return out
 }
 
-// lastAt must be what landed last at a path.
+// lastAt checks which landing was the last at a path, and the version it left.
 func lastAt(t *testing.T, r store.Reader, path, grantID string, want uint64, left lockkeeper.Version) {
 	t.Helper()
 	got, err := r.Landed(grantID, "unheard of", path)
@@ -90,13 +90,13 @@ func lastAt(t *testing.T, r store.Reader, path, grantID string, want uint64, lef
 func sameLanding(t *testing.T, got, want *lockkeeper.Landing) {
 	t.Helper()
 	g, w := got.Clone(), want.Clone()
-	g.At, w.At = g.At.UTC(), w.At.UTC() // times are equal as times
+	g.At, w.At = g.At.UTC(), w.At.UTC() // compare instants, not time zones
 	if !reflect.DeepEqual(g, w) {
 		t.Errorf("got  %+.500v\nwant %+.500v", g, w)
 	}
 }
 
-// hostile are names that a store must keep as they are.
+// hostile lists names that a store must keep unchanged.
 var hostile = []string{`it's.rb`, `"double"`, "two\nlines", "tab\there", `back\slash`, "ünïcode/名前/🔒", "%s_%d", "$1", "?1", "{a,b}", "NULL", " ", "a;--", "<&>", "\u2028"}
 
 func testLanding(t *testing.T, f Fixture) {
@@ -141,8 +141,7 @@ func testLanding(t *testing.T, f Fixture) {
 	}
 }
 
-// testLandingQueries compares with the naive answer: each landing asked by
-// itself.
+// testLandingQueries compares each query with a filter over all landings.
 func testLandingQueries(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	var all []*lockkeeper.Landing
@@ -223,7 +222,7 @@ func testLanded(t *testing.T, f Fixture) {
 		lastAt(t, tx, "a", "g", third, version("3"))
 		lastAt(t, tx, "a", "k", other, version("2"))
 		lastAt(t, tx, "a", "unknown", 0, none)
-		lastAt(t, tx, "b", "", gone, none) // a deletion leaves nothing, and has landed
+		lastAt(t, tx, "b", "", gone, none) // a deletion also counts as a landing
 		lastAt(t, tx, "b", "g", first, version("1"))
 		lastAt(t, tx, "", "", 0, none)
 		if err := tx.EndLanding(store.TakenLanding{Seq: third}, lockkeeper.Undone); err != nil {
@@ -258,14 +257,14 @@ func testLandingStates(t *testing.T, f Fixture) {
 	open("g", 1)
 	open("", 2)
 	l.State = lockkeeper.Committed
-	for _, state := range []lockkeeper.LandingState{lockkeeper.Committed, lockkeeper.Undone} { // it ends once
+	for _, state := range []lockkeeper.LandingState{lockkeeper.Committed, lockkeeper.Undone} { // a landing ends only once
 		update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.TakenLanding{Seq: l.Seq}, state) })
 		sameLanding(t, landings(t, s, store.LandingQuery{Seq: l.Seq})[0], l)
 		open("g", 0)
 		open("", 1)
 	}
 	update(t, s, func(tx store.Tx) error {
-		return tx.EndLanding(store.TakenLanding{Seq: l.Seq + 1000}, lockkeeper.Undone) // unknown: harmless
+		return tx.EndLanding(store.TakenLanding{Seq: l.Seq + 1000}, lockkeeper.Undone) // an unknown landing is ignored
 	})
 	taken := landed(t, s, lockkeeper.Landing{GrantID: "g", Taker: "writer", Changes: altered("x", "c")})
 	for _, e := range []store.TakenLanding{{Seq: taken.Seq, Taker: "first"}, {Seq: taken.Seq, Taker: "last"}} {

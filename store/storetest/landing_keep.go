@@ -11,8 +11,8 @@ import (
 	"lockkeeper/store"
 )
 
-// A failed transaction takes its landings with it, and changes of state too,
-// also when it pruned on the way.
+// A failed transaction also undoes its landings and their state changes, even if it pruned
+// landings.
 //
 // shows: DL-3
 func testLandingUndone(t *testing.T, f Fixture) {
@@ -63,7 +63,7 @@ func testPruneLandings(t *testing.T, f Fixture) {
 	young := landed(t, s, lockkeeper.Landing{State: lockkeeper.Committed, Changes: altered("young", "c")})
 	stay = append(stay, young.Seq)
 	backwards := landed(t, s, lockkeeper.Landing{State: lockkeeper.Committed, At: clock.Now().Wall.Add(-40 * time.Hour), Changes: altered("x", "d")})
-	for range 3 { // each does a bounded amount of work
+	for range 3 { // each call deletes a bounded number of rows
 		prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
 	}
 	numbers := func(q store.LandingQuery) (out []uint64) {
@@ -137,8 +137,8 @@ func testManyChanges(t *testing.T, f Fixture) {
 	}
 }
 
-// A grant under which something lands, and one that is taken away meanwhile,
-// block requests like any other.
+// A grant with an open landing, and a revoked one with an open landing, block requests like any
+// other grant.
 func testLandingRecord(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	for i, state := range []store.State{store.StateLanding, store.StateRevoking} {

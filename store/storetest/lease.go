@@ -28,11 +28,11 @@ var leaseTests = []test{
 	{"what a dead holder left must end first", testLeftovers},
 }
 
-// processes judges as it is told.
+// processes is a fake of lock.Processes with preset answers.
 type processes struct {
 	mu       sync.Mutex
 	liveness map[int]lockkeeper.Liveness // by pid
-	ended    []string                    // grants whose leftovers were ended
+	ended    []string                    // grants whose leftover processes were ended
 	stuck    error
 	asked    func() // called by Liveness
 	busy     func() // called by EndWork
@@ -91,16 +91,16 @@ func testAgentExpires(t *testing.T, f Fixture) {
 	if got, err := b.m.CheckConflicts(b.ctx, write("a")); err != nil || len(got) != 0 {
 		t.Errorf("conflicts with an expired grant: %v, %v", got, err)
 	}
-	next := b.takes(asks("k", "", write("a"))) // no reaper ran
+	next := b.takes(asks("k", "", write("a"))) // without a reaper
 	if next.Fence <= g.Fence {
 		t.Errorf("fence %d after %d", next.Fence, g.Fence)
 	}
 	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 		t.Errorf("renewing an expired grant: %v", err)
 	}
-	b.release(g) // harmless, and does not touch the next holder's
+	b.release(g) // has no effect on the next holder's grant
 	b.blocked(asks("l", "", write("a")))
-	// The reaper frees what no request has found.
+	// The reaper frees grants that no request has found.
 	b.clock.Advance(time.Hour)
 	b.recover(1)
 	b.recover(0)
@@ -126,7 +126,7 @@ func testRenew(t *testing.T, f Fixture) {
 	if _, err := b.m.Renew(b.ctx, g.ID, "guess"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 		t.Errorf("with a wrong token: %v", err)
 	}
-	b.clock.Advance(time.Minute) // expired and not freed yet: it is not revived
+	b.clock.Advance(time.Minute) // an expired grant is not revived, even if it is not freed yet
 	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 		t.Errorf("after expiry: %v", err)
 	}
@@ -161,7 +161,7 @@ func testExpiryHandsOver(t *testing.T, f Fixture) {
 	second := b.waits(asks("second", "", write("a")))
 	other := b.waits(asks("other", "", write("b")))
 	b.clock.Advance(30 * time.Minute)
-	b.stillWaits(second) // it finds the expired grant, and the first waiter gets it
+	b.stillWaits(second) // its poll finds the expired grant, and the first waiter gets it
 	b.isServed(first)
 	b.isServed(other)
 	b.stillWaits(second)
@@ -172,8 +172,8 @@ func testExpiryHandsOver(t *testing.T, f Fixture) {
 func testFourConditions(t *testing.T, f Fixture) {
 	type want struct{ lease, quiet, unclaimed bool }
 	for name, c := range map[string]struct {
-		ttl    time.Duration // of the grant
-		silent time.Duration // since its last heartbeat
+		ttl    time.Duration // lease of the grant
+		silent time.Duration // time since its last heartbeat
 		alive  bool
 		want   want
 	}{
@@ -241,7 +241,7 @@ func testLiveProcess(t *testing.T, f Fixture) {
 	ps.set(1, lockkeeper.ProcessAlive)
 	b.takes(r)
 	b.clock.Advance(2 * time.Minute)
-	b.recover(0) // the holder lives
+	b.recover(0) // the holder is alive
 	ps.set(1, lockkeeper.ProcessDead)
 	b.recover(1)
 	b.sound()
@@ -283,7 +283,7 @@ func testAsk(t *testing.T, f Fixture) {
 	}
 }
 
-// A grant's holder renews it while a person takes it away: the person's word counts.
+// If a holder renews its grant while a person force-releases it, the person wins.
 //
 // shows: CF-9
 func testOverruled(t *testing.T, f Fixture) {
@@ -309,8 +309,8 @@ func testOverruled(t *testing.T, f Fixture) {
 	b.takes(asks("k", "", write("a")))
 }
 
-// A holder whose work is ended by a person gives its grant back as soon as it sees that: the
-// record says all the same who took it, and the holder can tell.
+// A holder whose work is ended by a person may release its grant as soon as it notices. The
+// record still names the person, and the holder can tell.
 //
 // shows: CF-9 CF-14
 func testOverruledAtWork(t *testing.T, f Fixture) {
@@ -374,7 +374,7 @@ func testLeftovers(t *testing.T, f Fixture) {
 	ps.set(1, lockkeeper.ProcessDead)
 	for range 3 {
 		b.recover(0)
-		b.clock.Advance(30 * time.Minute) // also when the lease is past
+		b.clock.Advance(30 * time.Minute) // also after the lease has expired
 		b.blocked(asks("k", "", write("a")))
 	}
 	if ev := b.events(lockkeeper.EventRecoverFailed); len(ev) != 1 || !strings.HasSuffix(ev[0].Reason, ps.stuck.Error()) {

@@ -18,8 +18,8 @@ import (
 	"lockkeeper/store"
 )
 
-// Linearizable lets clients operate at the same time, each on the store that
-// open gives it, and checks their common history. The stores stay the caller's.
+// Linearizable runs clients concurrently, each on the store that open returns for it, and
+// checks their common history. The caller closes the stores.
 //
 // shows: SW-43 DL-3 DL-4
 func Linearizable(t *testing.T, clients, ops int, open func(client int) store.Store) {
@@ -50,15 +50,15 @@ func Linearizable(t *testing.T, clients, ops int, open func(client int) store.St
 	}
 }
 
-// CheckHistories reports whether the operations of all clients of one space can
-// be put into one order that keeps the real-time order and the plain rules. A
-// check that does not end within limit is an error too.
+// CheckHistories reports whether the operations of all clients of one space have one order that
+// respects real time and the lock rules. A check that does not end within limit is an error,
+// too.
 func CheckHistories(ops []Op, limit time.Duration) error {
 	var history []porcupine.Operation
 	for _, op := range ops {
 		end := op.Return
 		if end == 0 {
-			end = math.MaxInt64 // it may have taken effect at any time since, or never
+			end = math.MaxInt64 // it may have taken effect at any later time, or never
 		}
 		history = append(history, porcupine.Operation{ClientId: op.Client, Input: op, Call: op.Call, Output: op.Answer, Return: end})
 	}
@@ -73,8 +73,8 @@ func CheckHistories(ops []Op, limit time.Duration) error {
 	}
 }
 
-// longest shows, for each part, how many operations could be put in order, and
-// the rest of the part.
+// longest describes, for each part, how many operations could be ordered, and the remaining
+// operations.
 func longest(info porcupine.LinearizationInfo, ops []Op) string {
 	var b strings.Builder
 	for part, ways := range info.PartialLinearizationsOperations() {
@@ -93,10 +93,10 @@ func longest(info porcupine.LinearizationInfo, ops []Op) string {
 	return b.String()
 }
 
-// held is a part of a space between two operations.
+// held is the state of a part between two operations.
 type held struct {
-	grants string // one line per grant, sorted: the state compares as a string
-	fence  uint64 // the largest given so far
+	grants string // one line per grant, sorted, so that states compare as strings
+	fence  uint64 // the largest fence so far
 }
 
 var sequential = porcupine.NondeterministicModel{
@@ -126,12 +126,12 @@ var sequential = porcupine.NondeterministicModel{
 	},
 }
 
-// step lists the states an operation may lead to, given its answer.
+// step returns the states that an operation may lead to, given its answer.
 func step(s held, op Op, answer string) []held {
 	right, next := effect(s, op)
 	switch {
 	case answer == "":
-		return []held{s, next} // not known: it happened, or did not
+		return []held{s, next} // unknown: it may have taken effect or not
 	case answer != right:
 		return nil
 	case op.Kind == "try" && answer == "ok":
@@ -143,7 +143,7 @@ func step(s held, op Op, answer string) []held {
 	return []held{next}
 }
 
-// effect is what an operation must answer in a state, and what it makes of it.
+// effect returns the correct answer of an operation in a state, and the next state.
 func effect(s held, op Op) (answer string, next held) {
 	grants := parseGrants(s.grants)
 	mine, have := grants[op.Grant]
@@ -180,8 +180,8 @@ func effect(s held, op Op) (answer string, next held) {
 	return "ok", held{formatGrants(grants), s.fence}
 }
 
-// formatGrants and parseGrants turn the grants of a part into a string that is
-// equal when they are, and back.
+// formatGrants converts the grants of a part to a canonical string; parseGrants converts it
+// back.
 func formatGrants(grants map[string][]lockkeeper.Lock) string {
 	var lines []string
 	for name, ls := range grants {

@@ -9,8 +9,8 @@ import (
 	"lockkeeper/store"
 )
 
-// testListedAgain lists after every change, in pages and through each handle: a store that
-// remembers what it listed must not answer what was.
+// testListedAgain lists after every change, in pages and through each handle. A store that
+// caches its lists must not return stale records.
 func testListedAgain(t *testing.T, f Fixture) {
 	clock := NewClock()
 	handles := []store.Store{open(t, f, clock)}
@@ -37,7 +37,7 @@ func testListedAgain(t *testing.T, f Fixture) {
 				next.Locks = lockkeeper.Normalize(write(fmt.Sprint("q", step), "always"))
 				model[rec.ID] = &next
 				return tx.SetLocks(rec, next.Locks)
-			default: // any one field
+			default: // change one field
 				next := *rec
 				other := fullRecord(tx.Now(), rec.ID)
 				[]func(){

@@ -14,8 +14,7 @@ var listenTests = []test{
 	{"of a closed listener", testClosedListener},
 }
 
-// wakeWithin is how long a wake-up may take to arrive; long, because only a
-// missing ring should fail.
+// wakeWithin is the time limit for a wake-up. It is long, so that only a missing wake-up fails.
 const wakeWithin = 5 * time.Minute
 
 func heard(b store.Listener, within time.Duration) bool {
@@ -27,8 +26,8 @@ func heard(b store.Listener, within time.Duration) bool {
 	}
 }
 
-// pairs lists the ways from a ringer to a listener: within a handle, and
-// between two.
+// pairs returns the combinations of a waking and a listening handle: the same handle, and two
+// handles.
 func pairs(t *testing.T, f Fixture) map[string][2]store.Store {
 	clock := NewClock()
 	s := open(t, f, clock)
@@ -66,9 +65,9 @@ func testWakesListener(t *testing.T, f Fixture) {
 	}
 }
 
-// A spurious ring is allowed by the contract but not by this suite: a waiter
-// that is woken for nothing costs a transaction. A later ring marks the time by
-// which an earlier one would have been heard.
+// testSilentAfterRollback refuses spurious wake-ups, although the contract allows them, because
+// each costs a transaction. A later wake-up marks the time by which an earlier one would have
+// arrived.
 func testSilentAfterRollback(t *testing.T, f Fixture) {
 	for name, p := range pairs(t, f) {
 		undone, err := p[1].Listen(t.Context(), ident(1))

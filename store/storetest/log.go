@@ -47,7 +47,7 @@ func testEvent(t *testing.T, f Fixture) {
 		}
 		want := ev
 		want.Space, want.Seq = e.Space, seq
-		for _, p := range []*lockkeeper.Event{&e, &want} { // times are equal as times
+		for _, p := range []*lockkeeper.Event{&e, &want} { // compare instants, not time zones
 			p.At = p.At.UTC()
 			p.Conflicts = slices.Clone(p.Conflicts)
 			for i := range p.Conflicts {
@@ -135,8 +135,8 @@ func prune(t *testing.T, s store.Store, before time.Time, keep int) {
 	update(t, s, func(tx store.Tx) error { return tx.Prune(before, keep) })
 }
 
-// testPrune allows a store to keep somewhat more than it was told, and to need
-// several calls, but never to lose what must stay.
+// testPrune allows a store to keep somewhat more than it must, and to need several calls, but
+// never to drop what it must keep.
 func testPrune(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
@@ -158,7 +158,7 @@ func testPrune(t *testing.T, f Fixture) {
 	if next := appendEvents(t, s, 1)[0]; next <= all[len(all)-1] {
 		t.Errorf("number %d was used before", next)
 	}
-	// An emptied log still knows where it was.
+	// An emptied log still continues its numbers.
 	clock.Advance(time.Hour)
 	for range 50 {
 		prune(t, s, clock.Now().Wall, 0)

@@ -9,13 +9,13 @@ import (
 	"lockkeeper/store"
 )
 
-// model is a space as the plain rules see it: the records as last read, a
-// slice in ticket order. It predicts what each operation answers, and judges the state that it leaves.
+// A model applies the plain rules to the records of a space, which it keeps in ticket order. It
+// predicts the answer of each operation and checks the resulting state.
 type model struct {
 	now      lockkeeper.Instant
 	policies map[string]lockkeeper.Policy
 	recs     []*store.Record
-	seq      uint64 // of the last event
+	seq      uint64 // number of the last event
 }
 
 func (m *model) find(id string) *store.Record {
@@ -27,7 +27,7 @@ func (m *model) find(id string) *store.Record {
 	return nil
 }
 
-// lapsed: by time alone, a record blocks no request any more.
+// lapsed reports whether a record no longer blocks requests, by time alone.
 func (m *model) lapsed(r *store.Record) bool {
 	p := m.policies[r.Policy]
 	switch {
@@ -41,21 +41,20 @@ func (m *model) lapsed(r *store.Record) bool {
 	return false
 }
 
-// stale: the four conditions hold.
+// stale reports whether the four conditions hold.
 func (m *model) stale(r *store.Record) bool {
 	return r.Expires != 0 && r.Expires <= m.now && m.now.Until(r.Heartbeat) > m.policies[r.Policy].Grace
 }
 
-// abandoned: the request that it blocks recovers it.
+// abandoned reports whether a request that the record blocks recovers it.
 func (m *model) abandoned(r *store.Record) bool {
 	return r.State == store.StateHeld && m.policies[r.Policy].Stale == lockkeeper.RecoverUnclaimed && m.stale(r)
 }
 
 func (m *model) gone(r *store.Record) bool { return m.lapsed(r) || m.abandoned(r) }
 
-// free reports whether a request would be granted: nothing that is not gone
-// conflicts, neither a grant nor an earlier request in the wait list. ticket is its
-// own place, MaxUint64 for the latest.
+// free reports whether a request would be granted: no live grant conflicts with it, and no
+// earlier request in the wait list. ticket is its own position, MaxUint64 for the latest.
 func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 	for _, r := range m.recs {
 		earlier := r.State != store.StateWaiting || r.Ticket < ticket
@@ -66,8 +65,8 @@ func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 	return true
 }
 
-// mayGrow reports whether a grant may add locks: other live grants decide, and
-// the requests that wait with an earlier ticket.
+// mayGrow reports whether a grant may add locks. Other live grants can prevent it, and waiting
+// requests with an earlier ticket.
 func (m *model) mayGrow(ls []lockkeeper.Lock, id string, before uint64) bool {
 	for _, r := range m.recs {
 		counts := r.State != store.StateWaiting || r.Ticket < before
@@ -78,18 +77,18 @@ func (m *model) mayGrow(ls []lockkeeper.Lock, id string, before uint64) bool {
 	return true
 }
 
-// touched says what an operation was allowed to change.
+// touched says which changes an operation may make.
 type touched struct {
-	id      string // the record it was about
-	freed   bool   // which it frees
-	leased  bool   // gives a new lease
-	grown   bool   // gives other locks
-	entered bool   // puts into the line or grants
-	sweeps  bool   // every record that is gone must be freed
+	id      string // the record of the operation
+	freed   bool   // frees the record
+	leased  bool   // renews its lease
+	grown   bool   // changes its locks
+	entered bool   // adds it to the wait list or grants it
+	sweeps  bool   // must free every record that is gone
 }
 
-// judge compares the state after an operation with the one before it and with
-// the events in between, and takes it over.
+// judge compares the state after an operation with the one before it and with the events in
+// between, and then adopts it.
 func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touched) error {
 	var wrong []error
 	report := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -158,11 +157,11 @@ func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touch
 	return errors.Join(wrong...)
 }
 
-// follows judges what became of one record that is still there.
+// follows checks the change of one record that still exists.
 func (m *model) follows(before, now *store.Record, op touched, log *ledger) error {
 	own := op.id == before.ID
 	if now == before && !own {
-		return nil // the very same: a store may share what has not changed
+		return nil // the same pointer: a store may share unchanged records
 	}
 	want := *before
 	granted := before.State == store.StateWaiting && now.State != store.StateWaiting
@@ -206,14 +205,14 @@ func leaseEnd(ttl, now lockkeeper.Instant) lockkeeper.Instant {
 	return now + ttl
 }
 
-// freeing and growing are the kinds of event that tell of it.
+// freeing and growing list the kinds of events that record it.
 var (
 	freeing = []lockkeeper.EventKind{lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered,
 		lockkeeper.EventForceReleased, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut}
 	growing = []lockkeeper.EventKind{lockkeeper.EventUpgraded, lockkeeper.EventExtended}
 )
 
-// ledger crosses events off as the changes they tell of are found.
+// A ledger removes events as it finds the changes that they record.
 type ledger struct{ open []lockkeeper.Event }
 
 func newLedger(events []lockkeeper.Event) *ledger { return &ledger{open: slices.Clone(events)} }
@@ -234,8 +233,8 @@ func (l *ledger) takeSeq(kind lockkeeper.EventKind, id string, seq uint64) bool 
 	return l.cross(func(e lockkeeper.Event) bool { return e.GrantID == id && e.Kind == kind && e.Seq == seq })
 }
 
-// rest are the events nothing accounts for. Refusals and changed blockers
-// change no record.
+// rest returns the events without a matching change. It omits refusals and changed blockers,
+// which change no record.
 func (l *ledger) rest() []lockkeeper.Event {
 	return slices.DeleteFunc(l.open, func(e lockkeeper.Event) bool {
 		switch e.Kind {

@@ -4,6 +4,6 @@ package storetest
 
 import "time"
 
-// monotonic reads the wall clock: histories of several processes are only
-// checked where they share a clock that cannot be set.
+// monotonic reads the wall clock. Histories of several processes are checked only on systems
+// where they share a clock that cannot be set.
 func monotonic() int64 { return time.Now().UnixNano() }

@@ -18,8 +18,8 @@ var overlapTests = []test{
 	{"many asked at once", testOverlapMany},
 }
 
-// names are chosen to sort between a path and what is below it, to mean
-// something to SQL, or to look alike.
+// names are chosen to sort between a path and the paths below it, to have a meaning in SQL, or
+// to look alike.
 var names = []string{
 	"a", "a.b", "a-b", "a0", "a!", "a b", "A", "ä", "a\u0308", "b", "%", "_", "a%", "a_", "'", `"`, `\`, `a\`, "*", "名", "😀", "..a", ".git", "~", "a\u00a0",
 }
@@ -39,7 +39,7 @@ func randomPath(r *rand.Rand) string {
 		}
 		n := len(names)
 		if i > 0 || r.IntN(3) > 0 {
-			n = 4 // deep paths overlap
+			n = 4 // few names, so that deep paths overlap
 		}
 		path += names[r.IntN(n)]
 	}
@@ -61,13 +61,13 @@ func randomLocks(r *rand.Rand, most int) []lockkeeper.Lock {
 	return lockkeeper.Normalize(ls)
 }
 
-// row is an Overlap in a form that compares.
+// A row is a comparable form of an Overlap.
 type row struct {
 	asked, lock lockkeeper.Lock
 	ticket      uint64
 }
 
-// plainly answers a query by looking at every record.
+// plainly answers a query by checking every record.
 func plainly(recs []*store.Record, q store.Query) (rows []row) {
 	for _, rec := range recs {
 		if rec.Ticket == q.Except || rec.State == store.StateWaiting && rec.Ticket >= q.Before {
@@ -91,7 +91,7 @@ func sortRows(rows []row) {
 	})
 }
 
-// compare asks the store and the plain rule, and says how the answers differ.
+// compare queries the store and plainly, and describes any difference.
 func compare(r store.Reader, recs []*store.Record, q store.Query) error {
 	found, more, err := r.Overlapping(q)
 	if err != nil {
@@ -117,7 +117,7 @@ func compare(r store.Reader, recs []*store.Record, q store.Query) error {
 		if !more || len(got) != q.Limit {
 			return fmt.Errorf("%+v: %d found, more=%v, want %d of %d", q, len(got), more, q.Limit, len(want))
 		}
-		for _, g := range got { // which of one ticket's locks come first is the store's choice
+		for _, g := range got { // the store may return the locks of one ticket in any order
 			if !slices.Contains(want, g) || g.ticket < want[q.Limit-1].ticket {
 				return fmt.Errorf("%+v: %v is not among the latest %d of %v", q, g, q.Limit, want)
 			}

@@ -33,8 +33,7 @@ var queueTests = []test{
 	{"random changes", testRandomQueue},
 }
 
-// queued puts an item into the queue in a transaction: its number is that of an
-// event.
+// queued inserts an item with the number of an event.
 func queued(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall})
 	if err != nil {
@@ -53,7 +52,7 @@ func queued(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
 	return &it, tx.InsertItem(&it)
 }
 
-// queue puts items into the queue of a store.
+// queue inserts items into a store.
 func queue(t *testing.T, s store.Store, items ...lockkeeper.Item) (out []*lockkeeper.Item) {
 	t.Helper()
 	update(t, s, func(tx store.Tx) error {
@@ -78,8 +77,8 @@ func save(t *testing.T, s store.Store, it *lockkeeper.Item, change func(*lockkee
 	return next
 }
 
-// plain is an item in the one form in which equal ones are equal: times in one
-// zone, and no list where it is empty.
+// plain returns a normalized copy of an item, so that equal items compare equal: times in UTC,
+// and nil for empty lists.
 func plain(it *lockkeeper.Item) *lockkeeper.Item {
 	if it == nil {
 		return nil
@@ -104,7 +103,7 @@ func sameItem(t *testing.T, got, want *lockkeeper.Item) {
 	}
 }
 
-// finds must find an item, or nil.
+// finds checks that a lookup returned an item, or nil.
 func finds(t *testing.T, what string, got *lockkeeper.Item, err error, want *lockkeeper.Item) {
 	t.Helper()
 	if err != nil {
@@ -115,7 +114,7 @@ func finds(t *testing.T, what string, got *lockkeeper.Item, err error, want *loc
 	}
 }
 
-// fullItem has something in every field.
+// fullItem returns an item with a value in every field.
 func fullItem(now store.Moment) lockkeeper.Item {
 	until := now.Wall.Add(time.Hour).UTC()
 	return lockkeeper.Item{
@@ -133,8 +132,8 @@ func fullItem(now store.Moment) lockkeeper.Item {
 	}
 }
 
-// changed has something else in every field that can change, and in the others as
-// well, which must not be stored.
+// changed returns an item that differs in every field, including those that SaveItem must not
+// store.
 func changed(it *lockkeeper.Item) lockkeeper.Item {
 	c := lockkeeper.Item{ID: it.ID, Seq: it.Seq + 1000, Key: "other", Workflow: "other", Root: "other", Policy: "other", Locks: write("other"), After: []string{"x"},
 		Phase: "verify", Rank: 7, Pools: []string{"api", "c p u"}, Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, Turn: 5, WaitsOn: store.OnItem("x"),
@@ -143,7 +142,7 @@ func changed(it *lockkeeper.Item) lockkeeper.Item {
 	return c
 }
 
-// overlaid is what must be there after changed was saved over it.
+// overlaid returns the expected item after changed was saved over it.
 func overlaid(it *lockkeeper.Item, c lockkeeper.Item) *lockkeeper.Item {
 	c.Seq, c.Key, c.Workflow, c.Unit, c.Project, c.Class = it.Seq, it.Key, it.Workflow, it.Unit, it.Project, it.Class
 	c.Locks, c.Policy, c.Caps, c.After, c.Root = it.Locks, it.Policy, it.Caps, it.After, it.Root
@@ -192,7 +191,7 @@ func testItem(t *testing.T, f Fixture) {
 	}
 	are(full, bare)
 	other := changed(full)
-	update(t, s, func(tx store.Tx) error { // which has not looked at it
+	update(t, s, func(tx store.Tx) error { // this transaction has not read the item
 		if err := tx.SaveItem(&other); err != nil {
 			return err
 		}
@@ -201,7 +200,7 @@ func testItem(t *testing.T, f Fixture) {
 		return nil
 	})
 	are(overlaid(full, other), bare)
-	empty := lockkeeper.Item{ID: full.ID} // every field back to nothing
+	empty := lockkeeper.Item{ID: full.ID} // resets every field
 	update(t, s, func(tx store.Tx) error {
 		if _, err := tx.Item(full.ID); err != nil {
 			return err
@@ -250,7 +249,7 @@ func testItemNames(t *testing.T, f Fixture) {
 
 func testItemTwice(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	first := queue(t, s, lockkeeper.Item{Key: "k"}, lockkeeper.Item{}, lockkeeper.Item{})[0] // many may have no key
+	first := queue(t, s, lockkeeper.Item{Key: "k"}, lockkeeper.Item{}, lockkeeper.Item{})[0] // several items may have no key
 	before := dump(t, s)
 	for what, again := range map[string]func(*lockkeeper.Item){
 		"id":     func(it *lockkeeper.Item) { it.Seq, it.Key = it.Seq+1000, "" },

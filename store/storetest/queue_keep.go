@@ -12,7 +12,7 @@ import (
 	"lockkeeper/store"
 )
 
-// testItems compares with the naive answer.
+// testItems compares each query with a filter over all items.
 func testItems(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	statuses := []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemCompleted, lockkeeper.ItemError}
@@ -54,7 +54,7 @@ func testItems(t *testing.T, f Fixture) {
 	})
 }
 
-// selected answers an ItemQuery from items in the order of their numbers.
+// selected answers an ItemQuery from items in numeric order.
 func selected(q store.ItemQuery, all []*lockkeeper.Item) (out []*lockkeeper.Item) {
 	for _, it := range all {
 		past := it.Seq > q.After
@@ -224,7 +224,7 @@ func testPruneItems(t *testing.T, f Fixture) {
 		finds(t, "a dropped item", got, err, nil)
 		return nil
 	})
-	queue(t, s, lockkeeper.Item{ID: "old-7", Key: "key-7"}) // both are free again
+	queue(t, s, lockkeeper.Item{ID: "old-7", Key: "key-7"}) // the id and the key are free again
 	prune(t, s, lately.Add(1), 1_000_000)
 	if got := left(); got.Completed != 0 {
 		t.Errorf("left are %+v", got)

@@ -14,11 +14,11 @@ import (
 	"lockkeeper/store"
 )
 
-// queueModel is a queue as simply as it can be said.
+// A queueModel is the simplest implementation of a queue.
 type queueModel struct {
 	items   map[string]*lockkeeper.Item
 	slots   map[string]int
-	turns   map[int]uint64 // of one project, by rank
+	turns   map[int]uint64 // turns of one project by rank
 	workers map[string]lockkeeper.Instant
 }
 
@@ -26,7 +26,7 @@ func (m queueModel) clone() queueModel {
 	return queueModel{maps.Clone(m.items), maps.Clone(m.slots), maps.Clone(m.turns), maps.Clone(m.workers)}
 }
 
-// of lists some of the items in an order.
+// of returns the items that some selects, in an order.
 func (m queueModel) of(some func(*lockkeeper.Item) bool, order func(a, b *lockkeeper.Item) int) (out []*lockkeeper.Item) {
 	for _, it := range m.items {
 		if some(it) {
@@ -49,7 +49,7 @@ var (
 	modelKeys  = []string{store.OnPath(lockkeeper.Write, "a"), store.OnPath(lockkeeper.Write, "a/b"), store.OnPath(lockkeeper.Write, "b"), store.OnPool("p"), store.OnItem("i"), store.OnGrant("g")}
 )
 
-// move puts an item anywhere.
+// move puts an item into a random state.
 func move(rnd *rand.Rand, it *lockkeeper.Item) {
 	it.Escalated, it.Rank, it.Turn, it.WaitsOn, it.CheckAt = rnd.IntN(3) == 0, rnd.IntN(3)-1, uint64(rnd.IntN(4)), "", 0
 	it.Note = fmt.Sprint(rnd.IntN(1000))
@@ -68,8 +68,7 @@ func move(rnd *rand.Rand, it *lockkeeper.Item) {
 	}
 }
 
-// change makes one random change in a transaction and in the model, and says
-// which.
+// change makes one random change in a transaction and in the model, and describes it.
 func (m queueModel) change(rnd *rand.Rand, tx store.Tx) (what string, err error) {
 	ids := slices.Sorted(maps.Keys(m.items))
 	switch n := rnd.IntN(20); {
@@ -130,7 +129,7 @@ func (m queueModel) waitingOn(key string) []*lockkeeper.Item {
 	return m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageWaiting && it.WaitsOn == key }, lockkeeper.CompareItems)
 }
 
-// leaders lists the first of each standing and rank that wait for a slot.
+// leaders returns the first item of each standing and rank that waits for a slot.
 func (m queueModel) leaders() (list []*lockkeeper.Item) {
 	type place struct {
 		line           string
@@ -157,7 +156,7 @@ func (m queueModel) leaders() (list []*lockkeeper.Item) {
 	return list
 }
 
-// agrees compares everything that can be asked.
+// agrees compares the answers of all queries.
 func (m queueModel) agrees(t *testing.T, r store.Reader) {
 	t.Helper()
 	bySeq := func(a, b *lockkeeper.Item) int { return cmp.Compare(a.Seq, b.Seq) }
@@ -214,7 +213,7 @@ func (m queueModel) agrees(t *testing.T, r store.Reader) {
 	}
 }
 
-// agreesBeside compares what is beside the items.
+// agreesBeside compares the state other than the items.
 func (m queueModel) agreesBeside(t *testing.T, r store.Reader) {
 	t.Helper()
 	for pool, want := range m.slots {
@@ -238,8 +237,8 @@ func (m queueModel) agreesBeside(t *testing.T, r store.Reader) {
 	}
 }
 
-// testRandomQueue compares random transactions, some of which fail, with the
-// model: within each, and after it.
+// testRandomQueue compares random transactions, some of which fail, with the model, during each
+// transaction and after it.
 //
 // shows: SW-31 PL-51 CF-24 DL-3
 func testRandomQueue(t *testing.T, f Fixture) {

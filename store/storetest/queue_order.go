@@ -13,7 +13,7 @@ import (
 	"lockkeeper/store"
 )
 
-// someItem is an item somewhere in a line.
+// someItem returns a random item.
 func someItem(rnd *rand.Rand) lockkeeper.Item {
 	return lockkeeper.Item{
 		Status:    []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched}[rnd.IntN(2)],
@@ -62,7 +62,7 @@ func testWaitingOrder(t *testing.T, f Fixture) {
 		it.Stage, it.WaitsOn = lockkeeper.StageWaiting, keys[rnd.IntN(len(keys))]
 		lines[it.WaitsOn] = append(lines[it.WaitsOn], queue(t, s, it)...)
 	}
-	queue(t, s, someItem(rnd)) // a ready one is in no such line
+	queue(t, s, someItem(rnd)) // a ready item waits on no key
 	update(t, s, func(tx store.Tx) error {
 		for key, line := range lines {
 			slices.SortFunc(line, lockkeeper.CompareItems)
@@ -159,8 +159,8 @@ func testAnyWaitsOnLock(t *testing.T, f Fixture) {
 		handles = append(handles, second(t, f, s, clock))
 	}
 	steps := 0
-	// step changes something through one handle after the other, and looks through
-	// all of them.
+	// step makes a change through each handle in turn, and checks the result through all of
+	// them.
 	step := func(want bool, change func(store.Tx) error) {
 		t.Helper()
 		steps++

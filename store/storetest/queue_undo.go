@@ -8,7 +8,7 @@ import (
 	"lockkeeper/store"
 )
 
-// queueTurmoil changes one of everything in the queue.
+// queueTurmoil makes every kind of change to the queue.
 func queueTurmoil(tx store.Tx) error {
 	known, err := tx.Item("known")
 	if err != nil {
@@ -28,7 +28,7 @@ func queueTurmoil(tx store.Tx) error {
 		tx.DeleteWorker("w"), tx.PutWorker(lockkeeper.Worker{ID: "new"}))
 }
 
-// dumpQueue is everything that can be seen of what queueTurmoil changes.
+// dumpQueue returns all visible state that queueTurmoil changes.
 func dumpQueue(tx store.Tx) (out string, err error) {
 	items, err := tx.Items(store.ItemQuery{Limit: 100})
 	if err != nil {

@@ -23,7 +23,7 @@ var raceTests = []test{
 	{"a context ends with its grant", testContextEnds},
 }
 
-// managers are engines of different handles on one space, where there can be.
+// managers returns managers on different handles of one space, if the store has several.
 func (b *bench) managers(f Fixture) []*lock.Manager {
 	ms := []*lock.Manager{b.m}
 	if f.Second != nil {
@@ -68,7 +68,7 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 	ms := b.managers(f)
 	for round := range f.Rounds {
 		g := b.takes(asks("h", "dal", write("a")))
-		b.clock.Advance(2 * time.Minute) // stale: the first request decides
+		b.clock.Advance(2 * time.Minute) // stale: the first transaction decides
 		var renewed, lost, freed atomic.Int32
 		var wg sync.WaitGroup
 		start := make(chan struct{})
@@ -108,11 +108,11 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 	}
 }
 
-// between does something before one of the transactions of its user: after the
-// reading, or the wait, that led to it.
+// A between is a store that calls act before one of the caller's transactions, after the read
+// or the wait that led to it.
 type between struct {
 	store.Store
-	skip int // how many transactions go undisturbed before
+	skip int // number of transactions before that one
 	act  func()
 }
 
@@ -191,7 +191,7 @@ func testWithdrawPromote(t *testing.T, f Fixture) {
 	}
 }
 
-// A waiter whose time is up takes a grant that came at the last moment.
+// If a grant arrives just as the time of a waiter is up, the waiter takes it.
 //
 // shows: SW-45
 func testTimeUp(t *testing.T, f Fixture) {

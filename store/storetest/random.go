@@ -18,11 +18,10 @@ import (
 	"lockkeeper/store"
 )
 
-// segment is how many operations one space sees; short ones make failures
-// readable.
+// segment is the number of operations per space. Short segments make failures readable.
 const segment = 2_500
 
-// seedOf is the seed of a test: given, or new and printed with a failure.
+// seedOf returns the given seed of a test, or a new one that a failure prints.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
@@ -59,8 +58,8 @@ func random(t *testing.T, f Fixture) {
 	}
 }
 
-// drawn does the same with operations that rapid draws: fewer of them, but a
-// failure is reduced to its shortest form.
+// drawn does the same with operations that rapid draws. There are fewer, but rapid reduces a
+// failure to its shortest form.
 //
 // shows: DL-3 DL-4 SW-39 SW-73
 func drawn(t *testing.T, f Fixture) {
@@ -73,12 +72,12 @@ func drawn(t *testing.T, f Fixture) {
 	})
 }
 
-// drawSource makes rapid the source of all chance.
+// drawSource is a random source that draws from rapid.
 type drawSource struct{ t *rapid.T }
 
 func (s drawSource) Uint64() uint64 { return rapid.Uint64().Draw(s.t, "chance") }
 
-// run is one random run over one space.
+// A run is one random run on one space.
 type run struct {
 	*bench
 	rnd    *rand.Rand
@@ -86,7 +85,7 @@ type run struct {
 	grants []*lock.Grant
 	places []*lock.Position
 	wants  map[string][]lockkeeper.Lock // by place
-	trace  []string                     // the latest operations
+	trace  []string                     // latest operations
 	fatalf func(format string, args ...any)
 }
 
@@ -118,7 +117,7 @@ func (r *run) step() {
 	}
 }
 
-// settle looks at the space and lets the model judge it.
+// settle reads the space and lets the model check it.
 func (r *run) settle(op touched) {
 	r.Helper()
 	var recs []*store.Record
@@ -147,7 +146,7 @@ func (r *run) fail(format string, args ...any) {
 	r.fatalf("after\n  %s\n%s", strings.Join(r.trace, "\n  "), fmt.Sprintf(format, args...))
 }
 
-// answers compares what an operation answered with what the model predicts.
+// answers compares the result of an operation with the prediction of the model.
 func (r *run) answers(err error, want lockkeeper.Code) {
 	r.Helper()
 	got := lockkeeper.Code("")
@@ -168,7 +167,7 @@ var (
 func (r *run) lock(p lockkeeper.Policy) lockkeeper.Lock {
 	n := len(runPaths)
 	if r.rnd.IntN(8) > 0 {
-		n-- // the root seldom
+		n-- // choose the root rarely
 	}
 	l := lockkeeper.Lock{Target: lockkeeper.Target{Path: runPaths[r.rnd.IntN(n)], Kind: lockkeeper.File}, Mode: lockkeeper.Read}
 	switch r.rnd.IntN(5) {
@@ -270,7 +269,7 @@ func (r *run) leave() touched {
 	return touched{id: p.ID(), freed: true}
 }
 
-// grant picks one of the grants that were given and not released, live or not.
+// grant returns a random grant that was not released, live or not.
 func (r *run) grant() *lock.Grant {
 	if len(r.grants) == 0 {
 		return nil
@@ -294,7 +293,7 @@ func (r *run) release() touched {
 	return touched{id: g.ID, freed: true}
 }
 
-// live predicts whether a grant can still be changed by its holder.
+// live predicts whether the holder can still change a grant.
 func (r *run) live(g *lock.Grant) bool {
 	rec := r.model.find(g.ID)
 	return rec != nil && !r.model.lapsed(rec)
@@ -354,7 +353,7 @@ func (r *run) extend() touched {
 	return touched{id: g.ID, grown: err == nil}
 }
 
-// extension predicts what extending a grant by a lock answers.
+// extension predicts the result of extending a grant by a lock.
 func (r *run) extension(g *lock.Grant, policy lockkeeper.Policy, l lockkeeper.Lock) lockkeeper.Code {
 	rec := r.model.find(g.ID)
 	switch {

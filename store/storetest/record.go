@@ -11,7 +11,7 @@ import (
 	"lockkeeper/store"
 )
 
-// draft makes a record with a new ticket, in the middle of a transaction.
+// draft returns a record with a new ticket.
 func draft(tx store.Tx, id string, state store.State, ls []lockkeeper.Lock) (*store.Record, error) {
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventAcquired, At: tx.Now().Wall, GrantID: id})
 	if err != nil {
@@ -24,7 +24,7 @@ func draft(tx store.Tx, id string, state store.State, ls []lockkeeper.Lock) (*st
 	return rec, tx.Insert(rec)
 }
 
-// ident is a well-formed id for a number.
+// ident returns a well-formed id for a number.
 func ident(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
 func update(t *testing.T, s store.Store, fn func(store.Tx) error) {
@@ -50,8 +50,8 @@ func fetch(t *testing.T, s store.Store, id string) (rec *store.Record) {
 	return rec
 }
 
-// differ says how two records differ; "" when they do not. Times are compared
-// as times, because a store may keep them in another zone.
+// differ describes how two records differ, or returns "". It compares instants, because a store
+// may use another time zone.
 func differ(got, want *store.Record) string {
 	if got == nil || want == nil {
 		if got == want {
@@ -83,7 +83,7 @@ func differ(got, want *store.Record) string {
 	return ""
 }
 
-// fullRecord has something in every field.
+// fullRecord returns a record with a value in every field.
 func fullRecord(now store.Moment, id string) *store.Record {
 	r := &store.Record{
 		Grant: lockkeeper.Grant{
@@ -232,7 +232,7 @@ func testDelete(t *testing.T, f Fixture) {
 	if fetch(t, s, ident(1)) != nil {
 		t.Error("a deleted record is still there")
 	}
-	update(t, s, func(tx store.Tx) error { // an id may come back with a new ticket, also in one transaction
+	update(t, s, func(tx store.Tx) error { // an id may be used again with a new ticket, even in one transaction
 		rec, err := draft(tx, ident(1), store.StateHeld, write("x"))
 		if err != nil {
 			return err

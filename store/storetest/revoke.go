@@ -20,7 +20,7 @@ var revokeTests = []test{
 	{"a landing that cannot be recovered blocks", testRevokingBlocks},
 }
 
-// recoverer counts its calls, and recovers landings as it is told.
+// A recoverer counts its calls and recovers landings with a preset result.
 type recoverer struct {
 	do    func(context.Context, string) error
 	calls atomic.Int32
@@ -34,7 +34,7 @@ func (r *recoverer) recover(ctx context.Context, id string) error {
 	return r.do(ctx, id)
 }
 
-// lands decides a landing under a grant, as the gate does.
+// lands records a decided landing under a grant, as the gate does.
 func (b *bench) lands(g *lock.Grant, commit string) (*lockkeeper.Landing, error) {
 	l := &lockkeeper.Landing{Commit: commit, Taker: commit, State: lockkeeper.Decided, Changes: altered("x", "a")}
 	return l, b.m.Update(b.ctx, func(a *lock.Tx) error {
@@ -50,7 +50,7 @@ func (b *bench) lands(g *lock.Grant, commit string) (*lockkeeper.Landing, error)
 	})
 }
 
-// ends ends a landing, unless another taker has it.
+// ends ends a landing unless it has another taker.
 func (b *bench) ends(l *lockkeeper.Landing, taker string, state lockkeeper.LandingState) {
 	b.Helper()
 	if err := b.endLanding(b.ctx, l, taker, state); err != nil {
@@ -64,7 +64,7 @@ func (b *bench) endLanding(ctx context.Context, l *lockkeeper.Landing, taker str
 	})
 }
 
-// takesOver gives a landing another taker, unless it has ended.
+// takesOver changes the taker of a landing unless the landing has ended.
 func (b *bench) takesOver(l *lockkeeper.Landing, taker string) {
 	b.Helper()
 	if err := b.store.Update(b.ctx, func(tx store.Tx) error { return tx.TakeLanding(store.TakenLanding{Seq: l.Seq, Taker: taker}) }); err != nil {
@@ -106,7 +106,7 @@ func testLandingGrant(t *testing.T, f Fixture) {
 	b.ends(first, first.Taker, lockkeeper.Committed)
 	b.state(g.ID, "landing")
 	b.takesOver(second, "recovery")
-	b.ends(second, second.Commit, lockkeeper.Committed) // its writer was overtaken
+	b.ends(second, second.Commit, lockkeeper.Committed) // no effect: another process took the landing over
 	b.state(g.ID, "landing")
 	b.ends(second, "recovery", lockkeeper.Undone)
 	b.state(g.ID, "held")

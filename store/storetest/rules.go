@@ -175,7 +175,7 @@ func testLooking(t *testing.T, f Fixture) {
 	}
 }
 
-// A caller may reuse what it asked with; what is held must not change with it.
+// A caller may reuse the slice of its request without changing the held locks.
 func testRequestCopied(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	ls := write("a", "b")

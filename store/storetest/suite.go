@@ -13,24 +13,24 @@ import (
 	"lockkeeper/store"
 )
 
-// Fixture says how to make the store under test.
+// A Fixture says how to open the store under test.
 type Fixture struct {
-	// Open makes a store on a fresh, empty space that reads its clocks from
-	// clock. The suite closes it.
+	// Open creates a store with an empty space that reads its clocks from clock. The suite
+	// closes it.
 	Open func(t *testing.T, clock *Clock) store.Store
 
-	// Second opens another handle on the space of first, as another process
-	// would; nil for a store that lives in one process. The suite closes it.
+	// Second opens another handle on the space of first, as another process would. It is nil
+	// for a store that one process uses. The suite closes the handle.
 	Second func(t *testing.T, first store.Store, clock *Clock) store.Store
 
-	// Random is how many random operations are compared with the model.
+	// Random is the number of random operations to compare with the model.
 	Random int
 
-	// Drawn adds random operations that rapid draws and can shorten, for a store
-	// that is quick to make.
+	// Drawn adds random operations that rapid draws and can shorten. It needs a store that
+	// opens quickly.
 	Drawn bool
 
-	// Rounds is how often each race is run. Default 100.
+	// Rounds is how often each race runs. The default is 100.
 	Rounds int
 }
 
@@ -73,13 +73,13 @@ type test struct {
 	run  func(*testing.T, Fixture)
 }
 
-// Clock is a pair of clocks that only tests move.
+// A Clock is a pair of clocks that only tests advance.
 type Clock struct {
 	mu  sync.Mutex
 	now store.Moment
 }
 
-// NewClock makes a clock at some moment of an ordinary day.
+// NewClock returns a clock at a fixed time.
 func NewClock() *Clock {
 	return &Clock{now: store.Moment{
 		Lease: lockkeeper.Instant(time.Hour),
@@ -94,7 +94,7 @@ func (c *Clock) Now() store.Moment {
 	return c.now
 }
 
-// Advance lets time pass.
+// Advance advances both clocks.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,14 +102,14 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now.Wall = c.now.Wall.Add(d)
 }
 
-// JumpWall sets the wall clock, and it alone, forward or back.
+// JumpWall moves only the wall clock, forward or back.
 func (c *Clock) JumpWall(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now.Wall = c.now.Wall.Add(d)
 }
 
-// Torture is how many times longer than usual random tests should run.
+// Torture returns the factor by which random tests run longer than usual.
 func Torture() int {
 	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
 	if err != nil {
@@ -118,8 +118,8 @@ func Torture() int {
 	return max(1, n)
 }
 
-// Times is how often something random is tried: usually so often, and under torture so
-// often for every time.
+// Times returns the number of rounds of a random test: usual in an ordinary run, and tortured
+// times Torture in a torture run.
 func Times(usual, tortured int) int {
 	if n := Torture(); n > 1 {
 		return n * tortured
@@ -141,7 +141,7 @@ func second(t *testing.T, f Fixture, first store.Store, clock *Clock) store.Stor
 	return s
 }
 
-// bench is a store with an engine on it, for tests of the engine's rules.
+// A bench is a store with a manager, for tests of the engine's rules.
 type bench struct {
 	*testing.T
 	ctx   context.Context
@@ -158,7 +158,7 @@ func newBench(t *testing.T, f Fixture, opt lock.Options) *bench {
 	return b
 }
 
-// manager makes an engine that waits long before it looks without being told.
+// manager returns a manager that polls rarely, so that tests depend on wake-ups.
 func (b *bench) manager(s store.Store, opt lock.Options) *lock.Manager {
 	if opt.WaitLease == 0 {
 		opt.WaitLease = time.Minute
@@ -168,7 +168,7 @@ func (b *bench) manager(s store.Store, opt lock.Options) *lock.Manager {
 	return m
 }
 
-// read, write and upgradeable make locks of kind File.
+// read, write and upgradeable return locks of kind File.
 func read(paths ...string) []lockkeeper.Lock  { return locks(lockkeeper.Read, lockkeeper.File, paths) }
 func write(paths ...string) []lockkeeper.Lock { return locks(lockkeeper.Write, lockkeeper.File, paths) }
 func upgradeable(paths ...string) []lockkeeper.Lock {
@@ -183,7 +183,7 @@ func locks(m lockkeeper.Mode, k lockkeeper.Kind, paths []string) []lockkeeper.Lo
 	return out
 }
 
-// asks makes a request under a policy.
+// asks returns a request under a policy.
 func asks(holder, policy string, locks ...[]lockkeeper.Lock) lockkeeper.Request {
 	r := lockkeeper.Request{Holder: holder, Policy: policy}
 	for _, l := range locks {
@@ -192,7 +192,7 @@ func asks(holder, policy string, locks ...[]lockkeeper.Lock) lockkeeper.Request 
 	return r
 }
 
-// takes must be granted.
+// takes acquires a request, which must be granted.
 func (b *bench) takes(r lockkeeper.Request) *lock.Grant {
 	b.Helper()
 	g, err := b.m.TryAcquire(b.ctx, r)
@@ -202,8 +202,8 @@ func (b *bench) takes(r lockkeeper.Request) *lock.Grant {
 	return g
 }
 
-// shown compares what people are shown of a grant with what the next request will do: a
-// stale grant blocks it, a free one does not.
+// shown checks the displayed state of a grant against the next request: a stale grant blocks
+// it, a free one does not.
 func (b *bench) shown(id string, stale, free bool) {
 	b.Helper()
 	e, err := b.m.Request(b.ctx, id)
@@ -215,7 +215,7 @@ func (b *bench) shown(id string, stale, free bool) {
 	}
 }
 
-// blocked must be refused; it returns why.
+// blocked tries a request, which must be refused, and returns the error.
 func (b *bench) blocked(r lockkeeper.Request) *lockkeeper.BlockedError {
 	b.Helper()
 	g, err := b.m.TryAcquire(b.ctx, r)
@@ -226,7 +226,7 @@ func (b *bench) blocked(r lockkeeper.Request) *lockkeeper.BlockedError {
 	return e
 }
 
-// waits must enter the line.
+// waits adds a request, which must be blocked, to the wait list.
 func (b *bench) waits(r lockkeeper.Request) *lock.Position {
 	b.Helper()
 	p, err := b.m.NewPosition(r)
@@ -247,7 +247,7 @@ func (b *bench) stillWaits(p *lock.Position) {
 	}
 }
 
-// isServed must find its grant when it looks.
+// isServed polls a position, which must have its grant, and returns it.
 func (b *bench) isServed(p *lock.Position) *lock.Grant {
 	b.Helper()
 	g, err := p.Poll(b.ctx)
@@ -284,7 +284,7 @@ func (b *bench) view(fn func(store.Reader) error) {
 	}
 }
 
-// events lists the events of some kinds, oldest first.
+// events returns the events of some kinds, oldest first.
 func (b *bench) events(kinds ...lockkeeper.EventKind) (out []lockkeeper.Event) {
 	b.Helper()
 	b.view(func(r store.Reader) error {

@@ -55,7 +55,7 @@ func testView(t *testing.T, f Fixture) {
 		_, err := draft(tx, ident(1), store.StateHeld, write("a"))
 		return err
 	})
-	if f.Second != nil { // without one, a view may have to wait for the writer
+	if f.Second != nil { // with a single handle, a view may have to wait for the writer
 		update(t, s, func(tx store.Tx) error {
 			if _, err := draft(tx, ident(2), store.StateHeld, write("b")); err != nil {
 				return err

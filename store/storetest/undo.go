@@ -11,7 +11,7 @@ import (
 
 var errUndo = errors.New("undo this")
 
-// turmoil changes one of everything.
+// turmoil makes every kind of change.
 func turmoil(tx store.Tx) error {
 	kept, err := tx.Get(ident(1))
 	if err != nil {
@@ -53,8 +53,8 @@ func turmoil(tx store.Tx) error {
 	return err
 }
 
-// testUndone runs turmoil in a transaction that fails in some way, and looks
-// for traces of it.
+// testUndone runs turmoil in a transaction that fails in some way, and checks that nothing
+// changed.
 func testUndone(t *testing.T, f Fixture, fail func(s store.Store, fn func(store.Tx) error)) {
 	s := open(t, f, NewClock())
 	update(t, s, func(tx store.Tx) error {
@@ -79,7 +79,7 @@ func testUndone(t *testing.T, f Fixture, fail func(s store.Store, fn func(store.
 		t.Error("a transaction that was rolled back woke a listener")
 	default:
 	}
-	update(t, s, turmoil) // the same again, committed this time: the space still works
+	update(t, s, turmoil) // the same changes committed: the space still works
 	view(t, s, func(r store.Reader) error {
 		evs, err := r.Events(store.EventQuery{Limit: 100})
 		for i := 1; i < len(evs); i++ {
@@ -94,7 +94,7 @@ func testUndone(t *testing.T, f Fixture, fail func(s store.Store, fn func(store.
 	})
 }
 
-// dump is everything that can be seen of a space through a transaction.
+// dump returns all state of a space that a transaction can read.
 func dump(t *testing.T, s store.Store) (out string) {
 	t.Helper()
 	update(t, s, func(tx store.Tx) error {

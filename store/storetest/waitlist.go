@@ -85,7 +85,7 @@ func testNoStarvation(t *testing.T, f Fixture) {
 	g := b.isServed(writer)
 	b.stillWaits(later[0])
 	b.release(g)
-	for _, p := range later { // all together
+	for _, p := range later { // all readers at once
 		b.isServed(p)
 	}
 	b.sound()
@@ -127,7 +127,7 @@ func testLeaving(t *testing.T, f Fixture) {
 	if b.get(writer.ID()) != nil {
 		t.Error("a request that left is still in the wait list")
 	}
-	// Leaving after the grant came releases it.
+	// Withdrawing after the grant came releases it.
 	g := b.takes(asks("h", "", write("b")))
 	one, two := b.waits(asks("one", "", write("b"))), b.waits(asks("two", "", write("b")))
 	b.release(g)
@@ -151,7 +151,7 @@ func testUnconfirmed(t *testing.T, f Fixture) {
 	if rec := b.get(dead.ID()); rec.State != store.StatePromoted {
 		t.Fatalf("state %d, want promoted", rec.State)
 	}
-	b.blocked(asks("k", "", read("a"))) // until it falls it blocks like a held one
+	b.blocked(asks("k", "", read("a"))) // until it lapses, it blocks like a held grant
 	b.clock.Advance(4 * time.Second)
 	b.stillWaits(next)
 	b.clock.Advance(1 * time.Second)
@@ -159,7 +159,7 @@ func testUnconfirmed(t *testing.T, f Fixture) {
 	if rec := b.get(dead.ID()); rec != nil {
 		t.Errorf("an unconfirmed promotion is still there: %+v", rec)
 	}
-	b.stillWaits(dead) // it was not dead, only slow: it begins again, at the end
+	b.stillWaits(dead) // the waiter was only slow: it enters again, at the end
 	b.sound()
 }
 
@@ -171,7 +171,7 @@ func testLapsedPlace(t *testing.T, f Fixture) {
 	awake := b.waits(asks("awake", "", write("a")))
 	b.clock.Advance(1 * time.Second)
 	ticket := b.get(slept.ID()).Ticket
-	b.stillWaits(slept) // wakes, finds its position lost, and enters again
+	b.stillWaits(slept) // finds its position lost and enters again
 	if rec := b.get(slept.ID()); rec.Ticket <= ticket || rec.Ticket <= b.get(awake.ID()).Ticket {
 		t.Errorf("ticket %d, was %d: not at the end of the line", rec.Ticket, ticket)
 	}
@@ -247,7 +247,7 @@ func testAcquireWakes(t *testing.T, f Fixture) {
 	b.sound()
 }
 
-// until looks again and again for something another goroutine is about to do.
+// until polls for a state that another goroutine reaches.
 func (b *bench) until(what string, ok func() bool) {
 	b.Helper()
 	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
@@ -294,10 +294,10 @@ func testAcquireCancelled(t *testing.T, f Fixture) {
 	}
 }
 
-// failing undoes every transaction whose turn has come.
+// A failing store rolls back every transaction after the first ones.
 type failing struct {
 	store.Store
-	after int // how many succeed before
+	after int // number of transactions that succeed first
 }
 
 func (s *failing) Update(ctx context.Context, fn func(store.Tx) error) error {

@@ -38,7 +38,7 @@ func (s *stage) serve(listen string) {
 	must(s.T, err)
 }
 
-// hold takes the lock on a file, or waits for it in the background until the test ends.
+// request returns a request for a write lock on a file.
 func (s *stage) request(holder, path string) lockkeeper.Request {
 	s.Helper()
 	l, err := s.App.Resolve(lockkeeper.Write, filepath.Join(s.Root, path))
