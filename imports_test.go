@@ -49,16 +49,15 @@ var ranks = [][]string{
 // may import them, and they may import the packages that they test.
 var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/project/projecttest", "internal/machine/machinetest", "internal/git/gittest", "test/agents", "test/escape", "test/ui"}
 
-// plain lists packages that, with all they import, use the standard library
-// alone.
+// plain lists packages that, including all their imports, use only the standard library.
 var plain = []string{".", "lock", "store/memstore"}
 
-// shapeless names say nothing about what a package is for.
+// shapeless lists package names that say nothing about the purpose of a package.
 var shapeless = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg"}
 
 const maxLines = 400
 
-// source is one Go file of the module.
+// A source is one Go file of the module.
 type source struct {
 	dir     string // relative to the root, "." for the root itself
 	name    string
@@ -71,7 +70,7 @@ type source struct {
 func (s source) path() string { return path.Join(s.dir, s.name) }
 func (s source) isTest() bool { return strings.HasSuffix(s.name, "_test.go") }
 
-// own turns an import path into a directory of this module.
+// own converts an import path to a directory of this module.
 func own(imported string) (string, bool) {
 	if imported == module {
 		return ".", true
@@ -93,12 +92,12 @@ func sources(root string) (list []source, err error) {
 	return list, err
 }
 
-// walkModule calls visit for every Go file of the module below root, with its path relative
-// to the root. Modules of their own, test data and hidden directories are not part of it.
+// walkModule calls visit for every Go file of the module below root, with its path relative to
+// the root. It skips nested modules, test data and hidden directories.
 func walkModule(root string, visit func(file, rel string) error) error {
 	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a temporary file that is gone by now
+			return nil // a temporary file that was removed meanwhile
 		}
 		if err != nil {
 			return err
@@ -153,7 +152,7 @@ func docText(f *ast.File) string {
 	return f.Doc.Text()
 }
 
-// rankOf finds the rank of a package: its own, or else that of the nearest folder.
+// rankOf returns the rank of a package: its own entry, or that of the nearest folder.
 func rankOf(dir string) (rank int, known bool) {
 	find := func(name string) bool {
 		rank = slices.IndexFunc(ranks, func(dirs []string) bool { return slices.Contains(dirs, name) })
@@ -170,7 +169,7 @@ func rankOf(dir string) (rank int, known bool) {
 	return 0, false
 }
 
-// importProblems holds every file against the ranks.
+// importProblems checks the imports of every file against the ranks.
 func importProblems(files []source) (problems []string) {
 	report := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	known := func(dir string) bool {
@@ -213,7 +212,7 @@ func importProblems(files []source) (problems []string) {
 	return problems
 }
 
-// thirdParty lists what a package and all it imports take from other modules.
+// thirdParty returns the imports from other modules, of a package and everything it imports.
 func thirdParty(files []source, start string) (problems []string) {
 	seen, next := map[string]bool{start: true}, []string{start}
 	for len(next) > 0 {
@@ -239,8 +238,8 @@ func thirdParty(files []source, start string) (problems []string) {
 	return problems
 }
 
-// formProblems holds that every package says in doc.go what it is for and that
-// no file outgrows a reader.
+// formProblems checks that every package has a doc.go that says what it is for, and that no
+// file is too long.
 func formProblems(files []source) (problems []string) {
 	documented := map[string]bool{}
 	for _, f := range files {
@@ -308,7 +307,7 @@ func writeFile(t *testing.T, root, name, text string) {
 	}
 }
 
-// The rules above find what they are made to find.
+// Each of the rules above can fail.
 func TestRulesCanFail(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -72,7 +72,7 @@ func TestOverlapTable(t *testing.T) {
 	}
 }
 
-// covers is the rule of overlap on lists of segments.
+// covers applies the overlap rule to lists of segments.
 func covers(a, b lk.Target) bool {
 	split := func(path string) []string {
 		if path == lk.Root {
@@ -88,7 +88,7 @@ func covers(a, b lk.Target) bool {
 }
 
 // shows: SW-18 GP-1
-// ValidateAll says of a list what Validate says of each, also of neighbours.
+// ValidateAll agrees with Validate for every lock of a list, including siblings.
 func TestValidateAllAgrees(t *testing.T) {
 	dirs := []string{"", "a/", "a/b/", "é/", "./", "../", "a//", "/", "a/./"}
 	names := []string{"x", "x.rb", ".x", "..", ".", "", "é", "a\x00b", "\xff", "x/", "y/z", "0"}

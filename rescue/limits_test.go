@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// A file larger than the limit is refused before anything of it is written, however little
-// of it is on the disk, and content that does not tell its size as soon as it is too long.
+// A file larger than the limit is refused before anything is written, even if it is sparse.
+// Content of unknown size is refused as soon as it exceeds the limit.
 func TestLimitOfAnEntry(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rescue")
 	s := Open(dir, Limits{Entry: 1000})
@@ -42,7 +42,7 @@ func TestLimitOfAnEntry(t *testing.T) {
 	}
 }
 
-// All contents together have a limit; what is dropped makes room.
+// All contents together have a limit. Dropping an entry makes room.
 func TestLimitOfAShelf(t *testing.T) {
 	s := Open(filepath.Join(t.TempDir(), "rescue"), Limits{Total: 10})
 	first := keep(t, s, "sixsix", noon)
@@ -63,7 +63,7 @@ func TestLimitOfAShelf(t *testing.T) {
 	keep(t, s, "fives", noon)
 }
 
-// A large content never takes more than half of the room that the disk has.
+// Large content never takes more than half of the free space on the disk.
 func TestRoomOnTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	machinetest.Mount(t, "tmpfs", dir, "tmpfs", 0, "size=8m")

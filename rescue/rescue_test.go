@@ -27,7 +27,7 @@ import (
 
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 123e6, time.UTC)
 
-// shelf is one that nothing was put on yet.
+// shelf returns a shelf without entries.
 func shelf(t *testing.T) (*Shelf, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "rescue")
@@ -171,7 +171,7 @@ func TestOldestFirst(t *testing.T) {
 	}
 }
 
-// An id never leads anywhere but to an entry.
+// An id never leads to anything but an entry.
 func TestHostileIDs(t *testing.T) {
 	s, dir := shelf(t)
 	kept := keep(t, s, "a", noon)
@@ -222,8 +222,8 @@ func TestHostilePaths(t *testing.T) {
 	}
 }
 
-// A shelf, an entry or a file that is a link is not gone through, and dropping
-// one leaves alone what it leads to.
+// A shelf, entry or file that is a link is not followed, and dropping one leaves its target
+// unchanged.
 func TestLinksAreNotFollowed(t *testing.T) {
 	s, dir := shelf(t)
 	elsewhere, there := shelf(t)
@@ -307,7 +307,7 @@ func TestDamagedEntriesAreShown(t *testing.T) {
 			t.Errorf("got %+v, listed %+v", got, e)
 		}
 		if strings.HasPrefix(want[e.ID], "content") || strings.HasPrefix(want[e.ID], "3") {
-			if e.Path != "path of "+want[e.ID] { // what is known is not withheld
+			if e.Path != "path of "+want[e.ID] { // the known fields are still returned
 				t.Errorf("%+v", e)
 			}
 		} else if want[e.ID] != "not a directory" && contentOf(t, s, e.ID) != "path of "+want[e.ID] {
@@ -322,8 +322,8 @@ func TestDamagedEntriesAreShown(t *testing.T) {
 	}
 }
 
-// stream gives out content without ever holding it, and counts the largest
-// piece that was asked for.
+// A stream generates content without holding it in memory, and records the largest requested
+// piece.
 type stream struct{ left, largest int }
 
 func (r *stream) Read(p []byte) (int, error) {
@@ -355,7 +355,7 @@ func TestLargeContentIsStreamed(t *testing.T) {
 	}
 }
 
-// endless cancels while it is read.
+// An endless reader cancels the context while it is read.
 type endless struct{ cancel context.CancelFunc }
 
 func (r endless) Read(p []byte) (int, error) { r.cancel(); return len(p), nil }
@@ -385,8 +385,8 @@ type errReader struct{}
 
 func (errReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// eachFault runs an act on a shelf with one old entry, letting each operation
-// in turn fail or end the process, until the act gets by without.
+// eachFault runs act on a shelf with one old entry. Each operation in turn fails or crashes,
+// until act succeeds without reaching the fault.
 func eachFault(t *testing.T, act func(s *Shelf, old Entry) error, check func(t *testing.T, s *Shelf, dir string, old Entry, err error, crashed bool)) {
 	for _, crash := range []bool{true, false} {
 		for k, through := 0, false; !through; k++ {
@@ -411,8 +411,8 @@ func eachFault(t *testing.T, act func(s *Shelf, old Entry) error, check func(t *
 	}
 }
 
-// wholeOrTemporary holds that what is not an undamaged entry is temporary, that
-// no caller sees that, and that Prune clears it and nothing else.
+// wholeOrTemporary checks that everything except undamaged entries is temporary, that no caller
+// sees temporary files, and that Prune removes exactly those.
 func wholeOrTemporary(t *testing.T, s *Shelf, dir string) (entries []Entry, temps int) {
 	t.Helper()
 	entries = list(t, s)

@@ -294,10 +294,10 @@ func testAcquireCancelled(t *testing.T, f Fixture) {
 	}
 }
 
-// A failing store rolls back every transaction after the first ones.
+// A failing store rolls back one transaction.
 type failing struct {
 	store.Store
-	after int // number of transactions that succeed first
+	after int // number of transactions before that one
 }
 
 func (s *failing) Update(ctx context.Context, fn func(store.Tx) error) error {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the real programs tell their hooks to testdata")
 
-// recordings is what Claude Code told its hooks when it was last asked, by what it was asked.
+// recordings is the file with recorded hook inputs of Claude Code, by prompt.
 const recordings = "../../internal/session/hook/testdata/claude.json"
 
 // The input that the real Claude Code gives its hooks after a call has the form that the tests of
@@ -87,7 +87,8 @@ func TestHookAnswers(t *testing.T) {
 	}
 }
 
-// listens has a second hook keep what is told after calls, and returns what lists it.
+// listens adds a second hook that records its input after each call, and returns a function
+// that lists the records.
 func (h *hooked) listens(t *testing.T) func() []map[string]any {
 	t.Helper()
 	dir := filepath.Join(h.root, "heard")
@@ -113,7 +114,7 @@ func (h *hooked) listens(t *testing.T) func() []map[string]any {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range names { // in the order of time
+		for _, name := range names { // in chronological order
 			var call map[string]any
 			if err := json.Unmarshal([]byte(read(t, filepath.Join(dir, name.Name()))), &call); err != nil {
 				t.Fatal(err)
@@ -124,8 +125,8 @@ func (h *hooked) listens(t *testing.T) func() []map[string]any {
 	}
 }
 
-// shortened is a call without what is of this run, and without long texts other than those
-// of files.
+// shortened returns a call without values of this run and without long texts, except the
+// content of files.
 func shortened(value any, root string) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -158,7 +159,7 @@ func shortened(value any, root string) any {
 	return value
 }
 
-// shape lists the names and kinds of a value.
+// shape returns the names and kinds of the fields of a value.
 func shape(at string, value any) (list []string) {
 	switch v := value.(type) {
 	case map[string]any:

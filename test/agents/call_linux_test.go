@@ -16,8 +16,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// sandboxed runs a test without a sandbox and in the one that this machine offers: the
-// program has to work in both.
+// sandboxed runs a test without a sandbox and in the sandbox of this machine. The program must
+// work in both.
 func sandboxed(t *testing.T, test func(t *testing.T, level sandbox.Level)) {
 	t.Helper()
 	claudeProgram(t)
@@ -34,8 +34,8 @@ func sandboxed(t *testing.T, test func(t *testing.T, level sandbox.Level)) {
 
 const analysisSchema = `{"type":"object","properties":{"does":{"type":"string"},"screens":{"type":"array","items":{"type":"string"}}},"required":["does","screens"],"additionalProperties":false}`
 
-// An analysis reads the source and answers in the form that was asked for. An answer in
-// another form is sent back to the model.
+// An analysis reads the source and answers in the requested form. An answer in another form is
+// sent back to the model.
 //
 // shows: PL-11 PL-12
 func TestAnalyze(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAnalyze(t *testing.T) {
 	})
 }
 
-// An agent changes files in its directory, by its tools and by the shell.
+// An agent changes files in its directory, with its tools and with the shell.
 //
 // shows: PL-27 PL-68 PL-70
 func TestApply(t *testing.T) {
@@ -120,7 +120,7 @@ func TestLimits(t *testing.T) {
 	done := scriptedapi.Play{Steps: []scriptedapi.Step{{Text: "done"}}}
 	for name, test := range map[string]struct {
 		script   []scriptedapi.Play
-		token    bool // it is logged in to a plan, and has no key
+		token    bool // logged in to a plan, without an API key
 		want     error
 		says     string
 		requests int
@@ -152,11 +152,11 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A call that takes too long ends with everything that it started: here it waits for an
-// API that hangs, with commands in the background.
+// A call that times out ends with all its processes. In this test the API hangs, and commands
+// run in the background.
 func TestTimeout(t *testing.T) {
 	sandboxed(t, func(t *testing.T, level sandbox.Level) {
-		// A busy machine may need longer to come to the step that hangs.
+		// A busy machine may need longer to reach the step that hangs.
 		for timeout := 5 * time.Second; ; timeout *= 2 {
 			s := newStage(t, play(
 				use(scriptedapi.Bash("sleep 600 & (setsid nohup sleep 601 >/dev/null 2>&1 &); echo begun")),
@@ -180,8 +180,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A call that is ended while a command runs in the shell leaves nothing, and its session
-// can be gone on with.
+// A call that is stopped while a shell command runs leaves no process, and its session can be
+// resumed.
 //
 // shows: GP-15
 func TestEndedAndResumed(t *testing.T) {

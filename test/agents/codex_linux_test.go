@@ -16,8 +16,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// enrolled is a fresh project in which an agent takes part, with two files of which
-// another session holds the posts.
+// enrolled returns a new project with two files that an agent uses. Another session holds
+// app/posts.rb.
 func enrolled(t *testing.T, host, program string, script func(root string) []scriptedapi.Play) *hooked {
 	t.Helper()
 	h := freshFor(t, program, script)
@@ -31,7 +31,7 @@ func enrolled(t *testing.T, host, program string, script func(root string) []scr
 
 const othersPosts = "class Posts # otter\nend\n"
 
-// plays calls an agent once, which has to say a text at the end.
+// plays calls an agent once and checks its final text.
 func (h *hooked) plays(t *testing.T, a agent.Adapter, r agent.Request, want string) {
 	t.Helper()
 	trace := filepath.Join(h.traces, "b")
@@ -44,8 +44,8 @@ func (h *hooked) plays(t *testing.T, a agent.Adapter, r agent.Request, want stri
 	}
 }
 
-// wroteOnlyUsers holds that the posts are as their holder left them, that the users are
-// written, and that nothing but the posts is held once the turn is over.
+// wroteOnlyUsers checks that the posts are unchanged, that the users are written, and that only
+// the posts are held after the turn.
 func (h *hooked) wroteOnlyUsers(t *testing.T, want string) {
 	t.Helper()
 	for file, want := range map[string]string{posts: othersPosts, users: want} {
@@ -62,10 +62,10 @@ func (h *hooked) wroteOnlyUsers(t *testing.T, want string) {
 	}
 }
 
-// usersReleased is in the audit trail when the session itself gave the users back.
+// usersReleased matches the audit record of the session's own release of the users.
 var usersReleased = regexp.MustCompile(`(?m) released +\S+ +write app/users\.rb`)
 
-// advised holds that the doctor calls an agent's writes advisory, and says what to do.
+// advised checks that the doctor reports an agent's writes as advisory and says what to do.
 func (h *hooked) advised(t *testing.T, next string) {
 	t.Helper()
 	out, err := h.lockkeeper(nil, "doctor")
@@ -81,7 +81,7 @@ func (h *hooked) codex(prompt string) (agent.Adapter, agent.Request) {
 		Extra: []string{"-c", provider, "-c", "model_provider=x", "-c", "check_for_update_on_startup=false"}}
 }
 
-// asks has a conversation with the server of Codex, which a person's editor would have.
+// asks talks to the Codex server as a person's editor would.
 func (h *hooked) asks(t *testing.T, talk func(ask func(method string, params, result any))) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), h.program, "app-server")
@@ -108,7 +108,7 @@ func (h *hooked) asks(t *testing.T, talk func(ask func(method string, params, re
 				t.Fatal(err)
 			}
 			if a.ID != asked {
-				continue // it tells of something else
+				continue // a notification about something else
 			}
 			if err := json.Unmarshal(a.Result, result); err != nil {
 				t.Fatalf("%s: %v %s", method, err, a.Error)
@@ -124,11 +124,11 @@ func (h *hooked) asks(t *testing.T, talk func(ask func(method string, params, re
 	}
 }
 
-// codexHook is a hook that Codex says it finds.
+// A codexHook is a hook that Codex reports as found.
 type codexHook struct{ Key, CurrentHash, Command string }
 
-// trustsHooks does what a person does at the first start of Codex and with /hooks: it trusts
-// the directory, and the hooks as they are now. The program itself says which these are.
+// trustsHooks trusts the directory and its current hooks, as a person does at the first start
+// of Codex and with /hooks. Codex itself lists the hooks.
 func (h *hooked) trustsHooks(t *testing.T) (found []codexHook) {
 	t.Helper()
 	type object = map[string]any
@@ -158,8 +158,8 @@ func patchOf(file, from, to string) string {
 	return "*** Begin Patch\n*** Update File: " + file + "\n@@\n-" + from + "\n+" + to + "\n*** End Patch\n"
 }
 
-// applyPatch, execCommand and script are the tools of Codex: the first two are what models
-// use by themselves, or from a script, as the present ones do.
+// applyPatch, execCommand and script return uses of the tools of Codex. Models use the first
+// two directly, or from a script as current models do.
 func applyPatch(patch string) scriptedapi.Tool {
 	return scriptedapi.Tool{Name: "apply_patch", Text: patch}
 }
@@ -171,14 +171,14 @@ func execCommand(command string) scriptedapi.Tool {
 func script(tool string, input any) scriptedapi.Tool {
 	text, err := json.Marshal(input)
 	if err != nil {
-		panic(err) // it is a text or a map
+		panic(err) // cannot happen: it is a string or a map
 	}
 	return scriptedapi.Tool{Name: "exec", Text: fmt.Sprintf("text(JSON.stringify(await tools.%s(%s)));", tool, text)}
 }
 
-// The real Codex, once a person has trusted the hooks that init wrote, is refused what
-// another session holds, by whatever tool; what is free is claimed, and released with the
-// turn. The MCP server that init registered is the same session.
+// Once a person has trusted the hooks that init wrote, the real Codex is refused files that
+// another session holds, whichever tool it uses. Free files are claimed, and released with the
+// turn. The MCP server that init registered belongs to the same session.
 //
 // shows: GP-5 CF-15 DL-72
 func TestEnrolledCodex(t *testing.T) {
@@ -203,8 +203,8 @@ func TestEnrolledCodex(t *testing.T) {
 	h.wroteOnlyUsers(t, "class Users # codex\nend\n")
 }
 
-// What Codex types into a shell that it keeps open is shown to no hook. It is found with its
-// next command: the model is told, and the change is kept.
+// No hook sees input that Codex types into an open shell. The change is found at its next
+// command: the model is told, and the change is kept.
 func TestCodexShellKeptOpen(t *testing.T) {
 	t.Parallel()
 	h := enrolled(t, "codex", programOf(t, codexVariable), play(
@@ -229,8 +229,8 @@ func TestCodexShellKeptOpen(t *testing.T) {
 	}
 }
 
-// Codex skips untrusted hooks without a message. So they are called
-// advisory until a session reports.
+// Codex skips untrusted hooks without a message, so they are reported as advisory until a
+// session reports.
 func TestCodexSkipsUntrustedHooks(t *testing.T) {
 	t.Parallel()
 	h := enrolled(t, "codex", programOf(t, codexVariable), play(use(execCommand("echo mine > app/posts.rb")), scriptedapi.Step{Text: "Done."}))

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// Codex and the Gemini CLI work in the sandbox as Claude Code does: their tools change files
-// in the workspace, and do not read what is not named.
+// Codex and the Gemini CLI work in the sandbox as Claude Code does. Their tools change files in
+// the workspace and cannot read files that the sandbox does not name.
 //
 // shows: GP-5
 func TestOthersWorkConfined(t *testing.T) {

@@ -19,14 +19,14 @@ import (
 	"lockkeeper/internal/flow/sample"
 )
 
-// shown is how a demonstration ended.
+// shown is the result of a demonstration.
 type shown struct {
 	out, err string
 	code     int
-	temp     string // where it had its files
+	temp     string // its temporary directory
 }
 
-// told is what a demonstration says to programs.
+// told is the JSON output of a demonstration.
 type told struct {
 	Landed     int      `json:"writes_landed"`
 	Refused    int      `json:"writes_refused"`
@@ -39,7 +39,8 @@ type told struct {
 	Message    string   `json:"message"`
 }
 
-// walker runs the program, with Claude Code in PATH and more in its environment.
+// walker returns a command that runs the program with Claude Code in PATH and additional
+// environment variables.
 func (s *stage) walker(t *testing.T, more []string, args ...string) *exec.Cmd {
 	t.Helper()
 	binary, err := built()
@@ -58,8 +59,8 @@ func (s *stage) walker(t *testing.T, more []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// demo runs a demonstration to its end, of which nothing may be left but files. Sockets lie
-// below its temporary directory, so the name of that has to be short.
+// demo runs a demonstration to its end and checks that only files are left. Its temporary
+// directory has a short name, because sockets are below it.
 func (s *stage) demo(t *testing.T, more []string, args ...string) shown {
 	t.Helper()
 	temp, err := os.MkdirTemp("", "d")
@@ -95,7 +96,7 @@ type stopper struct {
 }
 
 func (s *stopper) Write(p []byte) (int, error) {
-	n, _ := s.text.Write(p) // it cannot fail
+	n, _ := s.text.Write(p) // never fails
 	if s.at == "" || !strings.Contains(s.text.String(), s.at) {
 		return n, nil
 	}
@@ -103,7 +104,7 @@ func (s *stopper) Write(p []byte) (int, error) {
 	return n, s.stop()
 }
 
-// demoJSON is a demonstration that went well, kept.
+// demoJSON runs a demonstration that must succeed and keep its files.
 func (s *stage) demoJSON(t *testing.T, args ...string) (d told) {
 	t.Helper()
 	ran := s.demo(t, nil, append([]string{"--keep", "--json"}, args...)...)
@@ -116,7 +117,7 @@ func (s *stage) demoJSON(t *testing.T, args ...string) (d told) {
 	return d
 }
 
-// in runs a command in a directory, which has to go well.
+// in runs a command in a directory. The command must succeed.
 func in(t *testing.T, dir string, argv ...string) string {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -128,7 +129,7 @@ func in(t *testing.T, dir string, argv ...string) string {
 	return string(out)
 }
 
-// signedIn makes the home of a person who has used Claude Code before.
+// signedIn creates the home of a person who has used Claude Code before.
 func (s *stage) signedIn(t *testing.T) (settings string) {
 	t.Helper()
 	settings = `{"hasCompletedOnboarding":true,"userID":"person"}`
@@ -137,7 +138,7 @@ func (s *stage) signedIn(t *testing.T) (settings string) {
 	return settings
 }
 
-// application is the files of a codebase without those that tools keep in it.
+// application returns the files of a codebase, except those of tools.
 func application(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -149,11 +150,11 @@ func application(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// The real Claude Code does in the demonstration what the scripted agents do in it, to the
-// last byte: all controllers are analysed, planned, changed, tested, verified and landed, each
-// batch as one commit, and what was not locked is refused. Only lockkeeper.yaml differs,
-// which names the agent. It works for a person who is signed in, whose own directory of the
-// program it leaves as it was.
+// In the demonstration, the real Claude Code produces the same bytes as the scripted agents.
+// All controllers are analyzed, planned, changed, tested, verified and landed, each batch as
+// one commit, and writes without a lock are refused. Only lockkeeper.yaml differs, which names
+// the agent. It works for a person who is signed in, and leaves that person's own Claude Code
+// directory unchanged.
 //
 // shows: GP-5 PL-27 PL-68 SW-75
 func TestDemoWithClaude(t *testing.T) {
@@ -187,7 +188,7 @@ func TestDemoWithClaude(t *testing.T) {
 	}
 	subjects := func(d told) []string {
 		list := strings.Split(in(t, d.Dir, "git", "log", "--format=%s"), "\n")
-		slices.Sort(list) // the order of landings is not promised
+		slices.Sort(list) // landings have no fixed order
 		return list
 	}
 	if a, b := subjects(paid), subjects(free); !slices.Equal(a, b) {
@@ -202,9 +203,9 @@ func TestDemoWithClaude(t *testing.T) {
 	}
 }
 
-// A budget that is used up ends the demonstration with a code of its own. What was paid for
-// is left, and the command that is named continues there. Claude Code obeys the settings of the
-// directory that its user names, and leaves nothing there.
+// If the budget is used up, the demonstration ends with its own exit code. The paid results are
+// kept, and the printed command resumes there. Claude Code obeys the settings in the directory
+// that its user names, and leaves nothing there.
 func TestDemoBudget(t *testing.T) {
 	machine(t)
 	t.Parallel()
@@ -245,7 +246,8 @@ func TestDemoBudget(t *testing.T) {
 	}
 }
 
-// Who stops the demonstration keeps what was paid for, and is told how to go on with it.
+// If a person stops the demonstration, the paid results are kept and the message says how to
+// resume.
 func TestDemoStopped(t *testing.T) {
 	machine(t)
 	t.Parallel()
@@ -261,13 +263,13 @@ func TestDemoStopped(t *testing.T) {
 	}
 }
 
-// A Claude Code that is not let in ends the demonstration with the reason. Without anything
-// paid nothing is left behind; else it can be gone on with.
+// If the API refuses Claude Code, the demonstration ends with the reason. If nothing was paid,
+// it leaves no files behind. Otherwise it can be resumed.
 func TestDemoRefused(t *testing.T) {
 	machine(t)
 	refuse := scriptedapi.Play{Steps: []scriptedapi.Step{{Fail: &scriptedapi.Fail{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}}}}
 	for name, test := range map[string]struct {
-		first   int // so many plays of the sample go well
+		first   int // number of plays that succeed first
 		message string
 	}{
 		"at once": {0, `^4 items failed, first \S+: claude: refused: Invalid API key[^;]*; 0 controllers complete, \$0\.00 of \$5 spent; next: check the agent's login, key and model, then retry$`},

@@ -14,14 +14,14 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// newFresh makes a project without locks. Another session holds the posts as soon as the
-// project has locks.
+// newFresh returns a project without locks. As soon as it has locks, another session holds the
+// posts.
 func newFresh(t *testing.T, script func(root string) []scriptedapi.Play) *hooked {
 	t.Helper()
 	return freshFor(t, claudeProgram(t), script)
 }
 
-// freshFor is the same for any program.
+// freshFor is newFresh for any program.
 func freshFor(t *testing.T, program string, script func(root string) []scriptedapi.Play) *hooked {
 	t.Helper()
 	binary, err := built()
@@ -38,7 +38,7 @@ func freshFor(t *testing.T, program string, script func(root string) []scripteda
 	return h
 }
 
-// plainClaude runs Claude Code as a person would, with no settings but those that it finds.
+// plainClaude runs Claude Code as a person would, with only the settings that it finds.
 func (h *hooked) plainClaude(ctx context.Context, prompt, files string, more ...string) (agent.Result, error) {
 	env := append(h.environment(), "PATH="+filepath.Dir(h.binary)+":"+filepath.Dir(h.program)+":/usr/bin:/bin")
 	r := agent.Request{Prompt: prompt, Dir: h.dir, Env: env, Permission: agent.PermitAll}
@@ -50,8 +50,8 @@ var askedForPosts = play(
 	use(scriptedapi.Write("{dir}/"+posts, "mine\n")),
 	scriptedapi.Step{Expect: "(?s)" + refused, Text: "I was told."})
 
-// One command in a fresh project makes the real Claude Code refuse a write to a file that
-// another session holds, and so does the plugin.
+// After one command in a fresh project, the real Claude Code refuses to write a file that
+// another session holds. The plugin has the same effect.
 //
 // shows: GP-5 CF-15
 func TestEnrolledClaudeRefuses(t *testing.T) {

@@ -16,8 +16,7 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// sharedTree makes a repository with a commit and, in its work tree, uncommitted
-// changes.
+// sharedTree creates a repository with a commit and uncommitted changes in its work tree.
 func sharedTree(t *testing.T, root string) {
 	t.Helper()
 	git := func(args ...string) {
@@ -37,14 +36,14 @@ func sharedTree(t *testing.T, root string) {
 	write(t, filepath.Join(root, "notes.txt"), "not in the repository\n")
 }
 
-// escape is a way out of an agent's directory into a shared tree, which is SHARED in it
-// and lies at ../../../SHARED_NAME.
+// An escape is a way out of an agent's directory into a shared tree. Its input names the tree
+// as SHARED or ../../../SHARED_NAME.
 type escape struct {
 	name string
 	tool scriptedapi.Tool
 
-	// unsafe: without a sandbox it would change this machine, or stay; so no test shows that
-	// it is a way out.
+	// unsafe is set if the escape would change this machine, or stay, without a sandbox. No
+	// test runs it without one.
 	unsafe bool
 }
 
@@ -78,8 +77,8 @@ func escapes() []escape {
 	}
 }
 
-// placed is the tool with the places in its input: of the shared tree, which is this
-// escape's alone, and of a daemon.
+// placed returns the tool with actual paths in its input: the shared tree of this escape, and a
+// daemon.
 func (e escape) placed(shared, daemon string) scriptedapi.Tool {
 	fill := strings.NewReplacer("SHARED_NAME", filepath.Base(shared), "SHARED", shared, "DAEMON", daemon)
 	input := map[string]any{}
@@ -89,11 +88,11 @@ func (e escape) placed(shared, daemon string) scriptedapi.Tool {
 	return scriptedapi.Tool{Name: e.tool.Name, Input: input}
 }
 
-// denied is how the system says no.
+// denied matches the errors of a refused system call.
 var denied = regexp.MustCompile(`(?i)read-only file system|permission denied|operation not permitted|EROFS|EACCES|EPERM|invalid cross-device link|must be superuser|device or resource busy`)
 
-// Whatever an agent that may do everything tries, the shared tree stays as it is, byte
-// for byte, while it works in its own directory.
+// Whatever an unrestricted agent tries, the shared tree stays the same, byte for byte, while
+// the agent works in its own directory.
 //
 // shows: GP-5
 func TestEscapes(t *testing.T) {
@@ -115,7 +114,8 @@ func TestEscapes(t *testing.T) {
 		sharedTree(t, tree(s.root, i))
 		before[i] = readTree(t, tree(s.root, i))
 	}
-	// The trees are shown, so that every attempt meets one and not just an empty place.
+	// The trees are visible in the sandbox, so that every attempt finds a tree and not an empty
+	// directory.
 	seen := s.confinement()
 	for i := range list {
 		seen.Read = append(seen.Read, tree(s.root, i))
@@ -146,7 +146,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// Each of these is a way out: without a sandbox it changes the shared tree.
+// Without a sandbox, each of these escapes changes the shared tree.
 func TestEscapesAreWaysOut(t *testing.T) {
 	claudeProgram(t)
 	t.Parallel()

@@ -13,14 +13,13 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// answer is a structured answer.
+// answer returns a step with a structured answer.
 func answer(value map[string]any) scriptedapi.Step {
 	return use(scriptedapi.Tool{Name: "StructuredOutput", Input: value})
 }
 
-// The program runs a plan with the real Claude Code: what was declared lands, by whatever
-// tool it was written; what was not is a gap; and a shell that writes into the shared
-// tree reaches nothing.
+// The program runs a plan with the real Claude Code. Declared changes land, whichever tool
+// wrote them. Undeclared changes become gaps. A shell cannot write into the shared tree.
 //
 // shows: GP-5 PL-27 SW-75
 func TestRunWithClaude(t *testing.T) {

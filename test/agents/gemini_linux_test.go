@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// geminiSettings keep the real Gemini CLI from asking who uses it, and from telling of it.
+// geminiSettings keep the real Gemini CLI from asking for a login and from sending telemetry.
 const geminiSettings = `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}`
 
 func (h *hooked) gemini(t *testing.T, prompt string) (agent.Adapter, agent.Request) {
@@ -21,11 +21,11 @@ func (h *hooked) gemini(t *testing.T, prompt string) (agent.Adapter, agent.Reque
 	write(t, filepath.Join(h.home, ".gemini/settings.json"), geminiSettings)
 	env := append(h.environment(), "GEMINI_API_KEY=not-a-real-key", "GOOGLE_GEMINI_BASE_URL="+h.api.URL, "GEMINI_CLI_NO_RELAUNCH=true",
 		"PATH="+filepath.Dir(h.binary)+":"+filepath.Dir(nodeProgram(t))+":/usr/bin:/bin")
-	// With a model of its own it does not ask another one which to take.
+	// With a fixed model it does not ask another model which one to use.
 	return agent.Gemini{Argv: []string{h.program}}, agent.Request{Prompt: prompt, Dir: h.dir, Env: env, Permission: agent.PermitAll, Model: "gemini-2.5-flash"}
 }
 
-// nodeProgram runs the Gemini CLI.
+// nodeProgram returns the node binary that runs the Gemini CLI.
 func nodeProgram(t *testing.T) string {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -39,9 +39,9 @@ func geminiTool(name string, input map[string]any, want string) asked {
 	return asked{scriptedapi.Tool{Name: name, Input: input}, want}
 }
 
-// The real Gemini CLI, in a folder that a person has trusted, is refused what another session
-// holds, by whatever tool; what is free is claimed, and released with the turn. The MCP
-// server that init registered is the same session.
+// In a trusted folder, the real Gemini CLI is refused files that another session holds,
+// whichever tool it uses. Free files are claimed, and released with the turn. The MCP server
+// that init registered belongs to the same session.
 //
 // shows: GP-5 CF-15 DL-72
 func TestEnrolledGemini(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEnrolledGemini(t *testing.T) {
 		geminiTool("read_file", input{"file_path": users}, `class Users`),
 		geminiTool("write_file", input{"file_path": users, "content": "class Users # gemini\nend\n"}, `Successfully overwrote`),
 		geminiTool("mcp_lockkeeper_status", input{}, `hold app/users\.rb`),
-		geminiTool("read_file", input{"file_path": "app/words.rb"}, `truncated`), // of which it shows 2,000 lines
+		geminiTool("read_file", input{"file_path": "app/words.rb"}, `truncated`), // it shows only 2,000 lines
 		geminiTool("write_file", input{"file_path": "app/words.rb", "content": "x\n"}, `REFUSED app/words\.rb.*you have not read it`),
 	))
 	write(t, filepath.Join(h.dir, "app/words.rb"), strings.Repeat("x\n", 2500))
@@ -66,9 +66,9 @@ func TestEnrolledGemini(t *testing.T) {
 	h.wroteOnlyUsers(t, "class Users # gemini\nend\n")
 }
 
-// The Gemini CLI runs the hooks of a folder that a person has trusted. In another one it
-// reads no settings of the project: without a terminal, where it cannot ask, it does not
-// begin, and told to skip the question it writes what it likes. So its hooks are called
+// The Gemini CLI runs the hooks of a folder only if a person has trusted it. In an untrusted
+// folder it ignores the settings of the project. Without a terminal it cannot ask and does not
+// start. If told to skip the question, it writes unchecked. So its hooks are reported as
 // advisory until a session reports.
 func TestGeminiTrust(t *testing.T) {
 	t.Parallel()

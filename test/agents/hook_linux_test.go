@@ -19,10 +19,10 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// builtDir is where the program is made for the tests of hooks; it goes with them.
+// builtDir is where the program is built for the tests of hooks. It is removed after them.
 var builtDir = filepath.Join(os.TempDir(), fmt.Sprint("lockkeeper-hooks-", os.Getpid()))
 
-// built is the program, made once.
+// built builds the program once and returns its path.
 var built = sync.OnceValues(func() (string, error) {
 	binary := filepath.Join(builtDir, "lockkeeper")
 	out, err := exec.Command("go", "build", "-o", binary, "lockkeeper/cmd/lockkeeper").CombinedOutput()
@@ -32,7 +32,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return binary, err
 })
 
-// hooked is a stage whose directory is a codebase with locks, where Claude Code has hooks.
+// A hooked is a stage whose directory is a codebase with locks and hooks for Claude Code.
 type hooked struct {
 	*stage
 	binary, settings string
@@ -87,7 +87,7 @@ func (h *hooked) lockkeeper(input []byte, args ...string) (string, error) {
 	return string(out), err
 }
 
-// otter is another session, which is at work on a file and says so by its own hooks.
+// otter sends a hook event of another session that works on a file.
 func (h *hooked) otter(t *testing.T, event, tool string, input map[string]any) string {
 	t.Helper()
 	call, err := json.Marshal(map[string]any{"session_id": "otter", "cwd": h.dir, "hook_event_name": event, "tool_name": tool, "tool_use_id": "t", "tool_input": input, "prompt": "rate-limit posts"})
@@ -101,7 +101,7 @@ func (h *hooked) otter(t *testing.T, event, tool string, input map[string]any) s
 	return out
 }
 
-// holds has that session edit a file, as far as that it holds it.
+// holds makes the other session edit a file, so that it holds the file.
 func (h *hooked) holds(t *testing.T, file, content string) {
 	t.Helper()
 	input := map[string]any{"file_path": filepath.Join(h.dir, file)}
@@ -111,7 +111,7 @@ func (h *hooked) holds(t *testing.T, file, content string) {
 	h.otter(t, "PostToolUse", "Edit", input)
 }
 
-// claude runs Claude Code with these hooks and more arguments.
+// claude runs Claude Code with the hooks and additional arguments.
 func (h *hooked) claude(ctx context.Context, prompt string, files string, more ...string) (agent.Result, error) {
 	r := agent.Request{Prompt: prompt, Dir: h.dir, Env: h.environment(), Permission: agent.PermitAll}
 	argv := append([]string{h.program, "--settings", h.settings}, more...)
@@ -120,8 +120,8 @@ func (h *hooked) claude(ctx context.Context, prompt string, files string, more .
 
 const refused = `REFUSED app/posts\.rb: held by \S+ .*"rate-limit posts"`
 
-// Whatever tool the real Claude Code takes to write a file that another session holds, the
-// model is refused with the words that say who has it and what to do.
+// Whichever tool the real Claude Code uses to write a file that another session holds, the
+// refusal names the holder and says what to do.
 //
 // shows: GP-5 CF-15
 func TestHookRefuses(t *testing.T) {
@@ -160,7 +160,7 @@ func TestHookRefuses(t *testing.T) {
 	}
 }
 
-// A notebook, and what a subagent writes, are claimed and refused in the same way.
+// Writes to a notebook and writes by a subagent are claimed and refused in the same way.
 func TestHookNotebookAndSubagent(t *testing.T) {
 	t.Parallel()
 	t.Run("NotebookEdit", func(t *testing.T) {
@@ -219,8 +219,8 @@ func TestHookNotebookAndSubagent(t *testing.T) {
 	})
 }
 
-// An unforeseeable write of a command is found afterwards: the model is told, and
-// the change is kept.
+// If a command writes a file unpredictably, the change is found afterwards. The model is told,
+// and the change is kept.
 func TestHookCompares(t *testing.T) {
 	t.Parallel()
 	h := newHooked(t, play(
@@ -244,7 +244,7 @@ func TestHookCompares(t *testing.T) {
 	}
 }
 
-// Under --bare hooks are not run, and the write goes through. The holder of the file is told
+// With --bare, Claude Code runs no hooks and the write succeeds. The holder of the file is told
 // with its next call, and its own version is kept.
 func TestHookBare(t *testing.T) {
 	t.Parallel()
@@ -263,8 +263,8 @@ func TestHookBare(t *testing.T) {
 	}
 }
 
-// Two sessions of the real Claude Code work at once: the second is refused the file that
-// the first one has, works on another, and nothing is held when both are over.
+// Two sessions of the real Claude Code work at once. The second is refused the file that the
+// first holds and works on another. No lock is held when both have ended.
 func TestHookTwoSessions(t *testing.T) {
 	t.Parallel()
 	h := newHooked(t, plays(
@@ -306,8 +306,8 @@ func TestHookTwoSessions(t *testing.T) {
 	}
 }
 
-// If a command of the real Claude Code removes an uncommitted file of a person unforeseeably,
-// a copy is kept, and the model is told how to restore it.
+// If a command of the real Claude Code unpredictably removes a person's uncommitted file, a
+// copy is kept and the model is told how to restore it.
 //
 // shows: GP-5
 func TestHookKeepsUncommitted(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// withServer is the arguments that tell Claude Code of the MCP server of the codebase.
+// withServer returns the arguments that configure the MCP server of the codebase in Claude
+// Code.
 func (h *hooked) withServer(t *testing.T, server map[string]any) []string {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"lockkeeper": server}})
@@ -27,7 +28,7 @@ func (h *hooked) withServer(t *testing.T, server map[string]any) []string {
 	return []string{"--mcp-config", file, "--strict-mcp-config"}
 }
 
-// asked is a use of a tool, and what is to come of it.
+// asked is one use of a tool, with the expected result.
 type asked struct {
 	tool scriptedapi.Tool
 	want string // a regular expression
@@ -37,7 +38,7 @@ func lockTool(name string, input map[string]any, want string) asked {
 	return asked{scriptedapi.Tool{Name: "mcp__lockkeeper__" + name, Input: input}, want}
 }
 
-// conversation is a script in which each answer is checked before the next tool is used.
+// conversation returns a script that checks each answer before it uses the next tool.
 func conversation(list ...asked) func(string) []scriptedapi.Play {
 	var steps []scriptedapi.Step
 	want := ""
@@ -48,8 +49,8 @@ func conversation(list ...asked) func(string) []scriptedapi.Play {
 	return play(append(steps, scriptedapi.Step{Expect: want, Text: "I used them all."})...)
 }
 
-// The real Claude Code uses every tool, while its hooks are at work as well: both are one
-// session, so what is claimed by a tool of ours is written by one of its own.
+// The real Claude Code uses every MCP tool while its hooks are active. Both belong to one
+// session, so its own tools can write files that an MCP tool claimed.
 //
 // shows: DL-72 SW-42
 func TestClaudeUsesEveryTool(t *testing.T) {
@@ -88,7 +89,7 @@ func TestClaudeUsesEveryTool(t *testing.T) {
 	}
 }
 
-// serve runs the server of the codebase until the test ends, and returns where it is.
+// serve runs the server of the codebase until the test ends, and returns its URL.
 func (h *hooked) serve(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command(h.binary, "serve")
@@ -112,7 +113,7 @@ func (h *hooked) serve(t *testing.T) string {
 	return strings.TrimSpace(address)
 }
 
-// Over HTTP it is let in by a token, and is a session like any other.
+// Over HTTP, Claude Code authenticates with a token and is a session like any other.
 func TestClaudeOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHooked(t, conversation(
@@ -121,7 +122,8 @@ func TestClaudeOverHTTP(t *testing.T) {
 		lockTool("write", map[string]any{"path": "app/models/note.rb", "text": "class Note; end\n"}, `WROTE app/models/note\.rb`),
 		lockTool("status", map[string]any{}, `hold app/models/note\.rb, app/users\.rb`),
 	))
-	// Before a session sits in this process, which is an agent's from then on.
+	// Must run before a session starts in this process, which counts as an agent's from then
+	// on.
 	token, err := h.lockkeeper(nil, "token", "add", "claude", "--role", "agent", "--json")
 	if err != nil {
 		t.Fatalf("%v %s", err, token)

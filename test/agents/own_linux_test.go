@@ -20,8 +20,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// The real programs work with a copy of their own directory, at every level of the sandbox:
-// they obey the settings in it and leave the original as it was.
+// At every level of the sandbox, the real programs use a copy of their own directory. They obey
+// its settings and leave the original unchanged.
 //
 // shows: GP-5
 func TestOwnDirectory(t *testing.T) {
@@ -68,7 +68,7 @@ func TestOwnDirectory(t *testing.T) {
 	}
 }
 
-// Codex renews a login that is too old, and the person has the new one.
+// Codex renews an old login, and the person gets the new one.
 func TestOwnLogin(t *testing.T) {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	token := func(name string, until int) string {
@@ -98,7 +98,7 @@ func TestOwnLogin(t *testing.T) {
 	}
 }
 
-// levelsOf are the levels that this machine offers, by name.
+// levelsOf returns the sandbox levels of this machine by name.
 func levelsOf(t *testing.T) map[string]sandbox.Level {
 	t.Helper()
 	levels := map[string]sandbox.Level{"best": machine(t), "none": {}}

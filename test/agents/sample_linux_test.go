@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/flow/sample"
 )
 
-// samplePlays is the script of the sample application as a model would play it: what the
-// scripted agent does itself, Claude Code is asked to do with its tools.
+// samplePlays returns the script of the sample application for a model. Claude Code does with
+// its tools what the scripted agent does itself.
 func samplePlays(t *testing.T) (list []scriptedapi.Play) {
 	t.Helper()
 	text, err := sample.Script(0)
@@ -34,8 +34,8 @@ func samplePlays(t *testing.T) (list []scriptedapi.Play) {
 	return list
 }
 
-// stepsOf reads all files that a call edits, then changes what it changes, and answers. The
-// tokens of the call are those of its answer.
+// stepsOf returns steps that read all files of a call, make its changes and answer. The tokens
+// of the call are those of its answer.
 func stepsOf(t *testing.T, call scripted.Call) (steps []scriptedapi.Step) {
 	t.Helper()
 	var look, change scriptedapi.Step

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// takenSettings is one of everything that the doctor calls accepted.
+// takenSettings has one of each setting that the doctor reports as accepted.
 const takenSettings = `"$schema": "https://json.schemastore.org/claude-code-settings.json", "model": "claude-sonnet-5", "apiKeyHelper": "echo not-a-real-key", "outputStyle": "default",
 	"description": "ours", "language": "german", "plansDirectory": "./plans", "awsAuthRefresh": "true", "awsCredentialExport": "true", "gcpAuthRefresh": "true",
 	"otelHeadersHelper": "true", "autoMemoryDirectory": "~/memory", "prUrlTemplate": "https://example.org/{number}", "minimumVersion": "1.0.0", "advisorModel": "opus",
@@ -29,7 +29,8 @@ const takenHooks = `"Notification": [{"matcher": "x", "hooks": [{"type": "comman
 	{"type": "prompt", "prompt": "p", "model": "m", "timeout": 0.5}, {"type": "agent", "prompt": "p"}, {"type": "mcp_tool", "server": "s", "tool": "t"}, {"type": "http", "url": "https://127.0.0.1:1/", "headers": {"A": "b"}}]}, {"hooks": []}],
 	"NoSuchEvent": [{"hooks": [{"type": "command", "command": "true"}]}],`
 
-// begin and hook put something into a file, at its beginning and before its other hooks.
+// begin and hook return edits that insert text at the beginning of a file, and before its other
+// hooks.
 func begin(text string) func(string) string {
 	return func(s string) string { return strings.Replace(s, "{", "{"+text, 1) }
 }
@@ -38,16 +39,16 @@ func hook(text string) func(string) string {
 	return func(s string) string { return strings.Replace(s, `"hooks": {`, `"hooks": {`+text, 1) }
 }
 
-// The real Claude Code drops a whole settings file for one thing in it that it does not take,
-// and says nothing without a terminal. The doctor says so. What the doctor calls
-// accepted is.
+// If one setting is invalid, the real Claude Code drops the whole settings file, without a
+// message if there is no terminal. The doctor reports this. Claude Code accepts every setting
+// that the doctor reports as accepted.
 //
 // shows: GP-5
 func TestClaudeDropsSettings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(string) string
-		says   string // the doctor; empty: that it is enforced
+		says   string // the doctor's message; empty: enforced
 	}{
 		"all that is accepted": {func(s string) string { return "\ufeff" + begin(takenSettings)(hook(takenHooks)(s)) }, ""},
 		"a comment":            {begin("// of ours\n"), ".claude/settings.json:1:2: it is no strict JSON"},
@@ -63,7 +64,7 @@ func TestClaudeDropsSettings(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			h.holds(t, posts, othersPosts)
-			write(t, filepath.Join(h.dir, ".claude/settings.local.json"), `{"model": 3}`) // which is dropped by itself
+			write(t, filepath.Join(h.dir, ".claude/settings.local.json"), `{"model": 3}`) // invalid, but only this file is dropped
 			file := filepath.Join(h.dir, ".claude/settings.json")
 			write(t, file, test.change(read(t, file)))
 			if _, err := h.plainClaude(t.Context(), "Change the posts", filepath.Join(h.traces, "b")); err != nil {
@@ -84,14 +85,14 @@ func TestClaudeDropsSettings(t *testing.T) {
 	}
 }
 
-// The real Codex drops all of hooks.json for one thing in it that it does not take.
+// If one entry of hooks.json is invalid, the real Codex drops the whole file.
 //
 // shows: GP-5
 func TestCodexDropsHooks(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(string) string
-		says   string // the doctor; empty: that a person has to trust them
+		says   string // the doctor's message; empty: a person must trust the hooks
 	}{
 		"all that is accepted": {func(s string) string {
 			return begin(`"description": "ours",`)(hook(`"PreCompact": [{"matcher": "x", "hooks": [{"type": "command", "command": "true", "timeout": 5, "statusMessage": "s"}]}], "NoSuchEvent": [{"hooks": []}],`)(s))
@@ -120,8 +121,8 @@ func TestCodexDropsHooks(t *testing.T) {
 	}
 }
 
-// The real Gemini CLI takes comments and wrong settings, and runs no hook of ours beside one of
-// others whose matcher is no text.
+// The real Gemini CLI accepts comments and invalid settings. It runs none of our hooks if
+// another hook has a matcher that is not a string.
 //
 // shows: GP-5
 func TestGeminiStumbles(t *testing.T) {
@@ -129,7 +130,7 @@ func TestGeminiStumbles(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(string) string
 		left   string
-		says   string // the doctor
+		says   string // the doctor's message
 	}{
 		"all that is accepted": {func(s string) string {
 			return begin("// ours\n\"zzz\": 3, \"general\": 3,")(hook(`"PreCompress": [{"matcher": "x", "sequential": true, "hooks": [{"type": "command", "command": "true", "timeout": 5, "name": "n", "description": "d"}]}],`)(strings.Replace(s, `"BeforeTool": [`, `"NoSuchEvent": [], "BeforeTool": [`, 1)))
@@ -157,9 +158,9 @@ func TestGeminiStumbles(t *testing.T) {
 	}
 }
 
-// Another hook may answer with another input. The real Claude Code shows ours that
-// of the model, and carries out the other: the write goes through. The doctor names such a
-// hook, and a session that holds the file is told with its next call.
+// Another hook may replace the input of a call. The real Claude Code shows our hook the model's
+// input and runs the replaced one, so the write succeeds. The doctor names such a hook, and the
+// session that holds the file is told with its next call.
 //
 // shows: GP-5
 func TestClaudeChangedInput(t *testing.T) {

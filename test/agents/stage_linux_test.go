@@ -23,14 +23,14 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// The variables that name the programs to run; scripts/agents sets them.
+// Environment variables with the paths of the programs; scripts/agents sets them.
 const (
 	claudeVariable = "LOCKKEEPER_TEST_CLAUDE"
 	codexVariable  = "LOCKKEEPER_TEST_CODEX"
 	geminiVariable = "LOCKKEEPER_TEST_GEMINI"
 )
 
-// programOf is the real agent program that a variable names.
+// programOf returns the real agent program that a variable names.
 func programOf(t *testing.T, variable string) string {
 	t.Helper()
 	name := os.Getenv(variable)
@@ -44,42 +44,42 @@ func programOf(t *testing.T, variable string) string {
 	return program
 }
 
-// claudeProgram is the real Claude Code.
+// claudeProgram returns the path of the real Claude Code.
 func claudeProgram(t *testing.T) string {
 	t.Helper()
 	return programOf(t, claudeVariable)
 }
 
-// longest bounds every call of these tests. One takes a second, and several on a machine
-// that is busy.
+// longest is the time limit of every call. A call takes about a second, and longer on a busy
+// machine.
 const longest = 2 * time.Minute
 
-// A stage has what calls of Claude Code need: the program, an API, and private directories
-// without a login.
+// A stage has everything that calls of Claude Code need: the program, an API, and private
+// directories without a login.
 type stage struct {
 	program string
 	api     *scriptedapi.Server
 
-	root   string // of all these, and free for what a test adds
-	dir    string // where it works: root/runs/1/work
-	home   string // its home
-	temp   string // its temporary files
-	traces string // what it was asked and said, out of its reach
+	root   string // parent of the directories below; tests may add files
+	dir    string // working directory: root/runs/1/work
+	home   string // home directory
+	temp   string // temporary files
+	traces string // prompts and output, which the agent cannot reach
 
-	mark  string // a variable in the environment of everything it starts
+	mark  string // a variable in the environment of all its processes
 	calls int
 
-	stopAt string // words of a demonstration at which it is interrupted
+	stopAt string // the output at which a demonstration is interrupted
 }
 
-// newStage makes a stage for Claude Code that plays a script. The script may name places on
-// it, of which it is given the root.
+// newStage returns a stage on which Claude Code plays a script. The script gets the root of the
+// stage, so that it can name paths.
 func newStage(t *testing.T, script func(root string) []scriptedapi.Play) *stage {
 	t.Helper()
 	return stageFor(t, claudeProgram(t), script)
 }
 
-// stageFor makes a stage for any program.
+// stageFor is newStage for any program.
 func stageFor(t *testing.T, program string, script func(root string) []scriptedapi.Play) *stage {
 	t.Helper()
 	s := &stage{program: program, root: t.TempDir()}
@@ -94,44 +94,44 @@ func stageFor(t *testing.T, program string, script func(root string) []scripteda
 	return s
 }
 
-// plays is a script that names no places.
+// plays returns a script that does not depend on the root.
 func plays(list ...scriptedapi.Play) func(string) []scriptedapi.Play {
 	return func(string) []scriptedapi.Play { return list }
 }
 
-// play is a script for any prompt.
+// play returns a script for any prompt.
 func play(steps ...scriptedapi.Step) func(string) []scriptedapi.Play {
 	return plays(scriptedapi.Play{Steps: steps})
 }
 
-// use is a step that uses tools.
+// use returns a step that uses tools.
 func use(tools ...scriptedapi.Tool) scriptedapi.Step { return scriptedapi.Step{Tools: tools} }
 
-// environment is that of Claude Code: it reaches nothing but the API, and tries a request
-// again once. IS_SANDBOX lets root skip permissions.
+// environment returns the environment of Claude Code: it reaches only the API and retries a
+// request once. IS_SANDBOX lets root skip permissions.
 func (s *stage) environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "TMPDIR=" + s.temp, "CLAUDE_CODE_TMPDIR=" + s.temp, "LANG=C", "IS_SANDBOX=1",
 		"ANTHROPIC_BASE_URL=" + s.api.URL, "ANTHROPIC_API_KEY=not-a-real-key", "CLAUDE_CODE_MAX_RETRIES=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", s.mark}
 }
 
-// request asks for something, with every permission.
+// request returns a request with every permission.
 func (s *stage) request(prompt string) agent.Request {
 	return agent.Request{Prompt: prompt, Dir: s.dir, Env: s.environment(), Permission: agent.PermitAll}
 }
 
-// confinement is what a sandboxed call sees.
+// confinement returns what a sandboxed call can see.
 func (s *stage) confinement() sandbox.Confinement {
 	found := toolchain.Find(os.LookupEnv, s.program)
 	return sandbox.Confinement{Write: []string{s.dir, s.home, s.temp}, Read: found.Read}
 }
 
-// options are those of a call under a level of the sandbox.
+// options returns the options of a call at a level of the sandbox.
 func (s *stage) options(level sandbox.Level) agent.Options {
 	return agent.Options{Run: confined(level, s.confinement()), Timeout: longest}
 }
 
-// call makes a call, of which nothing may be left when it is over.
+// call makes a call and checks that it leaves no process.
 func (s *stage) call(ctx context.Context, t *testing.T, r agent.Request, o agent.Options) (agent.Result, error) {
 	t.Helper()
 	s.calls++
@@ -143,7 +143,7 @@ func (s *stage) call(ctx context.Context, t *testing.T, r agent.Request, o agent
 	return res, err
 }
 
-// said is the whole output of the last call, for messages.
+// said returns the whole output of the last call, for messages.
 func (s *stage) said(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.traces, fmt.Sprint(s.calls)+".jsonl"))
@@ -153,17 +153,17 @@ func (s *stage) said(t *testing.T) string {
 	return string(text)
 }
 
-// grants numbers the grants of this test process, of which each runs one command.
+// grants numbers the grants of this test process. Each grant runs one command.
 var grants atomic.Int64
 
-// supervised runs a command as the program does, under a grant of its own.
+// supervised runs a command under its own grant, as the program does.
 func supervised(ctx context.Context, c agent.Command) (exit agent.Exit, err error) {
 	exit.Code, err = process.Run(ctx, process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Grant: fmt.Sprintf("g-agents-%d-%d", os.Getpid(), grants.Add(1)), KillAfter: time.Second, Killed: func(s syscall.Signal) { exit.Signal = s }})
 	return exit, err
 }
 
-// confined runs a command in a sandbox.
+// confined returns a runner that runs commands in a sandbox.
 func confined(level sandbox.Level, c sandbox.Confinement) agent.Runner {
 	return func(ctx context.Context, command agent.Command) (agent.Exit, error) {
 		argv, err := sandbox.Wrap(level, c, command.Argv)
@@ -175,11 +175,10 @@ func confined(level sandbox.Level, c sandbox.Confinement) agent.Runner {
 	}
 }
 
-// probe finds once what this machine offers.
+// probe finds the sandbox level of this machine, once.
 var probe = sync.OnceValues(func() (sandbox.Level, error) { return sandbox.Probe(context.Background()) })
 
-// machine is the sandbox that this machine offers. A test that needs one is skipped where
-// there is none.
+// machine returns the sandbox level of this machine. It skips the test if there is none.
 func machine(t *testing.T) sandbox.Level {
 	t.Helper()
 	level, err := probe()
@@ -192,7 +191,7 @@ func machine(t *testing.T) sandbox.Level {
 	return level
 }
 
-// running lists the processes whose environment or arguments hold a mark.
+// running returns the processes whose environment or arguments contain a mark.
 func running(t *testing.T, mark string) (list []string) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -200,7 +199,7 @@ func running(t *testing.T, mark string) (list []string) {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {
-		// One that ends meanwhile has nothing to read any more.
+		// A process that has just ended has no files to read.
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if strings.Contains(string(environ), mark) || strings.Contains(string(cmdline), mark) {
@@ -210,7 +209,7 @@ func running(t *testing.T, mark string) (list []string) {
 	return list
 }
 
-// write makes a file.
+// write creates a file.
 func write(t *testing.T, file, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -221,7 +220,7 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// read is the content of a file.
+// read returns the content of a file.
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

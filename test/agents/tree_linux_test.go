@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// entry is all of a file that others can see, except when it was read.
+// An entry has everything about a file that others can see, except its access time.
 type entry struct {
 	mode    fs.FileMode
 	changed time.Time
-	content string // of a link: where it leads
+	content string // for a link, its target
 }
 
-// readTree reads everything below a directory.
+// readTree returns every entry below a directory.
 func readTree(t *testing.T, root string) map[string]entry {
 	t.Helper()
 	tree := map[string]entry{}
@@ -49,7 +49,7 @@ func readTree(t *testing.T, root string) map[string]entry {
 	return tree
 }
 
-// differences lists the paths in which two trees differ.
+// differences returns the paths at which two trees differ.
 func differences(before, after map[string]entry) (list []string) {
 	all := maps.Clone(before)
 	maps.Copy(all, after)

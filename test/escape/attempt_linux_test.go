@@ -17,44 +17,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// world is what the agent is told of the machine, in a file of the project. It is told more
-// than any agent would know, so that no attempt fails for want of a name.
+// A world describes the machine to the agent, in a file of the project. It contains more than
+// any agent would know, so that no attempt fails because it lacks a name.
 type world struct {
-	Secret   string // what every planted file and process has in it
+	Secret   string // the text in every planted file and process
 	Root     string // the shared tree
 	Home     string
 	State    string // the state directory
-	Access   string // in it, of this codebase
-	Other    string // the home of another user; empty: the agent's user could not make one
+	Access   string // the directory of this codebase in the state directory
+	Other    string // the home of another user; empty if the agent's user cannot create one
 	Servers  []string
-	Token    string // of an admin
-	Cookie   string // of the session of an admin
+	Token    string // token of an admin
+	Cookie   string // session cookie of an admin
 	Victim   victim
-	Sockets  map[string]string // by what they stand for
-	Terminal string            // of the run
+	Sockets  map[string]string // by the service that they imitate
+	Terminal string            // terminal of the run
 	HandleOf int32
-	Handle   []byte // of a planted file
+	Handle   []byte // handle of a planted file
 }
 
 // An attempt is one way out of the sandbox.
 type attempt struct {
 	name string
-	try  func(w *world) error // nil: it succeeded
+	try  func(w *world) error // returns nil if it succeeded
 
-	apart bool // it needs a process of its own, which it ruins
-	root  bool // only root could do it outside, so only root tries
-	user  bool // only of an ordinary user
+	apart bool // needs its own process, which it ruins
+	root  bool // only root could do it outside the sandbox, so only root tries
+	user  bool // applies only to an ordinary user
 
-	// open says why a level does not hold it; empty: it does. Nil: all levels do.
+	// open says why a level does not prevent the attempt, or "" if it does. If open is nil, all
+	// levels prevent it.
 	open func(l level) string
 
-	// moot says why it fails even without a sandbox; empty: it succeeds there. Nil: it does.
+	// moot says why the attempt fails even without a sandbox, or "" if it succeeds there. If
+	// moot is nil, it succeeds there.
 	moot func(l level) string
 }
 
-// A level is what confines the agent, and as whom it runs.
+// A level says how the agent is confined, and as which user it runs.
 type level struct {
-	lacks string // of the machine
+	lacks string // the feature that the machine lacks
 	off   bool   // the sandbox is switched off
 	root  bool
 }
@@ -70,27 +72,27 @@ func (l level) String() string {
 	return name + ", user"
 }
 
-// alone reports whether Landlock is all there is.
+// alone reports whether Landlock is the only confinement.
 func (l level) alone() bool { return l.lacks == namespaces }
 
 // applies reports whether an attempt is meant for the current user.
 func (a *attempt) applies(l level) bool { return (!a.root || l.root) && (!a.user || !l.root) }
 
-// report is what the agent found.
+// A report has the results of the agent.
 type report struct {
 	Parent   int
-	Attempts map[string]string // by name; empty: it succeeded, else why not
+	Attempts map[string]string // by name; empty if it succeeded, otherwise the error
 }
 
-// The files of the project that the agent reads and writes.
+// Files of the project that the agent reads and writes.
 const (
 	worldFile  = "escape.json"
 	reportFile = "app/report.json"
-	coveredBy  = "app/covered.txt" // what the task that plants things may change
+	coveredBy  = "app/covered.txt" // the file that the planting task may change
 	agentFile  = "tool/" + agentName
 )
 
-// agentMain is the agent: it makes all attempts, or plants things to be landed.
+// agentMain runs the agent: it makes all attempts, or plants files to be landed.
 func agentMain() int {
 	inherited := inheritedDescriptors() // before this program opens any
 	prompt, err := io.ReadAll(os.Stdin)
@@ -124,7 +126,7 @@ func readWorld() (*world, error) {
 	return w, json.Unmarshal(text, w)
 }
 
-// attemptAll makes the attempts that apply to this user, and reports.
+// attemptAll makes the attempts that apply to this user and writes the report.
 func attemptAll(w *world, inherited []string) error {
 	r := report{Parent: os.Getppid(), Attempts: map[string]string{}}
 	here := level{root: os.Geteuid() == 0}
@@ -162,18 +164,18 @@ func attemptAll(w *world, inherited []string) error {
 	return os.WriteFile(reportFile, text, 0o644)
 }
 
-// inheritedDescriptors lists the open descriptors except the standard files.
+// inheritedDescriptors returns the open descriptors except the standard files.
 func inheritedDescriptors() (list []string) {
 	for fd := 3; fd < 1024; fd++ {
 		link, err := os.Readlink(fmt.Sprint("/proc/self/fd/", fd))
-		if err == nil && !strings.HasPrefix(link, "anon_inode:") && !strings.HasPrefix(link, "/sys/fs/cgroup/") { // the runtime's own
+		if err == nil && !strings.HasPrefix(link, "anon_inode:") && !strings.HasPrefix(link, "/sys/fs/cgroup/") { // opened by the Go runtime
 			list = append(list, link)
 		}
 	}
 	return list
 }
 
-// inheritedRow is the attempt that the agent makes before it opens anything.
+// inheritedRow names the attempt that the agent makes before it opens any file.
 const inheritedRow = "use an inherited descriptor"
 
 // inOwnProcess makes one attempt in a new process.
@@ -213,12 +215,12 @@ func attemptMain() int {
 	return 0
 }
 
-// attempts is the table.
+// attempts returns the table of all attempts.
 func attempts() []attempt {
 	return slices.Concat(readAttempts(), writeAttempts(), socketAttempts(), terminalAttempts(), processAttempts(), kernelAttempts())
 }
 
-// find reports whether the secret is in what was read.
+// find returns nil if the text contains the secret.
 func (w *world) find(text []byte, err error) error {
 	if err != nil {
 		return err
@@ -229,10 +231,10 @@ func (w *world) find(text []byte, err error) error {
 	return nil
 }
 
-// always is a reason that holds everywhere.
+// always returns a reason that holds at every level.
 func always(why string) func(level) string { return func(level) string { return why } }
 
-// lacks is the reason that this machine's root may not do something itself.
+// lacks returns a reason if root on this machine lacks a capability.
 func lacks(capability int) func(level) string {
 	return func(level) string {
 		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -244,7 +246,7 @@ func lacks(capability int) func(level) string {
 	}
 }
 
-// missing is the reason that this machine has no such file.
+// missing returns a reason if this machine has no such file.
 func missing(path string) func(level) string {
 	return func(level) string {
 		if _, err := os.Stat(path); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// levels are those that this user can have: root also has those of an ordinary user.
+// levels returns the levels that this user can test. Root also tests those of an ordinary user.
 func levels() (list []level) {
 	for _, root := range []bool{true, false} {
 		if root && os.Geteuid() != 0 {
@@ -23,7 +23,7 @@ func levels() (list []level) {
 	return list
 }
 
-// An agent of a run gets at nothing that it should not, by any way that is known.
+// An agent of a run cannot reach anything that it should not, by any known way.
 func TestEscape(t *testing.T) {
 	for _, l := range levels() {
 		t.Run(l.String(), func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// judge holds what the agent could do against the table.
+// judge compares the results of the agent with the table.
 func judge(t *testing.T, l level, r report) {
 	t.Helper()
 	tried := 0
@@ -84,7 +84,7 @@ func judge(t *testing.T, l level, r report) {
 	t.Logf("%d attempts", tried)
 }
 
-// tree is all of the shared tree, but for what the program itself keeps there.
+// tree returns the content of the shared tree, except the program's own files.
 func (s *scene) tree() map[string]string {
 	s.t.Helper()
 	list := map[string]string{}
@@ -117,7 +117,7 @@ func (s *scene) tree() map[string]string {
 	return list
 }
 
-// compare says what landed that must not.
+// compare reports changes of the shared tree that must not have landed.
 func (s *scene) compare(before, after map[string]string) {
 	s.t.Helper()
 	mayChange := []string{reportFile, worldFile, coveredBy}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyName is the key that the test adds to the keys of the user.
+// keyName is the name of the key that the test adds to the user's keyring.
 const keyName = "lockkeeper-escape"
 
 func kernelAttempts() []attempt {
@@ -23,7 +23,7 @@ func kernelAttempts() []attempt {
 				return err
 			}
 			defer os.Remove("mounted")
-			if err := unix.Unshare(unix.CLONE_NEWNS); err != nil { // so that a success is harmless
+			if err := unix.Unshare(unix.CLONE_NEWNS); err != nil { // so that a success does no harm
 				return err
 			}
 			return unix.Mount("none", "mounted", "tmpfs", 0, "")
@@ -109,7 +109,7 @@ func kernelAttempts() []attempt {
 			return unix.Mknod("device", unix.S_IFBLK|0o600, int(unix.Mkdev(1, 0)))
 		}},
 		{name: "load a program into the kernel", root: true, try: func(*world) error {
-			attr := [64]uint32{1, 4, 8, 1} // a map of the kind hash
+			attr := [64]uint32{1, 4, 8, 1} // a hash map
 			fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_CREATE, uintptr(unsafe.Pointer(&attr)), 72)
 			if errno != 0 {
 				return errno
@@ -117,12 +117,12 @@ func kernelAttempts() []attempt {
 			return unix.Close(int(fd))
 		}},
 		{name: "set the clock", root: true, try: func(*world) error {
-			var now unix.Timex // no mode: nothing is set, and nothing is asked of who may not
+			var now unix.Timex // mode 0 only reads, which needs no privilege
 			if _, err := unix.Adjtimex(&now); err != nil {
 				return err
 			}
 			now.Modes = unix.ADJ_TICK
-			_, err := unix.Adjtimex(&now) // to what it is
+			_, err := unix.Adjtimex(&now) // sets the clock to its current value
 			return err
 		}},
 	}
@@ -136,10 +136,10 @@ func inUserNamespace(script string) error {
 	return cmd.Run()
 }
 
-// ringOpen opens a file by a request to the kernel rather than by a system call of its own.
+// ringOpen opens a file through io_uring instead of a system call.
 func ringOpen(path string, flags uint32) error {
 	const (
-		single, opcodeOpen, getEvents = 1, 18, 1 // of linux/io_uring.h
+		single, opcodeOpen, getEvents = 1, 18, 1 // from linux/io_uring.h
 		ringOffset, entriesOffset     = 0, 0x10000000
 	)
 	var p struct { // struct io_uring_params

@@ -7,12 +7,12 @@ import (
 	"lockkeeper/internal/surface/cli"
 )
 
-// The names under which the test program is something else.
+// Names under which the test program has another role.
 const (
-	agentName   = "escape-agent"   // what the run starts
-	attemptName = "escape-attempt" // one attempt that needs a process of its own
+	agentName   = "escape-agent"   // the agent that the run starts
+	attemptName = "escape-attempt" // an attempt that needs its own process
 	victimName  = "escape-victim"  // a process of the same user, with a secret in its memory
-	withoutName = "escape-without" // starts a command on a machine that lacks something
+	withoutName = "escape-without" // starts a command on a machine that lacks a feature
 )
 
 func TestMain(m *testing.M) {

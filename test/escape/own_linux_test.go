@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// An ownDir is the directory in a person's home that an agent of a name keeps its login,
-// settings and sessions in.
+// An ownDir is the directory in a person's home in which an agent keeps its login, settings and
+// sessions.
 type ownDir struct {
 	agent, dir string
-	variable   string // moves it; the directory is below what the variable names if inHome is true
+	variable   string // sets its location, or its parent if inHome is true
 	inHome     bool
 	login      string
-	there      map[string]string // what the person has there in addition to the login
-	plant      []string          // what the agent tries to leave for the person's next session
-	answer     []string          // how the program says that it is done; %s: the answer
+	there      map[string]string // the person's files in addition to the login
+	plant      []string          // files that the agent tries to leave for the person's next session
+	answer     []string          // the output with which the program ends; %s is the answer
 }
 
 const oldSession = "projects/-old/secret.jsonl"
@@ -43,7 +43,7 @@ var ownDirs = []ownDir{
 			`{"type":"result","status":"success","stats":{"input":1,"output_tokens":1}}`}},
 }
 
-// loginWith is a login as each of the programs writes it, with a refresh token.
+// loginWith returns a login file with a refresh token, in the format of the program.
 func (o *ownDir) loginWith(token string) string {
 	return map[string]string{
 		"claude": `{"claudeAiOauth":{"accessToken":"a","refreshToken":"` + token + `","expiresAt":1,"scopes":["user:inference"]}}`,
@@ -54,8 +54,8 @@ func (o *ownDir) loginWith(token string) string {
 
 func (o *ownDir) report() string { return "app/" + o.agent + ".txt" }
 
-// ownMain is a program that a run takes for the agent of its name. It renews its login, and
-// leaves everything that it can for the next session of the person.
+// main imitates the agent in a run. It renews its login, and leaves everything that it can for
+// the person's next session.
 func (o *ownDir) main() int {
 	prompt, err := io.ReadAll(os.Stdin)
 	answer := `{"verdict": "pass", "report": "as asked", "issues": []}`
@@ -108,7 +108,8 @@ func (o *ownDir) work() error {
 	return os.WriteFile(o.report(), []byte(found), 0o644)
 }
 
-// leave tries several ways to put something at a path. What fails is seen from outside.
+// leave tries several ways to create something at a path. The test checks from outside which of
+// them failed.
 func leave(path string) {
 	os.MkdirAll(filepath.Dir(path), 0o700)
 	os.WriteFile(path, []byte("planted"), 0o600)
@@ -121,8 +122,8 @@ func leave(path string) {
 	}
 }
 
-// A person's next session finds nothing in its own directory that an agent of a run left
-// there, but a login that was renewed.
+// An agent of a run can leave only a renewed login in the directory that the person's next
+// session uses.
 func TestOwnDirectory(t *testing.T) {
 	for _, l := range levels() {
 		t.Run(l.String(), func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestOwnDirectory(t *testing.T) {
 	}
 }
 
-// putOwn makes the directory of an agent, and a program of its name.
+// putOwn creates the directory of an agent and a program with its name.
 func (s *scene) putOwn(o *ownDir) {
 	s.t.Helper()
 	bin := filepath.Join(s.dir, "bin")
@@ -185,7 +186,7 @@ func (s *scene) putOwn(o *ownDir) {
 	}
 }
 
-// ownFiles is what a person has in the directories of agents.
+// ownFiles returns the person's files in the directories of agents.
 func (s *scene) ownFiles() map[string]string {
 	s.t.Helper()
 	list := map[string]string{}
@@ -194,7 +195,7 @@ func (s *scene) ownFiles() map[string]string {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			name, _ := filepath.Rel(s.w.Home, path) // it is below
+			name, _ := filepath.Rel(s.w.Home, path) // cannot fail: path is below Home
 			if d.Type()&fs.ModeSymlink != 0 {
 				list[name], err = os.Readlink(path)
 				return err

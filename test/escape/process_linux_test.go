@@ -116,7 +116,7 @@ func processAttempts() []attempt {
 	}
 }
 
-// supervisor finds the process that conducts the run.
+// supervisor returns the pid of the process that supervises the run.
 func supervisor() (int, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// homeSecrets are the places below a home directory that programs keep credentials in.
+// homeSecrets lists the paths below a home directory where programs keep credentials.
 var homeSecrets = []string{".pgpass", ".pg_service.conf", ".ssh/id_ed25519", ".gnupg/private-keys-v1.d/key", ".aws/credentials",
 	".config/gcloud/credentials.db", ".azure/msal_token_cache.json", ".kube/config", ".docker/config.json", ".netrc",
 	".git-credentials", ".npmrc", ".pypirc", ".cargo/credentials.toml", ".config/gh/hosts.yml", ".claude/.credentials.json",
 	".codex/auth.json", ".gemini/oauth_creds.json", ".bash_history", "elsewhere/pgpass", "notes-nobody-listed"}
 
-// secretVariables are the variables of the run that have a secret in them.
+// secretVariables lists the variables of the run that contain a secret.
 var secretVariables = []string{"PGPASSWORD", "LOCKKEEPER_TOKEN", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"}
 
 func readAttempts() (list []attempt) {

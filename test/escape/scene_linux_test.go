@@ -26,15 +26,15 @@ import (
 
 var must = projecttest.Must
 
-// nobody is an ordinary user.
+// nobody is the id of an ordinary user.
 const nobody = 65534
 
-// scene is a project of a user, with all that an agent of a run could want.
+// A scene is a project of a user, with everything that an agent could want to steal or change.
 type scene struct {
 	t       *testing.T
 	l       level
 	dir     string
-	program string // the test's own, where every user can run it
+	program string // the test's own, at a path where every user can run it
 	env     []string
 	uid     int
 	w       world
@@ -46,7 +46,7 @@ func newScene(t *testing.T, l level) *scene {
 	if s.uid == 0 && !l.root {
 		s.uid = nobody
 	}
-	dir, err := os.MkdirTemp("", "lk-escape-") // short, for the names of sockets
+	dir, err := os.MkdirTemp("", "lk-escape-") // short, because socket names are limited
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	s.dir, err = filepath.EvalSymlinks(dir)
@@ -82,7 +82,7 @@ func copyFile(t *testing.T, from, to string) {
 	must(t, err, os.WriteFile(to, text, 0o755), os.Chmod(to, 0o755))
 }
 
-// own gives directories to the user of the scene.
+// own makes the user of the scene the owner of directories.
 func (s *scene) own(dirs ...string) {
 	s.t.Helper()
 	for _, dir := range dirs {
@@ -95,7 +95,7 @@ func (s *scene) own(dirs ...string) {
 	}
 }
 
-// plantSecrets makes the files that an agent should not read.
+// plantSecrets creates the files that an agent should not read.
 func (s *scene) plantSecrets() {
 	s.t.Helper()
 	files := []string{filepath.Join(s.w.State, "tokens/other-space/grant"), filepath.Join(s.w.State, "access/other-space/server.json")}
@@ -131,7 +131,7 @@ const plan = `tasks:
     writes: [` + coveredBy + `]
 `
 
-// makeProject makes a codebase with a git repository, as far as git is needed for it.
+// makeProject creates a codebase with a minimal git repository.
 func (s *scene) makeProject() {
 	s.t.Helper()
 	sandbox := "prefer"
@@ -177,7 +177,8 @@ func (s *scene) listen() {
 	}
 }
 
-// command is a program of the user: the test's own, under a name.
+// command returns a command that runs the test's own program under a name, as the user of the
+// scene.
 func (s *scene) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(s.program, args...)
 	cmd.Args[0] = name
@@ -188,7 +189,7 @@ func (s *scene) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts a command until the test ends, and returns its first line.
+// start starts a command until the test ends, and returns its first line of output.
 func (s *scene) start(cmd *exec.Cmd) string {
 	s.t.Helper()
 	in, err := cmd.StdinPipe()
@@ -258,7 +259,7 @@ func (s *scene) serve(at string) {
 	s.w.Servers = append(s.w.Servers, s.start(s.command(projecttest.Lockkeeper, "serve", "--listen", at)))
 }
 
-// logIn has an admin log in, as a browser does.
+// logIn logs an admin in, as a browser does.
 func (s *scene) logIn() {
 	s.t.Helper()
 	var ticket struct{ Link string }
@@ -280,7 +281,7 @@ func (s *scene) logIn() {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// run runs the plan at a terminal of its own, and returns what it said.
+// run runs the plan at its own terminal and returns the output.
 func (s *scene) run() string {
 	s.t.Helper()
 	master, slave := s.openTerminal()
@@ -296,8 +297,8 @@ func (s *scene) run() string {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
-	said, _ := io.ReadAll(master) // it ends with an error once the other end is closed
-	cmd.Wait()                    // what it found decides, and not its exit code
+	said, _ := io.ReadAll(master) // ends with an error once the other end is closed
+	cmd.Wait()                    // the report decides, not the exit code
 	return string(said)
 }
 

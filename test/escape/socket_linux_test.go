@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The sockets with a name that the test listens at, and what they stand for.
+// Named sockets that the test listens on, with the services that they imitate.
 const (
 	homeSocket     = "a socket in ~"
 	agentSocket    = "the agent of ssh"
@@ -69,7 +69,7 @@ func socketAttempts() (list []attempt) {
 	}})
 }
 
-// asDaemon makes an attempt in a process that left its session, its parent and its
+// asDaemon makes an attempt in a process that has left its session, its parent and its
 // environment.
 func asDaemon(name string) error {
 	if err := os.Symlink(agentFile, attemptName); err != nil {
@@ -77,7 +77,7 @@ func asDaemon(name string) error {
 	}
 	defer os.Remove(attemptName)
 	cmd := exec.Command("/bin/sh", "-c", `setsid env -i "$PWD/$0" "$1" &`, attemptName, name)
-	out, err := cmd.Output() // which ends with the daemon, that has the same output
+	out, err := cmd.Output() // ends with the daemon, which has the same standard output
 	if err == nil && len(out) > 0 {
 		err = errors.New(string(out))
 	}
@@ -89,7 +89,7 @@ func htons(n uint16) uint16 { return n<<8 | n>>8 }
 func withToken(w *world, r *http.Request)   { r.Header.Set("Authorization", "Bearer "+w.Token) }
 func withSession(w *world, r *http.Request) { r.Header.Set("Cookie", w.Cookie) }
 
-// askServer asks the server who this is.
+// askServer asks the server for the identity of the client.
 func askServer(w *world, server string, dial func(ctx context.Context, network, address string) (net.Conn, error), proof func(w *world, r *http.Request)) error {
 	r, err := http.NewRequest("GET", server+"/api/v1/me", nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func askServer(w *world, server string, dial func(ctx context.Context, network, 
 	return err
 }
 
-// dialFast connects with the first data that it sends, for which Landlock has no rule.
+// dialFast connects with TCP Fast Open, for which Landlock has no rule.
 func dialFast(_ context.Context, _, address string) (net.Conn, error) {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -135,7 +135,7 @@ func dialFast(_ context.Context, _, address string) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// enter connects to a socket of the test, which says the secret.
+// enter connects to a socket of the test, which sends the secret.
 func (w *world) enter(name string) error {
 	if name == "" {
 		return syscall.ENOENT

@@ -41,7 +41,7 @@ func notRoot(l level) string {
 	return "it is another session's"
 }
 
-// typeInto puts a character, which nothing waits for, into the input of a terminal.
+// typeInto inserts a character into the input of a terminal. Nothing waits for it.
 func typeInto(fd int) error {
 	space := byte(' ')
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI, uintptr(unsafe.Pointer(&space))); errno != 0 {
@@ -50,7 +50,8 @@ func typeInto(fd int) error {
 	return nil
 }
 
-// openAndType opens a terminal, perhaps as the one that controls a new session, and types.
+// openAndType opens a terminal, as the controlling terminal of a new session if own is set, and
+// types into it.
 func openAndType(name string, own bool) error {
 	flags := os.O_RDWR | unix.O_NOCTTY
 	if own {

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// victim is a process outside of the sandbox, of the user that the agent runs as.
+// A victim is a process outside the sandbox that has the same user as the agent.
 type victim struct {
 	PID     int
-	Address uintptr // of the secret in its memory
-	FD      int     // of a file with the secret that has no name
+	Address uintptr // address of the secret in its memory
+	FD      int     // descriptor of an unnamed file with the secret
 }
 
-// victimMain has a secret (its first argument is a file with it) until its input ends.
+// victimMain holds the secret in memory until its input ends. The first argument is a file with
+// the secret.
 func victimMain() int {
 	runtime.LockOSThread()
 	secret, err := os.ReadFile(os.Args[1])
@@ -35,7 +36,7 @@ func victimMain() int {
 	if err == nil {
 		_, err = unix.Write(fd, secret)
 	}
-	if err == nil { // else Yama lets only ancestors trace, which would prove nothing of the sandbox
+	if err == nil { // otherwise Yama lets only ancestors trace it, and the test would prove nothing about the sandbox
 		err = ignoreMissing(unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0))
 	}
 	key := 0
@@ -58,7 +59,7 @@ func victimMain() int {
 	return 0
 }
 
-// addKey keeps the secret among the keys of the user; 0: this kernel has none.
+// addKey adds the secret to the user's keyring. It returns 0 if this kernel has no keyrings.
 func addKey(secret []byte) (int, error) {
 	key, err := unix.AddKey("user", keyName, secret, unix.KEY_SPEC_USER_KEYRING)
 	if err == unix.ENOSYS {
@@ -71,7 +72,7 @@ func addKey(secret []byte) (int, error) {
 	return key, unix.KeyctlSetperm(key, everythingForItsUser)
 }
 
-// ignoreMissing passes over what this kernel was built without.
+// ignoreMissing drops errors of features that this kernel was built without.
 func ignoreMissing(err error) error {
 	if err == unix.EINVAL {
 		return nil

@@ -17,10 +17,10 @@ const (
 	landlock   = "landlock"
 )
 
-// withoutMain runs a command, all that it starts included, on a machine that lacks
-// something: the first argument.
+// withoutMain runs a command and its children on a machine that lacks the feature in the first
+// argument.
 func withoutMain() int {
-	runtime.LockOSThread() // a filter belongs to a thread, and exec keeps that of the calling one
+	runtime.LockOSThread() // a filter belongs to a thread, and exec keeps that of the calling thread
 	err := withhold(os.Args[1])
 	if err == nil {
 		err = syscall.Exec(os.Args[2], os.Args[2:], os.Environ())
@@ -29,16 +29,16 @@ func withoutMain() int {
 	return 1
 }
 
-// withhold has the kernel refuse the system calls of what a machine lacks.
+// withhold makes the kernel refuse the system calls of a feature.
 func withhold(what string) error {
 	const (
-		number, flags = 0, 16 // in the data that a filter sees; flags is the first argument
+		number, flags = 0, 16 // offsets in the data of a filter; flags is the first argument
 		load          = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal         = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 		anyOf         = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
 		end           = unix.BPF_RET | unix.BPF_K
 		allow         = 0x7fff0000
-		fail          = 0x00050000 // with an error number
+		fail          = 0x00050000 // returns an error number
 		kinds         = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID
 	)
 	var filter []unix.SockFilter
@@ -55,7 +55,7 @@ func withhold(what string) error {
 	case namespaces:
 		filter = []unix.SockFilter{
 			{Code: load, K: number},
-			{Code: equal, K: unix.SYS_CLONE3, Jt: 5}, // its flags cannot be seen; callers go on with clone
+			{Code: equal, K: unix.SYS_CLONE3, Jt: 5}, // a filter cannot see its flags; callers fall back to clone
 			{Code: equal, K: unix.SYS_CLONE, Jt: 1},
 			{Code: equal, K: unix.SYS_UNSHARE, Jf: 4},
 			{Code: load, K: flags},

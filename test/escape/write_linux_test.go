@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protected are files of the shared tree that no agent may change. All of them exist.
+// protected lists files of the shared tree that no agent may change. All of them exist.
 var protected = []string{"lockkeeper.yaml", ".lockkeeper/space.json", ".git/config", ".git/hooks/pre-commit", "hooks/pre-commit",
 	".claude/settings.json", ".mcp.json", ".codex/config.toml", ".gemini/settings.json", ".pipeline/notes.json", ".analysis/notes.json", "app/other.txt", coveredBy}
 
@@ -53,7 +53,7 @@ func writeAttempts() (list []attempt) {
 		attempt{name: "add a name to the server's people", try: func(w *world) error { return create(filepath.Join(w.Access, "people", "escape.json")) }},
 		attempt{name: "write into ~", try: func(w *world) error {
 			if _, err := os.Lstat(filepath.Join(w.Home, homeSecrets[0])); err != nil {
-				return err // it is another directory, which is not used
+				return err // not the real home but another, empty directory
 			}
 			return create(filepath.Join(w.Home, "created"))
 		}},
@@ -85,8 +85,8 @@ func truncateToItself(path string) error {
 	return os.Truncate(path, info.Size())
 }
 
-// plant leaves in the copy what must not land, and two things that may: a link in place of
-// a file that the task may change would show what it leads to, or let the gate write there.
+// plant leaves files in the workspace that must not land, and two that may. A link in place of
+// a file that the task may change could reveal its target, or make the gate write there.
 func plant(w *world) error {
 	planted := append([]string{"app/created.txt", ".git/hooks/post-commit", "app/a\nlockkeeper.yaml", ".lockkeeper/planted"}, protected...)
 	for _, path := range planted {

@@ -16,8 +16,8 @@ import (
 	"lockkeeper"
 )
 
-// asked is what the page Decide asks for now: its reference with its version, and its
-// kind; both are empty when nothing waits.
+// asked returns the reference, with its version, and the kind of the current decision on the
+// page Decide. Both are empty if no decision waits.
 func (b *tab) asked() (ref, kind string) {
 	b.Helper()
 	ref = b.value(`document.querySelector("article.gate form.answer input[name=ref]")?.value ?? ""`)
@@ -27,14 +27,14 @@ func (b *tab) asked() (ref, kind string) {
 	return ref, b.value(`document.querySelector("article.gate h2 .chip")?.textContent ?? ""`)
 }
 
-// decide answers all that comes up until the run has ended.
+// decide answers all decisions until the run has ended.
 func (b *tab) decide(ctx context.Context, s *stage, answer func(kind string)) (answered map[string]int) {
 	b.Helper()
 	answered = map[string]int{}
 	for {
 		ref, kind := b.asked()
 		if ref != "" {
-			b.so("the answer to the last act", `!document.body.classList.contains("busy")`) // until then keys do nothing
+			b.so("the answer to the last act", `!document.body.classList.contains("busy")`) // keys are ignored until then
 			answer(kind)
 			answered[kind]++
 			b.so("the next after "+ref, `document.querySelector("article.gate form.answer input[name=ref]")?.value !== `+quoted(ref))
@@ -43,7 +43,7 @@ func (b *tab) decide(ctx context.Context, s *stage, answer func(kind string)) (a
 		if !s.Runs.Now().Active {
 			return answered
 		}
-		// The page shows by itself what comes up next.
+		// The page shows the next decision without a reload.
 		s.until(ctx, "the run to end, or something to come up", func() bool {
 			ref, _ := b.asked()
 			return ref != "" || !s.Runs.Now().Active
@@ -51,7 +51,7 @@ func (b *tab) decide(ctx context.Context, s *stage, answer func(kind string)) (a
 	}
 }
 
-// unwanted reports whether the item that is asked about is the one that no script does.
+// unwanted reports whether the current item is the one that no script implements.
 func (b *tab) unwanted() bool {
 	b.Helper()
 	return strings.Contains(b.value(`document.querySelector("article.gate").textContent`), "single-page front end")
@@ -61,8 +61,8 @@ func quoted(s string) string {
 	return `"` + strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\\`), `"`, `\"`) + `"`
 }
 
-// A person who has no mouse starts a run, answers everything that it asks, sees what
-// landed and takes it back.
+// A person without a mouse starts a run, answers all its decisions, sees what landed and undoes
+// it.
 // shows: PL-19 PL-25 PL-78 PL-94 GP-25
 func TestFlowByKeyboard(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -109,7 +109,7 @@ func TestFlowByKeyboard(t *testing.T) {
 	})
 }
 
-// takeBack undoes the first landing that the page Run offers to undo.
+// takeBack undoes the first landing for which the page Run offers it.
 func (b *tab) takeBack(s *stage, press func(selector string)) {
 	b.Helper()
 	const form = `form[action="/do/undo"]`

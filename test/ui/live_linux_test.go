@@ -11,8 +11,7 @@ import (
 	"lockkeeper/lock"
 )
 
-// Who holds what, and who waits for whom, is seen in the page the moment it changes, and
-// the page is never loaded anew for it.
+// The page shows changes of holders and waiting requests at once, without a reload.
 // shows: SW-84 PL-94 LM-43
 func TestConflictIsSeen(t *testing.T) {
 	s := newStage(t)
@@ -47,8 +46,8 @@ func TestConflictIsSeen(t *testing.T) {
 	}
 }
 
-// A server that ends and starts again logs nobody out, and what happened meanwhile is in
-// the page when it is back.
+// A restart of the server logs nobody out. When the server is back, the page shows what
+// happened meanwhile.
 func TestRestartLosesNothing(t *testing.T) {
 	s := newStage(t)
 	b := newTab(t, s)
@@ -57,7 +56,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	address := strings.TrimPrefix(s.server.Address(), "http://")
 	must(t, s.server.Close())
 	b.so("being told that it is gone", `!document.getElementById("lost").hidden`)
-	b.sees("#lost time b", "s ago") // like every time
+	b.sees("#lost time b", "s ago") // in the format of all times
 	b.picture("disconnected")
 	must(t, s.hold("otter", "app/models/blog/post.rb").Release(t.Context()))
 	s.serve(strings.TrimSuffix(address, "/"))

@@ -22,7 +22,7 @@ func evaluate(expression string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](expression)
 }
 
-// faults runs the checker of accessibility on the page as it is.
+// faults runs the accessibility checker on the current page.
 func (b *tab) faults(axe string) (list []string) {
 	b.Helper()
 	const check = `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, impact: v.impact, help: v.help, where: v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? ""))}))))`
@@ -41,11 +41,11 @@ func (b *tab) faults(axe string) (list []string) {
 	return list
 }
 
-// anItem is where a page leads to that of an item.
+// anItem selects a link to the page of an item.
 const anItem = `#page a[href^="/item/"]`
 
-// Every page, while a run waits for people and when all is done, is legible in both themes
-// and on a phone, and has no serious fault for those who cannot see it.
+// Every page is legible in both themes and on a phone, and has no serious accessibility fault.
+// This holds while a run waits for decisions and when it is done.
 // shows: PL-94 SW-84
 func TestPages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 		"run": "/run", "rescue": "/rescue", "nodes": "/nodes", "audit": "/audit"}
 	look := func(when string) {
 		b.open("/items")
-		if b.has(anItem) { // the newest
+		if b.has(anItem) { // the newest item
 			pages["item"] = b.value(`document.querySelector('` + anItem + `').getAttribute("href")`)
 		}
 		for name, address := range pages {

@@ -13,8 +13,8 @@ import (
 	"lockkeeper"
 )
 
-// inTheWay is what lies over the middle or an edge of something that the browser has just
-// brought into view; empty: it can be seen and touched.
+// inTheWay returns what covers the middle or an edge of an element that was scrolled into view.
+// It is empty if the element can be seen and touched.
 const inTheWay = `((el) => {
   el.scrollIntoView({block: "nearest"});
   const box = el.getBoundingClientRect();
@@ -25,8 +25,8 @@ const inTheWay = `((el) => {
   return "";
 })(document.querySelector(%q))`
 
-// On a phone nothing lies over what a topic is answered with, nor does it when the keyboard
-// leaves half of the window.
+// On a phone, nothing covers the controls that answer a topic, even if the keyboard leaves half
+// of the window.
 // shows: PL-94
 func TestTopicOnAPhone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)

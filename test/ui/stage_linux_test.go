@@ -15,7 +15,7 @@ import (
 	"lockkeeper/lock"
 )
 
-// stage is the sample application with its server.
+// A stage is the sample application with its server.
 type stage struct {
 	*testing.T
 	*projecttest.Codebase
@@ -59,14 +59,14 @@ func (s *stage) read(path string) string {
 	return s.Read(s.T, path)
 }
 
-// until waits until something is so, and looks whenever something happened.
+// until waits until so returns true. It checks after every event.
 func (s *stage) until(ctx context.Context, what string, so func() bool) {
 	s.Helper()
 	f, err := feed.Open(ctx, s.App.Store, feed.Options{Poll: 50 * time.Millisecond})
 	must(s.T, err)
 	defer func() { must(s.T, f.Close()) }()
 	for after := f.Last(); !so(); {
-		wait, done := context.WithTimeout(ctx, time.Second) // not all of it is in the log
+		wait, done := context.WithTimeout(ctx, time.Second) // not every change is in the log
 		events, err := f.Next(wait, after)
 		done()
 		if ctx.Err() != nil {

@@ -18,17 +18,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// patience is how long anything may take that a person waits for, on a machine that does
-// much else.
+// patience is the time limit for anything that a person waits for, on a busy machine.
 const patience = 5 * time.Minute
 
-// tab is a page of a browser.
+// A tab is a page of a browser.
 type tab struct {
 	*testing.T
 	ctx context.Context
 }
 
-// newTab starts a browser of its own, logged in.
+// newTab starts a browser that is logged in.
 func newTab(t *testing.T, s *stage) *tab {
 	t.Helper()
 	browser := os.Getenv("LOCKKEEPER_TEST_BROWSER")
@@ -51,7 +50,7 @@ func newTab(t *testing.T, s *stage) *tab {
 	b := &tab{T: t, ctx: ctx}
 	link, err := s.server.LoginLink(t.Context())
 	must(t, err)
-	must(t, chromedp.Do(ctx, chromedp.Navigate(link))) // the first one starts the browser, whose life is that of its context
+	must(t, chromedp.Do(ctx, chromedp.Navigate(link))) // the first action starts the browser, which ends with its context
 	b.sees("#heading", "Now")
 	if at := b.value("location.href"); strings.Contains(at, link[strings.LastIndexAny(link, "=#")+1:]) {
 		t.Errorf("the secret is still in the address: %s", at)
@@ -59,7 +58,7 @@ func newTab(t *testing.T, s *stage) *tab {
 	return b
 }
 
-// do does something within the time that people have.
+// do runs actions within the time limit.
 func (b *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	for _, a := range actions {
@@ -67,7 +66,7 @@ func (b *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// get is do for what has a result.
+// get is do for an action with a result.
 func get[T any](b *tab, what string, a chromedp.Action[T]) T {
 	b.Helper()
 	ctx, done := context.WithTimeout(b.ctx, patience)
@@ -89,13 +88,13 @@ func (b *tab) open(address string) {
 	b.so("live", `document.getElementById("live").dataset.state === "live"`)
 }
 
-// value is what an expression is, as text.
+// value returns the value of an expression as text.
 func (b *tab) value(expression string) string {
 	b.Helper()
 	return get(b, expression, chromedp.Evaluate[string]("String("+expression+")"))
 }
 
-// so waits until an expression is true in the page, or in the one that it leads to.
+// so waits until an expression is true in the page, or in the page that it navigates to.
 func (b *tab) so(what, expression string) {
 	b.Helper()
 	poll := chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(50*time.Millisecond))
@@ -103,26 +102,26 @@ func (b *tab) so(what, expression string) {
 		for {
 			none, err = poll(ctx, t)
 			gone := err != nil && (strings.Contains(err.Error(), "Cannot find context") || strings.Contains(err.Error(), "navigated"))
-			if !gone || ctx.Err() != nil { // another page comes after one that is gone
+			if !gone || ctx.Err() != nil { // the page is gone, so another one follows
 				return none, err
 			}
 		}
 	})
 }
 
-// sees waits for words in a part of the page.
+// sees waits until a part of the page contains words.
 func (b *tab) sees(part, words string) {
 	b.Helper()
 	b.so("seeing "+strconv.Quote(words)+" in "+part, fmt.Sprintf("[...document.querySelectorAll(%q)].some((e) => e.textContent.includes(%q))", part, words))
 }
 
-// misses waits until words are gone.
+// misses waits until a part of the page no longer contains words.
 func (b *tab) misses(part, words string) {
 	b.Helper()
 	b.so("no longer seeing "+strconv.Quote(words), fmt.Sprintf("![...document.querySelectorAll(%q)].some((e) => e.textContent.includes(%q))", part, words))
 }
 
-// has reports whether there is something now that is shown.
+// has reports whether the page shows an element now.
 func (b *tab) has(selector string) bool {
 	b.Helper()
 	return b.value(fmt.Sprintf("[...document.querySelectorAll(%q)].some((e) => e.getClientRects().length > 0)", selector)) == "true"
@@ -134,7 +133,7 @@ func (b *tab) keys(keys string) {
 	b.do("pressing "+strconv.Quote(keys), chromedp.KeyEvent(keys))
 }
 
-// tabTo goes with the tabulator to what is meant.
+// tabTo presses Tab until an element has the focus.
 func (b *tab) tabTo(selector string) {
 	b.Helper()
 	for range 300 {
@@ -151,7 +150,7 @@ func (b *tab) click(selector string) {
 	b.do("clicking "+selector, chromedp.ScrollIntoView(selector), chromedp.Click(selector, chromedp.NodeVisible))
 }
 
-// sized makes the window that of a phone, or of a desk, light or dark.
+// sized sets the size of the window and the color theme.
 func (b *tab) sized(width, height int64, dark bool) {
 	b.Helper()
 	scheme := "light"
@@ -165,7 +164,7 @@ func (b *tab) sized(width, height int64, dark bool) {
 	b.do("sizing the window", chromedp.EmulateViewport(width, height), media)
 }
 
-// picture keeps a picture of the whole page among what the tests leave.
+// picture saves a screenshot of the whole page with the test artifacts.
 func (b *tab) picture(name string) {
 	b.Helper()
 	shot := get(b, "taking a picture", chromedp.FullScreenshot(80))
