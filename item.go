@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An Item is one piece of queued work, which runs under one grant. The fields before
-// Phase are what was asked for and do not change. The others are its progress.
+// An Item is one piece of queued work, which runs under one grant. The fields before Phase are
+// the submitted specification and do not change. The others are its progress.
 type Item struct {
 	ID       string   `json:"id"`
 	Seq      uint64   `json:"seq"`           // number of the event that queued it

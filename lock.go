@@ -12,7 +12,7 @@ import (
 // Mode says what a holder may do with a target.
 type Mode uint8
 
-// The modes. Read is shared and Write is exclusive. Upgradeable reads beside other readers
+// The modes. Read is shared and Write is exclusive. Upgradeable can be held together with Read
 // and can become Write without being released in between, so only one holder may have it.
 const (
 	Read Mode = iota + 1

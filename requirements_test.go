@@ -95,8 +95,8 @@ func citations(root string) (list []citation, err error) {
 	return list, nil
 }
 
-// enclosing names the function that a comment documents or is part of, or the file if there
-// is none.
+// enclosing returns the name of the function that a comment documents or is in, or else of the
+// file.
 func enclosing(file *ast.File, at token.Pos) string {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -180,7 +180,7 @@ func TestRequirementsAreTraced(t *testing.T) {
 	}
 }
 
-// The rules above find the mistakes they are made for.
+// The rules above can fail.
 func TestTraceCanFail(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

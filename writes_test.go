@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// mayChange lists, by directory or file, who changes files other than through the
-// gate, and why that is not the shared tree.
+// mayChange lists the packages and files that change files without the gate, and why those
+// files are not in the shared tree.
 var mayChange = map[string]string{
 	"durable":                                    "the operations themselves",
 	"rescue":                                     "its shelf in .lockkeeper",
@@ -63,34 +63,33 @@ var mayChange = map[string]string{
 	"internal/machine/process/terminal_linux.go": "a terminal, opened to find its foreground process",
 }
 
-// changing are the names of functions and methods that change files, in all that have
-// them: packages os, syscall and unix, os.Root, *os.File, durable.Ops and
-// durable.Disk.
+// changing lists the names of functions and methods that change files in packages os, syscall
+// and unix, os.Root, *os.File, durable.Ops and durable.Disk.
 var changing = words(`WriteFile WriteJSON Create CreateTemp Creat Rename Renameat Renameat2 Move Exchange
 	Remove RemoveAll RemoveDir Unlink Unlinkat Rmdir Mkdir MkdirAll MkdirTemp Mkdirat Mkfifo Mkfifoat Mknod Mknodat
 	Chmod Fchmod Fchmodat Chown Lchown Fchown Fchownat Chtimes Utimes UtimesNano UtimesNanoAt
 	Symlink Symlinkat Link Linkat Truncate Ftruncate Fallocate CopyFS Setxattr Lsetxattr Fsetxattr Removexattr`)
 
-// opening are those that change files when they are told to.
+// opening lists the functions that change files if their flags say so.
 var opening = words("OpenFile Open Openat Openat2")
 
 var writeFlags = words("O_WRONLY O_RDWR O_CREATE O_CREAT O_TRUNC O_APPEND O_TMPFILE")
 
-// ours are packages whose functions with such names are made of these, and are
-// held to account themselves; ast has a type of such a name.
+// ours lists packages whose functions have such names but call the functions above, and are
+// checked themselves. Package ast has a type with such a name.
 var ours = words("gate lock memstore sqlstore rescue tree lockkeeper project process config ast")
 
 func words(s string) []string { return strings.Fields(s) }
 
-// act is one place in the module that changes files.
+// An act is one place in the module that changes files.
 type act struct {
 	file string // relative to the root
-	in   string // the function
-	on   string // the package, or what has the method
+	in   string // the enclosing function
+	on   string // the package or receiver
 	name string
 }
 
-// acts finds what changes files in a source, and calls of the extra functions.
+// acts returns the places in a source that change files, and the calls of the extra functions.
 func acts(file, text string, extra ...string) (found []act, err error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
 	if err != nil {
@@ -106,7 +105,7 @@ func acts(file, text string, extra ...string) (found []act, err error) {
 			switch n := n.(type) {
 			case *ast.CallExpr:
 				called[n.Fun] = n
-			case *ast.SelectorExpr: // called, or handed on as a value
+			case *ast.SelectorExpr: // called, or passed as a value
 				a := act{file: file, in: in, on: receiver(n.X), name: n.Sel.Name}
 				call := called[n]
 				changes := slices.Contains(changing, a.name) || slices.Contains(opening, a.name) && call != nil && mentions(call.Args, writeFlags)
@@ -120,7 +119,7 @@ func acts(file, text string, extra ...string) (found []act, err error) {
 	return found, nil
 }
 
-// receiver is the last name of what a method is called on.
+// receiver returns the last name of the expression that a method is called on.
 func receiver(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -143,8 +142,8 @@ func mentions(list []ast.Expr, names []string) (found bool) {
 	return found
 }
 
-// writeProblems checks that only the packages in mayChange, and the gate, change
-// files, and that none of them is listed for nothing.
+// writeProblems checks that only the gate and the entries of mayChange change files, and that
+// every entry is needed.
 func writeProblems(list []act) (problems []string) {
 	used := map[string]bool{}
 	for _, a := range list {
@@ -167,21 +166,21 @@ func writeProblems(list []act) (problems []string) {
 	return problems
 }
 
-// gateMay lists the functions of the gate that may do what would be wrong in the
-// tree: they work on stages, on what is kept, and on empty directories. Renames
-// may be anywhere: with one end in a stage they are what the gate does.
+// gateMay lists the functions of the gate that may use operations that are forbidden in the
+// tree. They work on stages, kept originals and empty directories. Renames are allowed
+// everywhere, because with one end in a stage they are the normal operation of the gate.
 var gateMay = map[string][]string{
 	"Create":    {"put", "noteDraft", "noteDirs", "makeSite"},                                                            // in a stage, or the site file
-	"Chmod":     {"put"},                                                                                                 // of a file just made there
-	"Remove":    {"empty", "keepOriginals", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or of what was kept for long enough
-	"RemoveDir": {"empty", "discard", "drop", "returnOriginals", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // only empty ones go
-	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                              // in a stage, of the gate's own, of a draft
-	"makeStage": {"run", "draft", "tryRecover"},                                                                          // once for each landing, once for each recovery
+	"Chmod":     {"put"},                                                                                                 // of a new file in a stage
+	"Remove":    {"empty", "keepOriginals", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or an expired original
+	"RemoveDir": {"empty", "discard", "drop", "returnOriginals", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // removes only empty directories
+	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                              // in a stage, a directory of the gate, or a draft
+	"makeStage": {"run", "draft", "tryRecover"},                                                                          // once for each landing and each recovery
 	"Move":      nil,
 	"Exchange":  nil,
 }
 
-// gateProblems holds the gate to its third invariant.
+// gateProblems checks the third invariant of the gate.
 func gateProblems(list []act) (problems []string) {
 	count := map[string]int{}
 	for _, a := range list {
@@ -224,7 +223,7 @@ func TestOnlyTheGateWritesIntoTheTree(t *testing.T) {
 	}
 }
 
-// The rule finds what it is made to find.
+// The rule can fail.
 func TestTheRuleOfWritesCanFail(t *testing.T) {
 	sources := map[string]string{
 		"lock/x.go": `package lock

@@ -199,7 +199,7 @@ func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor)
 }
 
 // endWork ends the processes under a grant that is about to be freed and waits until they are
-// gone. Otherwise they would continue beside the next holder.
+// gone. Otherwise they would run at the same time as the next holder.
 func (m *Manager) endWork(ctx context.Context, f *finding) error {
 	p := f.rec.Process
 	if !f.rec.State.Confirmed() || p == nil {

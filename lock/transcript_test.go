@@ -22,10 +22,10 @@ import (
 
 var rewrite = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// TestTranscripts plays the scenarios in testdata. A scenario is text: a step
-// stands on a line of its own, and below it, indented, what became of it once
-// every goroutine had stalled: which calls returned and with what, who holds,
-// and who waits for whom. -update writes down what happens now.
+// TestTranscripts plays the scenarios in testdata. In a scenario, each step is one line. The
+// indented lines below it show the result once every goroutine is blocked: the calls that
+// returned with their results, the holders, and which request waits for which. -update rewrites
+// the results.
 //
 //	a: try write x, read dir/        grant now, or blocked
 //	a: wait 10s write x              wait for locks; policy and ttl may follow: "policy dal ttl 5s"

@@ -9,9 +9,9 @@ import (
 	"lockkeeper/store"
 )
 
-// A Tx is one transaction of the engine: a transaction of the store, with the rules of
-// locks on top. Packages that keep rows of their own beside the locks, such as the queue,
-// change both in one Tx. A Tx must not be used after the function that got it returned.
+// A Tx is one transaction of the engine: a transaction of the store, with the lock rules on
+// top. Packages that have their own rows in addition to the locks, such as the queue, change
+// both in one Tx. A Tx must not be used after the function that got it returned.
 type Tx struct {
 	store.Tx
 	m        *Manager
@@ -25,9 +25,9 @@ type Tx struct {
 	release release
 }
 
-// Update runs body as one transaction. Before it commits, it grants the waiting requests
-// that body made way for. If Update returns an error, nothing has changed, and the
-// caller must not use anything that body returned.
+// Update runs body as one transaction. Before it commits, it grants the waiting requests that
+// body unblocked. If Update returns an error, nothing has changed, and the caller must not use
+// anything that body returned.
 func (m *Manager) Update(ctx context.Context, body func(*Tx) error) error {
 	tx := m.newTx()
 	defer tx.recycle()
@@ -122,8 +122,8 @@ func (tx *Tx) Try(req lockkeeper.Request) (*PendingGrant, []store.Overlap, error
 	return &PendingGrant{rec, token, began}, nil, tx.grant(rec, store.StateHeld)
 }
 
-// Blockers returns what Try would return, and acquires nothing. If reserved is the id of a
-// waiting request, only what is before it in the wait list counts.
+// Blockers returns the blockers that Try would return, and acquires nothing. If reserved is the
+// id of a waiting request, only requests before it in the wait list count.
 func (tx *Tx) Blockers(locks []lockkeeper.Lock, reserved string) ([]store.Overlap, error) {
 	q := store.Query{Locks: locks, Before: store.AnyTicket}
 	if reserved != "" {

@@ -92,7 +92,7 @@ func (p *Position) Poll(ctx context.Context) (*Grant, error) {
 			return p.m.handle(p.rec, p.token, p.polled), nil
 		}
 		// Only the blocker that it waits on: the request cannot be granted before that one
-		// leaves, and what is known about the others may be old.
+		// leaves, and the facts about the others may be old.
 		freed, err := p.m.recoverGone(ctx, p.found[:1], p.foundAt)
 		if err != nil || !freed {
 			return nil, err
@@ -217,8 +217,8 @@ func (tx *Tx) enter(rec *store.Record, free store.State) ([]store.Overlap, error
 	return found, tx.Insert(rec)
 }
 
-// proceed confirms a promoted request, or renews one that still waits. last is what blocked
-// it when it was examined last.
+// proceed confirms a promoted request, or renews a waiting one. last has the blockers of its
+// last examination.
 func (tx *Tx) proceed(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
 	if rec.State != store.StateWaiting {
 		rec.State = store.StateHeld
@@ -279,7 +279,7 @@ func (tx *Tx) untilLapse(found []store.Overlap) time.Duration {
 }
 
 // leave removes the request from the wait list. If it was granted meanwhile, a waiter that
-// timed out keeps the grant, and one that was canceled releases it.
+// timed out keeps the grant, and a canceled waiter releases it.
 func (p *Position) leave(ctx context.Context, why error) (*Grant, error) {
 	timedOut := errors.Is(why, errWaitedLongEnough)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -12,7 +12,8 @@ import (
 	"lockkeeper/store/memstore"
 )
 
-// stuck are processes that are dead and whose leftovers will not end.
+// stuck is a fake of lock.Processes whose processes are dead and whose leftovers cannot be
+// ended.
 type stuck struct{}
 
 func (stuck) Liveness(lockkeeper.Process) lockkeeper.Liveness { return lockkeeper.ProcessDead }
@@ -27,8 +28,7 @@ func (s stuck) EndWork(ctx context.Context, p lockkeeper.Process, id string) err
 	return s.EndLeftovers(ctx, p, id)
 }
 
-// A blocker whose time is up and that cannot be freed is looked at again at the
-// pace of the slow poll.
+// If an expired blocker cannot be freed, the waiter checks it again at the slow polling rate.
 //
 // shows: DL-74
 func TestWaitingDoesNotSpin(t *testing.T) {
@@ -48,7 +48,7 @@ func TestWaitingDoesNotSpin(t *testing.T) {
 	})
 }
 
-// exiting is a process whose end can be watched.
+// exiting is a fake of lock.Processes with one process whose end can be watched.
 type exiting struct{ gone chan struct{} }
 
 func (e exiting) Liveness(lockkeeper.Process) lockkeeper.Liveness {
@@ -66,7 +66,7 @@ func (e exiting) EndLeftovers(context.Context, lockkeeper.Process, string) error
 
 func (e exiting) EndWork(context.Context, lockkeeper.Process, string) error { return nil }
 
-// A waiter is served at the moment its blocker's process ends.
+// A waiter gets its grant as soon as the process of its blocker ends.
 //
 // shows: SW-71 GP-14
 func TestWaitingSeesExit(t *testing.T) {

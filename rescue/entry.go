@@ -20,7 +20,7 @@ const (
 	Noted     = "noted"     // content that was too large to keep; the content says so
 	Damaged   = "damaged"   // an altered entry; Reason says how
 
-	// Uncommitted is a file that was lost while a command of a session ran, as it was before.
+	// Uncommitted is the last version of a file that was lost while a command of a session ran.
 	Uncommitted = "uncommitted"
 )
 

@@ -13,14 +13,14 @@ import (
 	"lockkeeper/sched"
 )
 
-// A report is one call of WorkerOptions.Ended.
+// A report is one call of WorkerOptions.OnEnd.
 type report struct {
 	status  lockkeeper.ItemStatus
 	attempt int
 	reason  string
 }
 
-// reports records the calls of WorkerOptions.Ended.
+// reports records the calls of WorkerOptions.OnEnd.
 type reports struct {
 	mu   sync.Mutex
 	list []report

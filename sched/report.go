@@ -70,7 +70,7 @@ func (w *Worker) retryEnd(at *attempt, step func(context.Context) error) {
 	}
 }
 
-// reportEnd calls the Ended callback for an attempt, once. The caller holds at.mu.
+// reportEnd calls the OnEnd callback for an attempt, once. The caller holds at.mu.
 func (w *Worker) reportEnd(at *attempt, it lockkeeper.Item) {
 	if at.reported {
 		return

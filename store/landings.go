@@ -10,8 +10,8 @@ import (
 type LandingReader interface {
 	// Landings returns the landings that a query selects, as copies of the caller's own.
 	Landings(LandingQuery) ([]*lockkeeper.Landing, error)
-	// Landed finds, for each path that a landing changed, the newest landing that was
-	// not rolled back, and what it left there. With a grant, only its landings count.
+	// Landed returns, for each path that a landing changed, the newest landing that was not
+	// rolled back, and the version that it left. With a grant, only its landings count.
 	Landed(grantID string, paths ...string) (map[string]LandedVersion, error)
 }
 
@@ -29,14 +29,14 @@ type LandingTx interface {
 // LandingQuery selects landings, each with all its changes. An empty field selects
 // any.
 type LandingQuery struct {
-	Seq     uint64 // this one
-	Commit  string // the one with this commit
-	GrantID string // those under this grant
-	Path    string // those that changed this path
-	Open    bool   // those that are decided and neither committed nor undone
-	After   uint64 // those with a larger number
-	Before  uint64 // those with a smaller number; 0: no bound
-	Limit   int    // at most so many
+	Seq     uint64 // the landing with this number
+	Commit  string // the landing with this commit
+	GrantID string // landings under this grant
+	Path    string // landings that changed this path
+	Open    bool   // landings that are decided and neither committed nor undone
+	After   uint64 // landings with a larger number
+	Before  uint64 // landings with a smaller number; 0: no bound
+	Limit   int    // maximum number of landings
 	Latest  bool   // newest first instead of oldest first
 }
 

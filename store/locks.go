@@ -70,12 +70,12 @@ type Record struct {
 type Query struct {
 	Locks  []lockkeeper.Lock
 	Before uint64 // requests waiting with a smaller ticket count; HeldOnly or AnyTicket for none or all
-	Except uint64 // the ticket of the asker itself
+	Except uint64 // the ticket of the request itself
 	Limit  int    // at most so many answers; 0: no limit
 }
 
-// Counts reports whether a record can block the asker at all: a granted one does, and
-// a waiting one with an earlier ticket.
+// Counts reports whether a record can block the request at all. A granted record can, and so
+// can a waiting one with an earlier ticket.
 func (q Query) Counts(r *Record) bool {
 	return r.Ticket != q.Except && (r.State != StateWaiting || r.Ticket < q.Before)
 }
@@ -86,7 +86,7 @@ const (
 	AnyTicket uint64 = math.MaxInt64 // fits every store's integers
 )
 
-// An Overlap is one lock that conflicts with an asked one.
+// An Overlap is one lock that conflicts with a requested one.
 type Overlap struct {
 	Asked  lockkeeper.Lock
 	Lock   lockkeeper.Lock

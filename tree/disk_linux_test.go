@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// A second mount is another device, or a second name for files of this one.
+// A second mount is another device, or gives files of this device a second name.
 func TestMounts(t *testing.T) {
 	r := plant(t, "a/x.rb", "disk/", "bind/", "file.rb", "to -> disk/x")
 	path := func(name string) string { return filepath.Join(r.Dir(), name) }
@@ -51,7 +51,8 @@ func checkFolding(t *testing.T, root, dir string) {
 	}
 }
 
-// Case-folding directories, and a root in one, beside ordinary directories.
+// Case-folding directories and ordinary ones work in one tree, and a root may be in a
+// case-folding directory.
 //
 // shows: GP-2
 func TestFoldingDisks(t *testing.T) {

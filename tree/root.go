@@ -174,7 +174,7 @@ func refuse(spelling, reason, next string) error {
 	return &lockkeeper.InputError{Field: "path", Value: spelling, Reason: reason, Next: next}
 }
 
-// checkSpelling refuses what is invalid whatever is on the disk.
+// checkSpelling refuses spellings that are invalid on every disk.
 func checkSpelling(s string) error {
 	switch {
 	case s == "":

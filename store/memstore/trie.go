@@ -35,11 +35,11 @@ type entry struct {
 type node struct {
 	name     string
 	parent   *node
-	children []*node          // behind the last one there may be spare nodes without a name
+	children []*node          // after the last one there may be spare nodes without a name
 	childMap map[string]*node // instead of children, if there are more
 	entries  []entry
 	own      counts // entries here
-	wide     counts // entries here that cover what is below
+	wide     counts // entries here that cover the paths below
 	below    counts // entries strictly below
 }
 
@@ -77,7 +77,7 @@ type run struct {
 	dir  string // the path of the directory, with its slash; "" is the root
 	node *node  // the deepest existing node on the way to it; nil above the root
 	rest string // the part of dir below node that does not exist
-	wide uint8  // modes of the locks at node and above it that cover what is below
+	wide uint8  // modes of the locks at node and above it that cover the paths below
 	end  int    // index of the lock at which the next run begins
 }
 
@@ -86,7 +86,7 @@ type run struct {
 type places struct {
 	locks []lockkeeper.Lock
 	runs  []run
-	nodes []*node // of each lock; nil: there is none yet
+	nodes []*node // node of each lock; nil if it does not exist
 }
 
 // of reports whether these are the places of exactly this slice of locks.
@@ -320,11 +320,11 @@ func (t *trie) recycle(n *node) {
 	}
 }
 
-// A visitor is called with each lock that conflicts with an asked one.
+// A visitor is called with each lock that conflicts with a requested one.
 type visitor func(asked *lockkeeper.Lock, path string, e entry)
 
-// conflicting visits every entry whose lock conflicts with one of these, in any state. It
-// skips subtrees whose counts exclude a conflict.
+// conflicting visits every entry whose lock conflicts with one of these, in any state. It skips
+// subtrees whose counts rule out a conflict.
 func (p *places) conflicting(visit visitor) {
 	begin := 0
 	for i := range p.runs {

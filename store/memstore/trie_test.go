@@ -10,7 +10,7 @@ import (
 	"lockkeeper/store"
 )
 
-// counted recomputes what a node should count, visiting everything below it.
+// counted computes the counts of a node by visiting everything below it.
 func counted(n *node) (own, wide, below counts) {
 	for _, e := range n.entries {
 		own[e.mode]++
@@ -27,7 +27,7 @@ func counted(n *node) (own, wide, below counts) {
 	return own, wide, below
 }
 
-// consistent checks invariant 2 of the package for a node and all below it.
+// consistent checks invariant 2 of the package for a node and all nodes below it.
 func consistent(t *testing.T, n *node) {
 	t.Helper()
 	own, wide, below := counted(n)
@@ -73,8 +73,8 @@ func TestTrieCounts(t *testing.T) {
 	var at places
 	var held []*recordCell
 	for i := range 4_000 {
-		// Wide enough to pass fewKids and come back; the size swings so that nodes
-		// are recycled and named again.
+		// Enough children to exceed maxChildList and return below it. The size varies, so that
+		// nodes are recycled and renamed.
 		grow := 60
 		if i/500%2 == 1 {
 			grow = 35
@@ -113,7 +113,7 @@ func TestLogForgetsAndTakesBack(t *testing.T) {
 		if seq := l.push(&lockkeeper.Event{}, 2*chunk); seq != uint64(i+1) {
 			t.Fatalf("numbered %d, want %d", seq, i+1)
 		}
-		if i%7 == 0 { // undone, and appended again under the same number
+		if i%7 == 0 { // removed, and appended again under the same number
 			l.pop()
 			l.push(&lockkeeper.Event{Reason: "again"}, 2*chunk)
 		}

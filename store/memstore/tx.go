@@ -18,14 +18,14 @@ type tx struct {
 	woken []string
 	stale time.Time // landings and items before it are dropped after the transaction
 
-	located places // of the locks of the last Overlapping
+	located places // places of the locks of the last Overlapping
 }
 
 // An undo says how to roll back one change.
 type undo struct {
 	kind  undoKind
 	cell  *recordCell
-	rec   *store.Record // what was in the cell
+	rec   *store.Record // the previous record of the cell
 	other func()        // rolls back a rarer change
 }
 

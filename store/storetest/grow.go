@@ -163,7 +163,7 @@ func testExtendAgainstWaiter(t *testing.T, f Fixture) {
 	b.sound()
 }
 
-// A grant that was asked for after another request began to wait cannot grow past that request.
+// A grant that was requested after another request began to wait cannot grow past that request.
 //
 // shows: SW-73
 func testExtendBehindWaiter(t *testing.T, f Fixture) {
