@@ -89,8 +89,8 @@ func (lives) Exited(context.Context, lockkeeper.Process) <-chan struct{}     { r
 func (lives) EndLeftovers(context.Context, lockkeeper.Process, string) error { return nil }
 func (lives) EndWork(context.Context, lockkeeper.Process, string) error      { return nil }
 
-// If a worker reserved started work and died before it continued, the next worker inherits the
-// reservation. No new item gets the locks in between.
+// If a process reserved the locks of started work and died, the next process takes over the
+// reservation. No new request gets the locks in between.
 //
 // shows: PL-85 SW-74
 func TestReservedByOneWhoDied(t *testing.T) {

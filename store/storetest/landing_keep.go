@@ -137,8 +137,7 @@ func testManyChanges(t *testing.T, f Fixture) {
 	}
 }
 
-// A grant with an open landing, and a revoked one with an open landing, block requests like any
-// other grant.
+// Grants in the states Landing and Revoking block requests like a held grant.
 func testLandingRecord(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	for i, state := range []store.State{store.StateLanding, store.StateRevoking} {

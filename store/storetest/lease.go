@@ -309,8 +309,8 @@ func testOverruled(t *testing.T, f Fixture) {
 	b.takes(asks("k", "", write("a")))
 }
 
-// A holder whose work is ended by a person may release its grant as soon as it notices. The
-// record still names the person, and the holder can tell.
+// If a person force-releases a grant while its holder works, the holder notices at once and its
+// own release has no effect. The log names the person.
 //
 // shows: CF-9 CF-14
 func testOverruledAtWork(t *testing.T, f Fixture) {

@@ -107,7 +107,7 @@ func processAttempts() []attempt {
 			if err := unix.Getrlimit(unix.RLIMIT_LOCKS, &now); err != nil {
 				return err
 			}
-			lower := unix.Rlimit{Cur: 7, Max: now.Max - 1} // outside there is no mark to remove
+			lower := unix.Rlimit{Cur: 7, Max: now.Max - 1} // outside the sandbox there is no mark to remove
 			if err := unix.Setrlimit(unix.RLIMIT_LOCKS, &lower); err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func (s *stage) read(path string) string {
 	return s.Read(s.T, path)
 }
 
-// until waits until so returns true. It checks after every event.
+// until waits until so returns true. It checks after every event, and at least once a second.
 func (s *stage) until(ctx context.Context, what string, so func() bool) {
 	s.Helper()
 	f, err := feed.Open(ctx, s.App.Store, feed.Options{Poll: 50 * time.Millisecond})
