@@ -75,7 +75,7 @@ const (
 	StageEnded
 )
 
-// Failure is why an item is in the error state.
+// A Failure says why an item is in the error state.
 type Failure struct {
 	Phase     string         `json:"phase"`
 	Reason    string         `json:"reason"`
@@ -162,7 +162,7 @@ func (it *Item) StopFirst(now Instant) {
 	it.Blocked, it.FirstSince = it.FirstFor(now), 0
 }
 
-// Worker is a process that runs items.
+// A Worker is a process that runs items.
 type Worker struct {
 	ID      string    `json:"id"`
 	Node    string    `json:"node"`

@@ -14,8 +14,7 @@ import (
 // FuzzCommitPaths runs scripts of one act in a line: mkdir P, file P, link P TO,
 // hard P TO and move P TO plant things in the tree, OUT is a directory
 // outside; put P…, delete P…, chmod P… and rename P TO go through the gate.
-// For any spelling and any planted file, nothing changes outside of the root
-// or of the allowlist.
+// For any spelling and any planted file, nothing changes outside the root or the allowlist.
 //
 // shows: SW-35 PL-55
 func FuzzCommitPaths(f *testing.F) {

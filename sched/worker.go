@@ -44,7 +44,7 @@ type WorkerOptions struct {
 	// come in the order of its attempts. Optional.
 	OnEnd func(lockkeeper.Item)
 
-	// TickEvery is how often the worker ticks at least. Default 5 s.
+	// TickEvery is the longest time between two ticks. The default is 5 s.
 	TickEvery time.Duration
 
 	// OnError is called with errors that do not end the worker. Optional.
@@ -54,19 +54,19 @@ type WorkerOptions struct {
 // workerLease is how long a worker counts as alive after its last tick.
 const workerLease = time.Minute
 
-// Worker runs the items of a queue.
+// A Worker runs the items of a queue.
 type Worker struct {
 	q    *Queue
 	opt  WorkerOptions
 	self lockkeeper.Worker
 
-	work    context.Context // of the items; ends with Close
+	work    context.Context // context of the items; ends with Close
 	cancel  context.CancelCauseFunc
 	quit    chan struct{} // closed by Stop: nothing new starts
 	stop    sync.Once
 	loop    sync.WaitGroup
 	free    chan struct{} // a slot became free
-	err     error         // of the loop; read after loop.Wait
+	err     error         // error of the loop; read after loop.Wait
 	paused  atomic.Bool   // it dispatches nothing
 	resumed chan struct{} // it was resumed
 
@@ -227,8 +227,8 @@ func (w *Worker) begin(job *Job) {
 	})
 }
 
-// run runs one job and returns the next one, which the same transaction dispatched that ended
-// it; nil: none.
+// run runs one job. It returns the next job if the transaction that ended this one dispatched
+// it, and otherwise nil.
 func (w *Worker) run(job *Job) *Job {
 	job.Grant.Keep()
 	at := w.enter(job)

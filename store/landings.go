@@ -56,6 +56,6 @@ type TakenLanding struct {
 
 // A LandedVersion is the version that a landing left at a path.
 type LandedVersion struct {
-	Seq     uint64 // of the landing
+	Seq     uint64 // number of the landing
 	Version lockkeeper.Version
 }

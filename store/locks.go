@@ -62,8 +62,8 @@ type Record struct {
 	TTL       time.Duration      // 0: never expires once held
 	Expires   lockkeeper.Instant // 0: never
 	Heartbeat lockkeeper.Instant
-	WaitsOn   uint64 // of a waiting request: the ticket of one blocker
-	Blockers  uint64 // of a waiting request: digest of the blockers that its last event named
+	WaitsOn   uint64 // for a waiting request, the ticket of one blocker
+	Blockers  uint64 // for a waiting request, the digest of the blockers in its last event
 }
 
 // A Query asks which locks conflict with Locks.

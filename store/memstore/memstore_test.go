@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The tests of the suite name what they show.
+// The tests of the suite cite the requirements that they show.
 //
 // shows: SW-50
 func TestConformance(t *testing.T) {

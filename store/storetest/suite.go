@@ -202,8 +202,8 @@ func (b *bench) takes(r lockkeeper.Request) *lock.Grant {
 	return g
 }
 
-// shown checks the displayed state of a grant against the next request: a stale grant blocks
-// it, a free one does not.
+// shown checks the flags that people see for a grant. A stale grant blocks the next request, a
+// free one does not.
 func (b *bench) shown(id string, stale, free bool) {
 	b.Helper()
 	e, err := b.m.Request(b.ctx, id)
