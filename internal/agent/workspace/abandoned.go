@@ -18,7 +18,7 @@ import (
 	"lockkeeper"
 )
 
-// ownName matches the directory of a workspace, also of one that was only partly removed.
+// ownName matches the name of a workspace's directory, also if it was only partly removed.
 var ownName = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
 // A Left is a workspace that no process uses: its process died, or kept it.
@@ -59,7 +59,8 @@ func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 	return list, nil
 }
 
-// examine returns the workspace in a directory, and false if it is in use or not a workspace.
+// examine returns the workspace in a directory. It returns false if the directory is in use or is
+// not a workspace.
 func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	if !e.IsDir() {
 		return left, false, nil

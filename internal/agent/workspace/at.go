@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors are plain numbers in this package, because an os.File would register each of
-// ten thousand files with the poller.
+// This package uses plain descriptors, because an os.File would register each of ten thousand
+// files with the poller.
 
 // A fileStat is the stat of a name. Links are not followed.
 type fileStat struct {

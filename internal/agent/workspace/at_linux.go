@@ -22,7 +22,7 @@ func openFolder(root int, path string, cross bool) (fd int, err error) {
 	return fd, err
 }
 
-// chmodAt changes the permissions of a name that is no link, be it readable or not.
+// chmodAt changes the permissions of a name, even if it is not readable. It refuses a link.
 func chmodAt(dir int, name string, perm fs.FileMode) error {
 	fd, err := openAt(dir, name, unix.O_PATH, 0)
 	if err != nil {

@@ -44,7 +44,7 @@ func openFolder(root int, path string, cross bool) (int, error) {
 	return here, nil
 }
 
-// chmodAt changes the permissions of a name that is no link.
+// chmodAt changes the permissions of a name. It refuses a link.
 func chmodAt(dir int, name string, perm fs.FileMode) error {
 	seen, err := statAt(dir, name)
 	if err != nil {

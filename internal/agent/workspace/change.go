@@ -14,7 +14,7 @@ import (
 	"lockkeeper"
 )
 
-// A Kind says how a path differs from what was copied.
+// A Kind is the way in which a path differs from the copied one.
 type Kind string
 
 // The kinds of change. A file whose content and permissions both differ is Modified. A
@@ -30,15 +30,14 @@ const (
 	unchanged Kind = ""
 )
 
-// A Change is one path at which the workspace differs from what was copied.
+// A Change is one path at which the workspace differs from the copied state.
 type Change struct {
 	Path string // relative to the root; bytes in any encoding
 	Kind Kind
-	Was  *State // nil if it did not exist
-	Now  *State // nil if it does not exist
+	Was  *State // nil if the path did not exist
+	Now  *State // nil if the path does not exist
 
-	// Whole says that the change is a directory that Survey did not list. Files is the
-	// number of files in it.
+	// Whole is true for a directory that Survey did not list. Files is the number of files in it.
 	Whole bool
 	Files int
 
@@ -94,9 +93,9 @@ func stateAt(dir int, name string, seen fileStat) (*State, error) {
 	return s, err
 }
 
-// judge returns how a name differs from what was copied. If it is the same, it records the
-// new stat and restores the copied time of the file: build tools rely on it, and an agent can
-// set it.
+// judge returns how a name differs from the copied one. If it does not differ, judge records the
+// new stat and restores the copied time of the file, because build tools rely on it and an agent
+// can set it.
 func (h *worker) judge(dir int, name string, was *node, now fileStat) (Kind, error) {
 	start := time.Now()
 	switch {
@@ -169,7 +168,7 @@ func (w *Workspace) openUp(path string) error {
 	})
 }
 
-// inspect returns how one path differs from what was copied, if anything.
+// inspect returns how one path differs from the copied one, if it does.
 func (w *Workspace) inspect(h *worker, path string, was *node) (kind Kind, now *State, err error) {
 	dirPath, name := split(path)
 	dir, err := w.openOwn(dirPath)

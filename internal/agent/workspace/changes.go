@@ -20,7 +20,7 @@ import (
 // maxCreated bounds the number of new names that are listed.
 const maxCreated = 200_000
 
-// Changes lists what differs from what was copied, by path, without .git and .lockkeeper.
+// Changes lists the differences from the copied state, by path, without .git and .lockkeeper.
 func (w *Workspace) Changes(ctx context.Context) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -30,8 +30,8 @@ func (w *Workspace) Changes(ctx context.Context) ([]Change, error) {
 	return w.changes(ctx, nil)
 }
 
-// changes is Changes. If split is not nil, large new directories are not listed, except those
-// in split.
+// changes does the work of Changes. If split is not nil, it does not list large new directories,
+// except those in split.
 func (w *Workspace) changes(ctx context.Context, split map[string]bool) ([]Change, error) {
 	s := &search{w: w, split: split}
 	err := runPool(ctx, func(c *pool) task {
@@ -45,7 +45,7 @@ func (w *Workspace) changes(ctx context.Context, split map[string]bool) ([]Chang
 	return s.found, nil
 }
 
-// A search compares the workspace with what was copied.
+// A search compares the workspace with the copied state.
 type search struct {
 	w     *Workspace
 	pool  *pool
@@ -77,7 +77,7 @@ func (s *search) refuse(reason string) error {
 		Next: "inspect the new files, or close the workspace to remove them"}
 }
 
-// folder compares a directory with what was copied of it, or with nil.
+// folder compares a directory with its copied state, or with nil.
 func (s *search) folder(path string, was *node) task {
 	return func(h *worker) error {
 		if len(path) > maxPath {
@@ -222,9 +222,9 @@ func (s *search) missing(path string, was *node) error {
 	return nil
 }
 
-// Survey is Changes for a workspace with very many changes. It reports a new directory with
-// more than a hundred names, or with a path that is too long, as one change with the number
-// of its files, unless a wanted path is below it.
+// Survey does the same as Changes for a workspace with very many changes. It reports a new
+// directory with more than a hundred names, or with a path that is too long, as one change with
+// the number of its files. It lists the directory if a wanted path is below it.
 func (w *Workspace) Survey(ctx context.Context, wanted []string) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,7 +256,7 @@ const maxDepth = 200
 type heap struct {
 	names   int
 	files   int  // names that are not directories
-	unnamed bool // something in it has a path that is too long
+	unnamed bool // a path in it is too long
 }
 
 func (p heap) isLarge() bool { return p.names > maxListed || p.unnamed }

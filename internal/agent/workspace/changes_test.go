@@ -19,7 +19,7 @@ import (
 	"lockkeeper"
 )
 
-// base is a small tree for agents to work on.
+// base returns a small tree for agents to work on.
 func base(t *testing.T) (root string) {
 	t.Helper()
 	root = filepath.Join(t.TempDir(), "shared")
@@ -68,7 +68,7 @@ func TestKindsOfChange(t *testing.T) {
 			w := open(t, Options{Root: root})
 			sh(t, w, script)
 			wantChanges(t, w, want...)
-			wantChanges(t, w, want...) // looking changes nothing
+			wantChanges(t, w, want...) // a second call finds the same
 		})
 	}
 }
@@ -107,20 +107,20 @@ func TestChangeTellsBothSides(t *testing.T) {
 	}
 }
 
-// An agent that works the moment it has its workspace is seen, however coarse the
-// clock of the disk is.
+// Changes finds a write right after the workspace was made, however coarse the clock of the disk
+// is.
 func TestYoungCopiesAreRead(t *testing.T) {
 	root := base(t)
 	for range 20 * torture() {
 		w := open(t, Options{Root: root})
 		n := w.base.find("a.rb")
-		if !n.Young { // on a slow machine it is not
+		if !n.Young { // the machine is slow
 			continue
 		}
 		must(t, os.WriteFile(filepath.Join(w.Dir(), "a.rb"), []byte("ten\n"), 0o644))
 		seen, err := statAt(w.tree, "a.rb")
 		must(t, err)
-		// As if both writes had the same time.
+		// Pretend that both writes had the same time.
 		n.Changed, n.Modified = seen.changed, seen.modified
 		wantChanges(t, w, "modified a.rb")
 		must(t, w.Close(t.Context(), false))
@@ -151,7 +151,7 @@ func TestHostileWorkspaces(t *testing.T) {
 	})
 	t.Run("too many", func(t *testing.T) {
 		w := open(t, Options{Root: root})
-		for i := range maxCreated + 1 { // of which some disks allow a file no more than 65,000
+		for i := range maxCreated + 1 { // some disks allow only 65,000 links to a file
 			first := filepath.Join(w.Dir(), fmt.Sprint("first", i/60_000))
 			if i%60_000 == 0 {
 				must(t, os.WriteFile(first, nil, 0o600))
@@ -204,7 +204,7 @@ func TestHostileWorkspaces(t *testing.T) {
 	})
 }
 
-// dig makes directories in each other, deeper than a path can be long.
+// dig creates nested directories, deeper than the longest path.
 func dig(t *testing.T, dir string, levels int, name, file string) {
 	t.Helper()
 	fd, err := openAt(unix.AT_FDCWD, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)

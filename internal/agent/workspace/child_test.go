@@ -36,7 +36,7 @@ func init() {
 			if err != nil {
 				return nil, 0, err
 			}
-			for _, home := range homes { // the one that is just being made has no manifest
+			for _, home := range homes { // the unfinished one has no manifest
 				home = filepath.Dir(filepath.Dir(home))
 				if _, err := os.Stat(filepath.Join(home, manifestName)); err != nil {
 					return nil, 0, tellAndWait(home)
@@ -49,14 +49,14 @@ func init() {
 	children["unprivileged"] = unprivileged
 }
 
-// tellAndWait says where a workspace is and waits to be killed.
+// tellAndWait prints the path of a workspace and waits to be killed.
 func tellAndWait(home string) error {
 	fmt.Println(home)
 	bufio.NewReader(os.Stdin).ReadString('\n')
 	return errors.New("not killed")
 }
 
-// startAndKill runs a child until it tells of its workspace, and kills it there.
+// startAndKill runs a child until it prints the path of its workspace, and kills it.
 func startAndKill(t *testing.T, what string, args ...string) (home string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{childArg, what}, args...)...)
@@ -89,7 +89,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	must(t, err)
 	defer self.Close()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3", childArg, "unprivileged", dir)
-	cmd.ExtraFiles = []*os.File{self} // which that user cannot open by its path
+	cmd.ExtraFiles = []*os.File{self} // that user cannot open it by its path
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -98,7 +98,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// unprivileged makes, changes and closes a workspace of a tree with closed places.
+// unprivileged makes, changes and closes a workspace of a tree with inaccessible directories.
 func unprivileged(args []string) error {
 	root := filepath.Join(args[0], "shared")
 	run := func(dir, script string) error {
@@ -146,7 +146,7 @@ func unprivileged(args []string) error {
 		want("mode of a copied directory", info.Mode(), "dr-xr-xr-x"), want("changes", list(), "")); err != nil {
 		return err
 	}
-	// Changes of others in a read-only directory are copied, and its mode stays.
+	// Changes by other processes in a read-only directory are copied, and its mode stays.
 	if err := run(root, "chmod u+w ro ro/sub; echo new > ro/sub/b; echo n > ro/sub/n; rm ro/e; chmod u-w ro ro/sub"); err != nil {
 		return err
 	}

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cloning shares the blocks of files between two trees, where the disk can.
+// A cloning shares the blocks of files between two trees if the disk supports it.
 type cloning struct{ hopeless atomic.Bool }
 
-// try makes an empty file a clone of another one; not cloned: it is still empty.
+// try makes an empty file a clone of another one. If it returns false, the file is still empty.
 func (c *cloning) try(in, out int) (cloned bool, err error) {
 	if c.hopeless.Load() {
 		return false, nil
@@ -20,14 +20,14 @@ func (c *cloning) try(in, out int) (cloned bool, err error) {
 	case err == nil:
 		return true, nil
 	case isUnable(err):
-		c.hopeless.Store(isUnknown(err)) // otherwise it is this file, or its disk, only
+		c.hopeless.Store(isUnknown(err)) // otherwise only this file or its disk is unable
 		return false, nil
 	}
 	return false, err
 }
 
-// moveContent copies a whole file without reading it; not moved: the disk cannot,
-// and nothing was copied.
+// moveContent copies a whole file inside the kernel. It returns false if the disk cannot do that.
+// Then nothing was copied.
 func moveContent(in, out int, size int64) (moved bool, err error) {
 	for at, n := int64(0), 0; at < size; at += int64(n) {
 		err := untilDone(func() (err error) {
@@ -35,24 +35,24 @@ func moveContent(in, out int, size int64) (moved bool, err error) {
 			return err
 		})
 		switch {
-		case at == 0 && (isUnable(err) || err == nil && n == 0): // some disks say so, some copy nothing
+		case at == 0 && (isUnable(err) || err == nil && n == 0): // some disks return an error, some copy nothing
 			return false, nil
 		case err != nil:
 			return false, err
-		case n == 0: // it has become shorter, which its stat will tell
+		case n == 0: // the file became shorter; its stat will differ
 			return true, nil
 		}
 	}
 	return true, nil
 }
 
-// isUnable reports whether the disk cannot do what was asked with these files.
+// isUnable reports whether the disk cannot do the operation with these files.
 func isUnable(err error) bool {
 	return errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ETXTBSY) ||
 		isUnknown(err)
 }
 
-// isUnknown reports whether the disk, or the kernel, never can.
+// isUnknown reports whether the disk or the kernel does not support the operation at all.
 func isUnknown(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.ENOSYS)
 }

@@ -2,7 +2,7 @@
 
 package workspace
 
-// cloning is not asked for here: files are copied.
+// cloning does nothing on this system: files are copied.
 type cloning struct{}
 
 func (*cloning) try(_, _ int) (bool, error) { return false, nil }

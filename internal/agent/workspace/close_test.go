@@ -21,7 +21,7 @@ func isThere(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Whatever an agent leaves behind, a closed workspace is gone, and nothing else is.
+// Close removes the workspace and nothing else, whatever an agent left in it.
 func TestCloseRemovesAll(t *testing.T) {
 	root := newRepository(t)
 	before := snapshot(t, root)
@@ -67,7 +67,7 @@ func TestCloseWhileSomethingWrites(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			default: // errors are what is expected
+			default: // errors are expected
 				os.MkdirAll(filepath.Join(w.Dir(), fmt.Sprint(i%10)), 0o700)
 				os.WriteFile(filepath.Join(w.Dir(), fmt.Sprint(i%10), "x"), nil, 0o600)
 			}
@@ -106,7 +106,7 @@ func TestCloseCanBeStopped(t *testing.T) {
 	must(t, again.Close(t.Context(), false))
 }
 
-// A workspace whose user died is found, with what was in it.
+// A workspace of a dead process is found, with its content.
 //
 // shows: GP-5
 func TestAbandoned(t *testing.T) {
@@ -164,8 +164,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// A process that dies while it makes a workspace leaves a directory that is found at once. A process
-// that searches for them while others make some removes none of theirs.
+// If a process dies while it makes a workspace, its directory is found at once. A process that
+// searches for such directories removes none of those that other processes are making.
 //
 // shows: GP-5
 func TestAbandonedWhileOthersMakeSome(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAbandonedWhileOthersMakeSome(t *testing.T) {
 			for _, l := range left {
 				w, err := Adopt(l.Home, nil)
 				if err != nil {
-					continue // its maker was faster
+					continue // its maker locked it first
 				}
 				if err := w.Close(t.Context(), false); err != nil {
 					t.Error(err)
@@ -219,7 +219,7 @@ func TestAbandonedWhileOthersMakeSome(t *testing.T) {
 	}
 }
 
-// A manifest that an agent, or a disk, has damaged is no reason to lose the rest.
+// A damaged manifest does not cause the loss of other files.
 func TestDamagedManifests(t *testing.T) {
 	root, dir := base(t), t.TempDir()
 	for name, damage := range map[string]func(file string) error{

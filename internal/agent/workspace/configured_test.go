@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// A workspace is the same, however a person has configured git.
+// A workspace is the same for every git configuration of a person.
 func TestWorkspaceOfAPersonWithAConfiguration(t *testing.T) {
 	root := newRepository(t)
 	gittest.Hostile(t, "core.autocrlf=false")
@@ -25,8 +25,8 @@ func TestWorkspaceOfAPersonWithAConfiguration(t *testing.T) {
 	wantChanges(t, w, "modified app/models/user.rb")
 }
 
-// Line ends and filters that a person has for all of their repositories do not make files
-// look modified to an agent, which does not have that configuration.
+// A person may have configured line ends and filters for all repositories. Files do not look
+// modified to an agent, which does not have that configuration.
 func TestContentAsAPersonHasItCheckedOut(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	must(t, os.WriteFile(config, []byte("[core]\n\tautocrlf = true\n[filter \"upper\"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n[alias]\n\tx = status\n"), 0o644))

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errChanged says that a file was changed or replaced while it was read.
+// errChanged reports that a file was changed or replaced while it was read.
 var errChanged = errors.New("it changed while it was read")
 
-// errReplaced says that a file was replaced before it was read.
+// errReplaced reports that a file was replaced before it was read.
 var errReplaced = fmt.Errorf("%w: it was replaced", errChanged)
 
 // grain is coarser than the clock of any disk: two writes within it may have the same time.
 const grain = 20 * time.Millisecond
 
-// same reports whether the stat of a file is unchanged.
+// same reports whether two stats of a file are equal.
 func (l fileStat) same(m fileStat) bool {
 	return l.inode == m.inode && l.dev == m.dev && l.size == m.size && l.mode == m.mode && l.modified == m.modified && l.changed == m.changed
 }
@@ -34,7 +34,7 @@ func (l fileStat) isYoung(now time.Time) bool {
 	return time.Unix(0, l.changed).Add(grain).After(now)
 }
 
-// means are ways to avoid reading a file.
+// A means has the ways to avoid reading a file.
 type means struct {
 	cloning
 	sums *Sums
@@ -47,7 +47,7 @@ func (h *worker) copyFile(from int, name string, seen fileStat, to int, as strin
 	start := time.Now()
 	in, err := openSeen(from, name)
 	switch {
-	case isGone(err): // or it became a link
+	case isGone(err): // or the file became a link
 		return e, errReplaced
 	case err != nil:
 		return e, err

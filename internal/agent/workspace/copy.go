@@ -19,7 +19,7 @@ type copier struct {
 	avoid  fileStat        // the directory of workspaces, which may be mounted in the tree
 	linked map[string]bool // folders to link
 
-	// guarded by origin.mu
+	// These fields are guarded by origin.mu.
 	base         *node
 	repositories []string // directories with a .git
 	closed       []string // directories whose owner lacks rights
@@ -54,7 +54,7 @@ func (c *copier) folder(path string, parent *node) task {
 		from, err := openFolder(c.fd, path, true)
 		switch {
 		case err == nil:
-		case path != "." && isGone(err): // or it was replaced
+		case path != "." && isGone(err): // or the directory was replaced
 			c.doubt(path)
 			return nil
 		case path != "." && isClosed(err):
@@ -123,7 +123,7 @@ func (c *copier) portion(path string, n *node, names []string) task {
 // makeFolder creates a writable directory. Its final mode is set later.
 func (c *copier) makeFolder(path string, mode fs.FileMode) (int, error) {
 	perm := mode.Perm() | 0o700
-	if path != "." { // the top exists
+	if path != "." { // the top exists already
 		if err := unix.Mkdirat(c.w.tree, path, uint32(perm)); err != nil {
 			return -1, pathError("mkdir", path, err)
 		}

@@ -12,8 +12,7 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// Closing a workspace never goes into what is mounted in it: that may be the shared
-// tree.
+// Closing a workspace never removes files of a mount in it, which may be the shared tree.
 func TestMountsAreNotRemoved(t *testing.T) {
 	root := base(t)
 	w := open(t, Options{Root: root})
@@ -70,7 +69,7 @@ func TestMountsAreCopied(t *testing.T) {
 	wantChanges(t, w)
 }
 
-// reflinkDisk is a directory on a disk that can share blocks between files.
+// reflinkDisk returns a directory on a disk that can share blocks between files.
 func reflinkDisk(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("LOCKKEEPER_TEST_REFLINK_DIR"); dir != "" {
@@ -79,10 +78,10 @@ func reflinkDisk(t *testing.T) string {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		return dir
 	}
-	return machinetest.Image(t, 512<<20, "mkfs.xfs", "-q") // which `make test` installs
+	return machinetest.Image(t, 512<<20, "mkfs.xfs", "-q") // `make test` installs it
 }
 
-// Where the disk can, a copy takes no space.
+// If the disk can clone files, a workspace takes no space.
 func TestClonedCopies(t *testing.T) {
 	disk := reflinkDisk(t)
 	root := filepath.Join(disk, "shared")

@@ -15,8 +15,7 @@ import (
 	"lockkeeper"
 )
 
-// Work that was kept comes back into another workspace as it was, and is told of in
-// the same way.
+// Stored changes can be put into another workspace unchanged, and it reports the same changes.
 //
 // shows: GP-5
 func TestKeptWorkComesBack(t *testing.T) {
@@ -48,8 +47,8 @@ func TestKeptWorkComesBack(t *testing.T) {
 	wantChanges(t, reopen(t, second), changes(t, first)...)
 }
 
-// Nothing is written through a link, in a file's place or into the workspace's own, and
-// what has a second name keeps it.
+// Put does not write through a link, below a file or into a private repository, and other hard
+// links of a file keep their content.
 //
 // shows: GP-5
 func TestPutFollowsNoLink(t *testing.T) {
@@ -96,7 +95,7 @@ func TestPutFollowsNoLink(t *testing.T) {
 		"deleted empty", "deleted link", "created nested/new", "created one/two/three")
 }
 
-// A file that cannot be laid whole is not laid at all.
+// Put writes a file completely or not at all.
 func TestPutIsAtomic(t *testing.T) {
 	w := open(t, Options{Root: base(t)})
 	broken := errors.New("broken")
@@ -142,7 +141,7 @@ func TestLeftOut(t *testing.T) {
 	if err != nil || strings.Join(moved, " ") != ".analysis/open/b" || len(conflicts) > 0 {
 		t.Errorf("%v, %v, %v", moved, conflicts, err)
 	}
-	must(t, os.Mkdir(filepath.Join(w.Dir(), "absent"), 0o755)) // as others did
+	must(t, os.Mkdir(filepath.Join(w.Dir(), "absent"), 0o755)) // the shared tree has it too
 	moved, conflicts, err = w.Refresh(t.Context(), []string{".", ".pipeline", "note"})
 	if err != nil || strings.Join(moved, " ") != "absent" || len(conflicts) > 0 {
 		t.Errorf("%v, %v, %v", moved, conflicts, err)

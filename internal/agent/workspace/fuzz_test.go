@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// naive compares two snapshots by what is in them, whatever a stat says.
+// naive compares two snapshots by content and ignores stats.
 func naive(before, after map[string]string) (list []string) {
 	isDir := func(s string) bool { return strings.HasPrefix(s, "d") }
 	kind := func(s string) byte { return s[0] }
-	full := func(tree map[string]string) map[string]bool { // the directories with something in them
+	full := func(tree map[string]string) map[string]bool { // the directories that are not empty
 		found := map[string]bool{}
 		for path := range tree {
 			found[filepath.Dir(path)] = true
@@ -63,7 +63,7 @@ func pathOf(change string) string {
 	return change
 }
 
-// editor makes random edits of a tree, some of which hide themselves.
+// An editor makes random edits of a tree. Some of the edits hide themselves.
 type editor struct {
 	t    *testing.T
 	rand *rand.Rand
@@ -80,7 +80,7 @@ func (e *editor) content() []byte {
 	return letters
 }
 
-// somewhere is a path that may exist or not, never through a link.
+// somewhere returns a path that may or may not exist and leads through no link.
 func (e *editor) somewhere() string {
 	path := e.root
 	for {
@@ -105,7 +105,7 @@ func (e *editor) step() {
 		_, err = f.Write(e.content())
 		must(e.t, err)
 		must(e.t, f.Close())
-		if e.rand.IntN(2) == 0 { // as if it had not been written to
+		if e.rand.IntN(2) == 0 { // as if the file had not been written
 			must(e.t, os.Chtimes(path, time.Time{}, info.ModTime()))
 		}
 	case (n == 4 || n > 11) && !exists:
@@ -125,9 +125,9 @@ func (e *editor) step() {
 	case n == 9 && exists:
 		to := e.somewhere()
 		if !strings.HasPrefix(to, path+"/") {
-			_ = os.Rename(path, to) // over what cannot be replaced it fails, which is fine
+			_ = os.Rename(path, to) // may fail if the target cannot be replaced
 		}
-	case n == 10 && exists && info.Mode().IsRegular(): // replaced by itself, or nearly
+	case n == 10 && exists && info.Mode().IsRegular(): // replaced by the same or nearly the same content
 		data, err := os.ReadFile(path)
 		must(e.t, err)
 		if e.rand.IntN(2) == 0 && len(data) > 0 {
@@ -143,20 +143,20 @@ func (e *editor) step() {
 	}
 }
 
-// withoutPipes is a snapshot as a copy of it would be.
+// withoutPipes removes the pipes from a snapshot, as copying does.
 func withoutPipes(tree map[string]string) map[string]string {
 	maps.DeleteFunc(tree, func(_, what string) bool { return strings.HasPrefix(what, "p") })
 	return tree
 }
 
-// Changes, TakeOut and Refresh against comparing everything, over random trees and
-// random edits on both sides.
+// Changes, TakeOut and Refresh agree with a full comparison, for random trees and random edits on
+// both sides.
 //
 // shows: GP-5
 func TestFuzz(t *testing.T) {
 	for round := range 30 * torture() {
 		seed := uint64(time.Now().UnixNano())
-		if round == 0 { // others made a file of a directory whose mode the agent had changed
+		if round == 0 { // the shared tree replaced a directory by a file after the agent changed its mode
 			seed = 1794971757293458367
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -207,7 +207,8 @@ func TestFuzz(t *testing.T) {
 	}
 }
 
-// fuzzTakeOut takes some changes out: they are as copied, and the rest is as it was.
+// fuzzTakeOut takes out some changes. Those paths are then as copied, and the others are
+// unchanged.
 func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[string]string, all []string) map[string]string {
 	t.Helper()
 	var paths []string
@@ -249,7 +250,7 @@ func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[
 	after := snapshot(t, w.Dir(), gitName)
 	rebased := maps.Clone(copied)
 	for _, c := range taken {
-		if c.Newer { // what is there now is the base
+		if c.Newer { // the current content is the base
 			delete(rebased, c.Path)
 			for path, what := range after {
 				if areaOf([]string{c.Path}).has(path) {
@@ -268,9 +269,9 @@ func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[
 	return rebased
 }
 
-// fuzzRefresh edits the shared tree as well, and brings that in: what only the
-// agent changed stays, what only others changed comes, and of the rest the agent's
-// is told of and stays.
+// fuzzRefresh edits the shared tree as well and refreshes the workspace. Changes that only the
+// agent made stay, and changes that only the shared tree has are copied. Where both changed a
+// path, the agent's version stays and is reported.
 func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]string) map[string]string {
 	t.Helper()
 	mine := snapshot(t, w.Dir(), gitName)
@@ -292,7 +293,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 	for _, c := range conflicts {
 		told[c.Change.Path] = true
 	}
-	untold := func(path string) bool { // neither it nor what is around it
+	untold := func(path string) bool { // neither the path nor one above or below it
 		for p := range told {
 			if overlap([]string{p}, []string{path}) {
 				return false
@@ -303,7 +304,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 	for _, path := range slices.Sorted(maps.Keys(union(copied, mine, now))) {
 		isDir := strings.HasPrefix(copied[path]+mine[path]+now[path], "d")
 		switch {
-		case path == "." || isDir || !untold(path): // what is in directories tells
+		case path == "." || isDir || !untold(path): // the content of directories is compared
 		case mine[path] == copied[path] && after[path] != now[path]:
 			t.Errorf("%q was not brought: it is %q and should be %q", path, after[path], now[path])
 		case now[path] == copied[path] && after[path] != mine[path]:

@@ -21,7 +21,7 @@ type repository struct {
 	work   string // its work tree
 	gitDir string // the directory of this work tree's index and HEAD
 	common string // the directory that all its work trees share
-	format string // of its object ids
+	format string // the format of its object ids
 }
 
 // git returns the command that runs git in the work tree. Git does not search for a
@@ -50,7 +50,7 @@ func openRepository(ctx context.Context, work string) (*repository, error) {
 // A position is the state of a repository that a commit, checkout or add changes.
 type position struct {
 	head   string // the text of HEAD
-	commit string // empty if there is none yet
+	commit string // empty if there is no commit yet
 	refs   string // as in packed-refs
 	index  fileStat
 }

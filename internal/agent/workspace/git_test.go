@@ -179,8 +179,8 @@ func TestHostileGit(t *testing.T) {
 	git(t, root, "fsck", "--strict")
 }
 
-// A command that was started from a hook of the shared repository has variables
-// that lead there.
+// If a command is started from a hook of the shared repository, its variables point there. Env
+// removes them.
 func TestEnvironmentLeadsNowhere(t *testing.T) {
 	root := newRepository(t)
 	w := open(t, Options{Root: root})
@@ -209,7 +209,7 @@ func TestSubmodules(t *testing.T) {
 	root := newRepository(t)
 	git(t, root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library, "lib/one")
 	git(t, root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library, "two")
-	// Older versions of git wrote where the repository is as an absolute path.
+	// Older versions of git stored the path of the repository as an absolute path.
 	write(t, root, "two/.git", "gitdir: "+filepath.Join(root, ".git/modules/two")+"\n")
 	write(t, root, "lib/one/both.rb", "edited in the submodule\n")
 	plant(t, root, map[string]string{"broken/.git": "gitdir: " + filepath.Join(root, ".git/modules/none") + "\n", "broken/x": "x", "linked/.git": "->../.git", "linked/y": "y"})

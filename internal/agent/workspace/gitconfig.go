@@ -24,9 +24,8 @@ var sharedKeys = []string{
 // that git sees.
 var sharedSections = []string{"filter.", "status.", "user."}
 
-// contentKeys are settings of a person for all repositories that change the content that git
-// sees. Without them git would report every file as modified that it checked out with other
-// line ends.
+// contentKeys are a person's settings for all repositories that change the content that git sees.
+// Without them git would report files as modified if it checked them out with other line ends.
 var contentKeys = []string{"core.autocrlf", "core.eol", "core.safecrlf", "core.checkroundtripencoding"}
 
 // isTaken reports whether a setting of a scope is copied into a private repository.

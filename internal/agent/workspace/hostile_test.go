@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// uses are all methods of a workspace except Close.
+// uses returns all methods of a workspace except Close.
 func uses(t *testing.T) map[string]func(w *Workspace) error {
 	return map[string]func(w *Workspace) error{
 		"Changes": func(w *Workspace) error { _, err := w.Changes(t.Context()); return err },
@@ -24,12 +24,11 @@ func uses(t *testing.T) map[string]func(w *Workspace) error {
 	}
 }
 
-// An agent that removes its workspace, or puts something else in its place, loses it
-// and nothing else.
+// If an agent removes or replaces its workspace, only the workspace is lost.
 //
 // shows: GP-5
 func TestReplacedWorkspaces(t *testing.T) {
-	root := filepath.Join(t.TempDir(), treeName) // so that a link above it could be taken for the workspace
+	root := filepath.Join(t.TempDir(), treeName) // a link above it could be mistaken for the workspace
 	plant(t, root, map[string]string{"a.rb": "one\n", "dir/x.rb": "x\n"})
 	before := snapshot(t, root)
 	for name, replace := range map[string]func(w *Workspace) error{
@@ -61,7 +60,7 @@ func TestReplacedWorkspaces(t *testing.T) {
 	}
 }
 
-// Commands that an agent configures for git are not run by anything of ours.
+// Lockkeeper does not run commands that an agent configured for git.
 //
 // shows: GP-5
 func TestConfiguredCommandsDoNotRun(t *testing.T) {
@@ -80,10 +79,10 @@ func TestConfiguredCommandsDoNotRun(t *testing.T) {
 			for hook in post-checkout pre-commit post-index-change reference-transaction fsmonitor-watchman; do cp %[1]s hooks/$hook; done
 			echo '* filter=x diff=x' > .gitattributes; echo '[include] path = /dev/zero' >> .git/config)
 		done; echo mine > app/models/user.rb; echo mine > nested/file; rm app/run.sh`, program))
-	write(t, root, "app/models/user.rb", "landed over, was committed\n") // so that git is asked for the original
+	write(t, root, "app/models/user.rb", "landed over, was committed\n") // so that TakeOut must read the original from git
 	write(t, root, "new.rb", "newer\n")
 	for name, use := range uses(t) {
-		if err := use(w); name != "Open" && err != nil { // which finds no such file
+		if err := use(w); name != "Open" && err != nil { // Open finds no such file
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -101,8 +100,8 @@ func TestConfiguredCommandsDoNotRun(t *testing.T) {
 	}
 }
 
-// Whatever an agent makes of its workspace, what it made is told of and can be taken
-// out again, in a time that grows with it and not faster.
+// Everything that an agent creates in its workspace is reported and can be taken out, in a time
+// that is at most proportional to its size.
 //
 // shows: GP-5 SW-75
 func TestMuchIsTakenOut(t *testing.T) {
@@ -141,7 +140,7 @@ func TestMuchIsTakenOut(t *testing.T) {
 			}
 			wantChanges(t, w)
 			after := snapshot(t, w.Dir())
-			after["."] = before["."] // no part of what is compared
+			after["."] = before["."] // not compared
 			same(t, "what is left", after, before)
 		})
 	}

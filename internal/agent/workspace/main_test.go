@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// childArg makes the test binary one of the processes of the tests.
+// childArg makes the test binary act as a child process of a test.
 const childArg = "workspace-child"
 
 func TestMain(m *testing.M) {
@@ -27,5 +27,5 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// children are what the test binary can be in place of a test.
+// children are the functions that the test binary can run as a child process.
 var children = map[string]func(args []string) error{}

@@ -81,7 +81,7 @@ func TestSpecialFilesAreLeftOut(t *testing.T) {
 	wantChanges(t, w)
 }
 
-// A file with a hole of a gigabyte is copied as one.
+// A sparse file is copied as a sparse file.
 func TestHolesStayHoles(t *testing.T) {
 	root := t.TempDir()
 	f, err := os.Create(filepath.Join(root, "holes"))

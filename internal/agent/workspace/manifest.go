@@ -28,8 +28,8 @@ type entry struct {
 	Inode    uint64
 	Modified int64 // nanoseconds
 	Changed  int64
-	Sum      digest // of a file
-	Link     string // of a link
+	Sum      digest // the hash of a file
+	Link     string // the text of a link
 	Young    bool   // a later write may have the same stat
 }
 
@@ -122,7 +122,7 @@ func (n *node) each(path string, visit func(path string, n *node)) {
 	}
 }
 
-// The manifest on disk has a head and the entries.
+// A manifest on disk has a head and the entries.
 type (
 	head struct {
 		Format       int

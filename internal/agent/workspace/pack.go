@@ -17,8 +17,8 @@ import (
 // A Packed is an archive of changes.
 type Packed struct {
 	*os.File     // a gzipped tar archive at its beginning; the caller closes it
-	Files    int // in the archive
-	Left     int // not in the archive: too large, too deep or unreadable
+	Files    int // the number of files in the archive
+	Left     int // the number of omitted files: too large, too deep or unreadable
 }
 
 // deletedName is the file of an archive that lists the deleted paths.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxPatched = 512 << 10 // of a file that a patch is made for
-	maxPatches = 16 << 20  // of all patches of one TakeOut
+	maxPatched = 512 << 10 // bytes of a file for which a patch is made
+	maxPatches = 16 << 20  // bytes of all patches of one TakeOut
 )
 
 // describe makes the patch of a change between text files. The original, if any, must be the

@@ -72,7 +72,7 @@ func (c *pool) add(t task) {
 	c.ready.Signal()
 }
 
-// next waits for a task. It returns nil if there will be none.
+// next waits for a task. It returns nil if there will be no more tasks.
 func (c *pool) next(ctx context.Context) task {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// landings is a gate reduced to what a workspace sees of it: sets of files that are
-// replaced one after the other, each as soon as the set has its number.
+// A landings acts as the gate for a workspace. It replaces sets of files one after the other,
+// each as soon as the set has its number.
 type landings struct {
 	t    *testing.T
 	root string
@@ -51,7 +51,7 @@ func (l *landings) land(content string, paths ...string) {
 	}
 }
 
-// after is Options.Landed: a caller waits for the landing in progress.
+// after implements Options.Landed. It waits for the landing in progress.
 func (l *landings) after(_ context.Context, number uint64) (paths []string, last uint64, err error) {
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
@@ -65,7 +65,8 @@ func (l *landings) after(_ context.Context, number uint64) (paths []string, last
 	return paths, l.last, nil
 }
 
-// Landings that come while a workspace is made are in it whole, up to its number.
+// A workspace contains every landing up to its number completely, also landings made while it is
+// copied.
 //
 // shows: GP-5
 func TestLandingsWhileCopying(t *testing.T) {
@@ -84,7 +85,7 @@ func TestLandingsWhileCopying(t *testing.T) {
 		l.land("landed", sets[n%len(sets)]...)
 		return nil
 	})
-	for landed := uint64(0); landed == 0; time.Sleep(time.Millisecond) { // so that each copy overlaps one
+	for landed := uint64(0); landed == 0; time.Sleep(time.Millisecond) { // so that each copy overlaps a landing
 		_, last, err := l.after(t.Context(), 0)
 		must(t, err)
 		landed = last
@@ -125,7 +126,7 @@ func TestLandingsWhileCopying(t *testing.T) {
 	}
 }
 
-// meanwhile does something again and again until the test ends, however it ends.
+// meanwhile repeats a step in the background until the test ends.
 func meanwhile(t *testing.T, pause time.Duration, step func(n int) error) {
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
@@ -148,8 +149,8 @@ func meanwhile(t *testing.T, pause time.Duration, step func(n int) error) {
 	})
 }
 
-// A landing that is seen in part is seen whole before the copy counts as current;
-// one that touches nothing of what was just copied need not be waited for.
+// If a copy contains part of a landing, the rest is copied before the copy counts as current. A
+// landing that changes none of the paths just copied need not be waited for.
 func TestLandingSeenInPart(t *testing.T) {
 	root := t.TempDir()
 	set := func(content string, paths ...string) {
@@ -163,7 +164,7 @@ func TestLandingSeenInPart(t *testing.T) {
 	w.landed = func(_ context.Context, after uint64) ([]string, uint64, error) {
 		calls++
 		switch calls {
-		case 1: // landing 12 begins as soon as this is answered
+		case 1: // landing 12 begins right after this call
 			set("11", "a", "b")
 			set("12", "a")
 			return []string{"a", "b"}, 11, nil
@@ -211,11 +212,11 @@ func TestYoungFilesAreCopiedAgain(t *testing.T) {
 	}
 }
 
-// Files that are written in place all the while are of one moment each, or are
-// reported; files that come and go do no harm.
+// A file that is written in place all the time is copied as of one moment, or is reported. Files
+// that appear and disappear do no harm.
 func TestWritersWhileCopying(t *testing.T) {
 	root := t.TempDir()
-	const size, part = 300_000, 10_000 // more than is read at once, and what is written at once
+	const size, part = 300_000, 10_000 // more than one read, and the size of one write
 	for i := range 500 {
 		write(t, root, fmt.Sprintf("d%d/quiet%d", i%10, i), "quiet")
 	}
@@ -240,7 +241,7 @@ func TestWritersWhileCopying(t *testing.T) {
 	}
 	meanwhile(t, 0, inPlace("busy"))
 	meanwhile(t, 20*time.Millisecond, inPlace("sometimes"))
-	meanwhile(t, 0, func(n int) error { // whole directories come and go
+	meanwhile(t, 0, func(n int) error { // whole directories appear and disappear
 		dir := filepath.Join(root, "coming", fmt.Sprint(n%7))
 		if n%2 == 0 {
 			return os.RemoveAll(dir)
@@ -250,7 +251,7 @@ func TestWritersWhileCopying(t *testing.T) {
 		}
 		return os.WriteFile(filepath.Join(dir, "and", "going", "file"), nil, 0o644)
 	})
-	meanwhile(t, 0, func(n int) error { // one name is a file, a link and a directory in turn
+	meanwhile(t, 0, func(n int) error { // one name is alternately a file, a link and a directory
 		name := filepath.Join(root, "turning")
 		if err := os.RemoveAll(name); err != nil {
 			return err
@@ -288,8 +289,8 @@ func TestWritersWhileCopying(t *testing.T) {
 	}
 }
 
-// isMoment reports whether a file that is overwritten from its beginning, in parts,
-// with one letter after the other can have held this at once.
+// isMoment reports whether a file had this content at one moment. The file is overwritten from
+// its beginning, in parts, with one letter after the other.
 func isMoment(content string, size, part int) bool {
 	rest := strings.TrimLeft(content, content[:1])
 	if len(content) != size || len(rest)%part != 0 {
@@ -307,7 +308,7 @@ func TestSixteenAtOnce(t *testing.T) {
 	before := snapshot(t, root)
 	want := snapshot(t, root, gitName, stateDir)
 	wantStatus := status(t, root)
-	before[".git/index"] = snapshot(t, root)[".git/index"] // git status renews it
+	before[".git/index"] = snapshot(t, root)[".git/index"] // git status rewrites it
 	const agents = 16
 	made := make([]*Workspace, agents)
 	var all sync.WaitGroup
@@ -338,7 +339,7 @@ func TestSixteenAtOnce(t *testing.T) {
 	if len(homes) != agents {
 		t.Errorf("%d workspaces have %d places", agents, len(homes))
 	}
-	for i, w := range made { // who works in one is seen in no other
+	for i, w := range made { // changes in one workspace are not visible in another
 		all.Go(func() {
 			name := fmt.Sprintf("mine%d", i)
 			if err := os.WriteFile(filepath.Join(w.Dir(), name), nil, 0o644); err != nil {

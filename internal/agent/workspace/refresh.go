@@ -22,7 +22,7 @@ import (
 // stays in the workspace.
 type Conflict struct {
 	Change Change // the agent's change
-	Shared *State // in the shared tree; nil if it does not exist
+	Shared *State // the state in the shared tree; nil if it does not exist
 }
 
 // Refresh updates paths, and everything below them, to the current state of the shared tree.
@@ -87,7 +87,7 @@ func (m moves) list() (paths []string) {
 	return paths
 }
 
-// A refresher compares paths of the shared tree with what was copied, and copies what is new.
+// A refresher compares paths of the shared tree with the copied state and copies the new ones.
 type refresher struct {
 	w         *Workspace
 	h         *worker
@@ -95,7 +95,7 @@ type refresher struct {
 	moved     moves
 	conflicts map[string]Conflict // by path
 
-	// state of one pass
+	// These fields are the state of one pass.
 	complete map[string]bool // paths that are complete
 	turned   area            // paths whose type changed meanwhile
 }
@@ -135,7 +135,7 @@ func overlap(some, others []string) bool {
 	return slices.ContainsFunc(some, areaOf(others).has) || slices.ContainsFunc(others, areaOf(some).has)
 }
 
-// bring refreshes paths and everything below them, and again those whose type changes
+// bring refreshes paths and everything below them. It repeats this for paths whose type changes
 // meanwhile.
 func (b *refresher) bring(paths []string) error {
 	for range copyTries {
@@ -303,7 +303,7 @@ func (b *refresher) clear(p string) error {
 		return nil
 	case kind != unchanged:
 		return b.conflict(p, kind, was, now)
-	case len(was.children) > 0: // some of which are in conflict
+	case len(was.children) > 0: // some children are in conflict
 		b.complete[p] = true
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"lockkeeper"
 )
 
-// others runs what others do to the shared tree.
+// others runs a script in the shared tree, as other processes would.
 func others(t *testing.T, root, script string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
@@ -31,8 +31,8 @@ func TestRefresh(t *testing.T) {
 		agent, others string
 		paths         []string
 		moved         string
-		conflicts     []string // as "kind path: what the shared tree has"
-		changes       []string // of the agent, afterwards
+		conflicts     []string // as "kind path: state in the shared tree"
+		changes       []string // the agent's changes afterwards
 		holds         map[string]string
 	}{
 		{"true", "echo new > a.rb; chmod +x b.rb; rm dir/x.rb; mkdir -p n/m; echo n > n/m/o; ln -sf b.rb link", []string{"."}, "a.rb b.rb dir/x.rb link n/m/o", nil, nil, nil},
@@ -93,7 +93,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// An agent's own landing is no change of its workspace any more.
+// After its landing, an agent's change is no longer a change of its workspace.
 func TestOwnLanding(t *testing.T) {
 	root := base(t)
 	l := &landings{t: t, root: root, paths: map[uint64][]string{}}
@@ -138,7 +138,7 @@ func TestLandingsThatNeverRest(t *testing.T) {
 	}
 }
 
-// A link that an agent put in the place of a directory leads nowhere.
+// Refresh does not follow a link that an agent put in the place of a directory.
 func TestRefreshFollowsNoLink(t *testing.T) {
 	root := base(t)
 	w := open(t, Options{Root: root})

@@ -22,7 +22,7 @@ func (b *refresher) put(p string) error {
 	}
 	was := b.w.base.find(p)
 	switch {
-	case was != nil && was.Mode.Type() != seen.mode.Type(): // else clear has handled it
+	case was != nil && was.Mode.Type() != seen.mode.Type(): // otherwise clear has handled it
 		b.turned[p] = true
 		return nil
 	case seen.mode.IsDir():
@@ -47,7 +47,7 @@ func (b *refresher) put(p string) error {
 	return errors.Join(err, b.w.dropTemp())
 }
 
-// isKnown reports whether the shared tree still has what was copied. It returns false for a
+// isKnown reports whether a path of the shared tree is still as copied. It returns false for a
 // file that cannot be read.
 func (b *refresher) isKnown(p string, was *node, seen fileStat) bool {
 	if was.Mode.Type() != seen.mode.Type() {
@@ -132,7 +132,7 @@ func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if was == nil && kind == Created && mine.Mode.IsDir() { // both made it
+	if was == nil && kind == Created && mine.Mode.IsDir() { // both created it
 		b.w.base.set(p, newFolder(mine.Mode))
 		return nil
 	}
@@ -154,7 +154,7 @@ func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 	return pathError("chmod", p, err)
 }
 
-// tempName is where a file is made before it is renamed into the tree.
+// tempName is the name of a new file before it is renamed into the tree.
 const tempName = durable.TempPrefix + "new"
 
 func (w *Workspace) dropTemp() error {

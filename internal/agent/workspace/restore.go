@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The directories of a workspace's home that Restore works with.
+// Restore uses these directories in a workspace's home.
 const (
 	repositoriesName = "repositories" // the private repositories as they were made
 	swapName         = "swap"         // the new version of a directory, then the old one
@@ -76,8 +76,7 @@ func (w *Workspace) placeRepository(ctx context.Context, path string) error {
 	return w.replace(ctx, path, gitName, from)
 }
 
-// replace replaces a name by a copy of a directory, or only removes it if there is no
-// directory.
+// replace replaces a name with a copy of a directory. If from is empty, it only removes the name.
 func (w *Workspace) replace(ctx context.Context, path, name, from string) error {
 	at := below(path, name)
 	parent, err := w.openOwn(path)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Whatever an agent did to the private repositories, and to the other names that are
-// no part of the tree, is gone after Restore: git sees what it saw at first.
+// Restore undoes everything that an agent did to the private repositories and to the other names
+// outside the tree. Git then sees the same as at first.
 //
 // shows: GP-5
 func TestRestoreRepositories(t *testing.T) {
@@ -56,7 +56,7 @@ func TestRestoreRepositories(t *testing.T) {
 	}
 }
 
-// A tree without a repository has none after Restore either.
+// A tree without a repository has no repository after Restore.
 func TestRestoreWithoutRepository(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a", "a\n")
@@ -67,8 +67,8 @@ func TestRestoreWithoutRepository(t *testing.T) {
 	same(t, "the workspace", snapshot(t, w.Dir()), before)
 }
 
-// A workspace that was adopted is restored as well, and so is one that an earlier
-// version made, which kept no repositories.
+// Restore also works for an adopted workspace, and for one of an earlier version, which kept no
+// repositories.
 func TestRestoreAdopted(t *testing.T) {
 	for name, forget := range map[string]bool{"kept": false, "not kept": true} {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestRestoreAdopted(t *testing.T) {
 	}
 }
 
-// A file with the content that was copied has the time that was copied, too: an agent
-// cannot make a build tool take an old result for a new one.
+// A file with the copied content also has the copied time. So an agent cannot make a build tool
+// take an old result for a new one.
 func TestTimesAreRestored(t *testing.T) {
 	root := newRepository(t)
 

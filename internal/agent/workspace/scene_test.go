@@ -18,7 +18,7 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// torture is how many times longer than usual random tests run.
+// torture returns the factor by which random tests run longer than usual.
 func torture() int {
 	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
 	if err != nil {
@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// write makes a file with its directories.
+// write creates a file and its directories.
 func write(t *testing.T, root, path, content string) {
 	t.Helper()
 	file := filepath.Join(root, path)
@@ -49,8 +49,8 @@ func read(t *testing.T, root, path string) string {
 	return string(content)
 }
 
-// plant makes a tree: path → content; a path that ends in / is a directory, a
-// content that begins with -> a link.
+// plant creates a tree from paths and contents. A path that ends in / is a directory. A content
+// that begins with -> is a link.
 func plant(t *testing.T, root string, files map[string]string) {
 	t.Helper()
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -68,7 +68,7 @@ func plant(t *testing.T, root string, files map[string]string) {
 	}
 }
 
-// git runs git as a person would, untouched by the configuration of the machine.
+// git runs git as a person would, independent of the configuration of the machine.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	out, err := tryGit(dir, nil, args...)
@@ -88,8 +88,7 @@ func tryGit(dir string, environ []string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// newRepository is a shared tree with something of everything that git status
-// tells of.
+// newRepository creates a shared tree with files in every state that git status reports.
 func newRepository(t *testing.T, args ...string) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "shared")
@@ -114,7 +113,7 @@ func newRepository(t *testing.T, args ...string) string {
 	return root
 }
 
-// open makes a workspace for the length of a test.
+// open makes a workspace and closes it at the end of the test.
 func open(t *testing.T, o Options) *Workspace {
 	t.Helper()
 	if o.Dir == "" {
@@ -130,7 +129,7 @@ func open(t *testing.T, o Options) *Workspace {
 	return w
 }
 
-// snapshot is all that a tree holds: path → type, permissions and content.
+// snapshot returns the type, permissions and content of every path of a tree.
 func snapshot(t *testing.T, root string, without ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -172,7 +171,7 @@ func snapshot(t *testing.T, root string, without ...string) map[string]string {
 	return all
 }
 
-// same fails where two snapshots differ.
+// same fails the test if two snapshots differ.
 func same(t *testing.T, what string, got, want map[string]string) {
 	t.Helper()
 	if differences := differ(got, want); len(differences) > 0 {
@@ -202,7 +201,7 @@ func differ(got, want map[string]string) (list []string) {
 	return list[:min(len(list), 20)]
 }
 
-// changes lists what a workspace finds, as "kind path".
+// changes lists the changes of a workspace, as "kind path".
 func changes(t *testing.T, w *Workspace) []string {
 	t.Helper()
 	found, err := w.Changes(t.Context())
@@ -221,7 +220,7 @@ func wantChanges(t *testing.T, w *Workspace, want ...string) {
 	}
 }
 
-// sh runs what an agent would.
+// sh runs a script as an agent would.
 func sh(t *testing.T, w *Workspace, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)

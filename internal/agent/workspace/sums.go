@@ -53,7 +53,7 @@ func (s *Sums) remember(seen fileStat, at time.Time, sum [32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxSums {
-		clear(s.known) // most of them are of files that are gone
+		clear(s.known) // most entries are of files that no longer exist
 	}
 	s.known[fileID{seen.dev, seen.inode}] = rested{seen.size, seen.modified, seen.changed, sum}
 }

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// quickSums remember files that have rested for as long as the disk's clock needs.
+// quickSums returns a cache that accepts files as soon as the disk's clock permits.
 func quickSums() *Sums {
 	s := NewSums()
 	s.rest = grain
 	return s
 }
 
-// waitOut waits until what was just written has rested.
+// waitOut waits until files just written can be cached.
 func waitOut(t *testing.T, s *Sums) {
 	t.Helper()
-	time.Sleep(s.rest + 10*time.Millisecond) // nothing else makes files older
+	time.Sleep(s.rest + 10*time.Millisecond) // files become older only by waiting
 }
 
 // A remembered hash matches the content of the file, however it was changed.
@@ -32,10 +32,10 @@ func TestSums(t *testing.T) {
 	waitOut(t, sums)
 	check := func(what string) {
 		t.Helper()
-		for range 2 { // once reading, and once knowing
+		for range 2 { // first by reading, then from the cache
 			w := open(t, Options{Root: root, Sums: sums})
 			same(t, what, snapshot(t, w.Dir()), snapshot(t, root))
-			w.base.each(".", func(_ string, n *node) { n.Young = true }) // so that all is read
+			w.base.each(".", func(_ string, n *node) { n.Young = true }) // so that every file is read
 			wantChanges(t, w)
 			must(t, w.Close(t.Context(), false))
 		}

@@ -26,8 +26,8 @@ func survey(t *testing.T, w *Workspace, wanted ...string) (list []string, found 
 	return list, found
 }
 
-// However many files an agent makes in a new directory, it is one change, which is taken
-// out at once; a wanted file in it is found, and stays.
+// A new directory is one change, however many files an agent creates in it, and is taken out at
+// once. A wanted file in it is reported and stays.
 //
 // shows: GP-5 SW-75
 func TestSurveyOfManyFiles(t *testing.T) {
@@ -55,8 +55,8 @@ func TestSurveyOfManyFiles(t *testing.T) {
 	wantChanges(t, w, "modified app/models/user.rb", "created many/wanted/file")
 }
 
-// A path that is too long to be named is part of a directory that is taken out as a whole,
-// and nothing of it is left when the workspace is closed.
+// If a path is too long, it is part of a directory that is taken out as a whole. Close removes
+// that directory, too.
 func TestPathTooLong(t *testing.T) {
 	for name, depth := range map[string]string{"long": "60", "deep": "2000"} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ open('f', 'w').write('x')`, depth)
 	}
 }
 
-// Remove removes what no path can name, and what the owner may not enter.
+// Remove removes paths that are too long to name, and directories that the owner may not enter.
 func TestRemove(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "private")
 	must(t, os.Mkdir(dir, 0o700))
@@ -134,7 +134,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// An archive has the content of all changes, and what does not fit is counted.
+// An archive contains all changes. Omitted files are counted.
 func TestPack(t *testing.T) {
 	w := open(t, Options{Root: newRepository(t)})
 	sh(t, w, `echo changed > app/models/user.rb; rm app/run.sh; ln -s /etc/passwd link; truncate -s 1T sparse; mkfifo pipe

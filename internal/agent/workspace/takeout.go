@@ -30,10 +30,10 @@ type Taken struct {
 	// version is not text or too long, or if the original is lost.
 	Patch []byte
 
-	// Restored is the new state of the path; nil if it does not exist.
+	// Restored is the new state of the path, or nil if it does not exist.
 	Restored *State
-	// Newer says that the original is lost, and that the path has the current content of
-	// the shared tree.
+	// Newer is true if the original is lost and the path has the current content of the shared
+	// tree.
 	Newer bool
 }
 
@@ -142,7 +142,7 @@ func (t *takeOut) remove(c *Taken) error {
 	case isInUse(err):
 		return &lockkeeper.RefusedError{Act: "taking " + c.Path + " out of workspace " + t.w.dir,
 			Reason: "a process still writes there", Next: "stop the agent first"}
-	case err != nil && !isGone(err): // it may be gone
+	case err != nil && !isGone(err): // it may already be gone
 		return pathError("take out", c.Path, err)
 	}
 	return t.pruneNew(path.Dir(c.Path))

@@ -15,7 +15,7 @@ import (
 	"lockkeeper"
 )
 
-// takeAll takes everything out and returns it by path.
+// takeAll takes out all changes and returns them by path.
 func takeAll(t *testing.T, w *Workspace) map[string]Taken {
 	t.Helper()
 	list, err := w.TakeOut(t.Context(), []string{"."})
@@ -66,7 +66,7 @@ break'; echo t2 > 'tab	bed "q"'; rm -r docs`)
 	file := filepath.Join(t.TempDir(), "patch")
 	must(t, os.WriteFile(file, []byte(patch.String()), 0o600))
 	git(t, w.Dir(), "apply", "--whitespace=nowarn", file)
-	delete(after, "docs") // which git does not know without what is in it
+	delete(after, "docs") // git does not track empty directories
 	after["docs"], after["docs/link"] = before["docs"], before["docs/link"]
 	same(t, "what the patches give", snapshot(t, w.Dir(), gitName), after)
 }
@@ -115,8 +115,8 @@ func TestTakeOutSome(t *testing.T) {
 	}
 }
 
-// The original is the shared file, or what git has of it; where neither has, what
-// is put there is said to be newer.
+// TakeOut restores the original from the shared file or from git. If neither has it, TakeOut
+// reports the restored content as newer.
 //
 // shows: GP-5 GP-18
 func TestOriginals(t *testing.T) {
@@ -173,8 +173,8 @@ func TestOriginals(t *testing.T) {
 	}
 }
 
-// An agent that gives a shared file a name in its workspace cannot have it changed
-// by putting things back.
+// If an agent links a shared file into its workspace, Refresh and TakeOut do not change the
+// shared file.
 //
 // shows: GP-5
 func TestSecondNamesAreNotWrittenThrough(t *testing.T) {
@@ -197,7 +197,7 @@ func TestSecondNamesAreNotWrittenThrough(t *testing.T) {
 	same(t, "the workspace", snapshot(t, w.Dir()), before)
 }
 
-// What is no text, or too long for a patch, is kept all the same.
+// Binary files and files too long for a patch are kept, too.
 func TestPatchesAreBounded(t *testing.T) {
 	root := base(t)
 	w := open(t, Options{Root: root})

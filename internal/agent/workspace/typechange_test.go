@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A path that becomes something else between two reads is copied again, and
-// what is brought is one of both.
+// A path whose type changes between two reads is copied again, and the copy has one of both
+// types.
 func TestTypeChangeIsCopiedAgain(t *testing.T) {
 	kinds := map[string]map[string]string{
 		"file": {"x": "file"}, "link": {"x": "->a"}, "folder": {"x/y/z": "inside"}, "empty": {"x/": ""}, "nothing": {},
@@ -34,7 +34,7 @@ func TestTypeChangeIsCopiedAgain(t *testing.T) {
 				must(t, b.clear("x"))
 				must(t, os.RemoveAll(filepath.Join(root, "x")))
 				plant(t, root, turned)
-				must(t, b.collect("x", all)) // as if it had been this before
+				must(t, b.collect("x", all)) // as if x had this type before
 				for _, path := range []string{"x", "x/y", "x/y/z"} {
 					if all[path] {
 						must(t, b.put(path))

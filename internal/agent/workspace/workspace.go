@@ -22,18 +22,18 @@ import (
 
 // A Workspace is a private copy of the shared tree.
 type Workspace struct {
-	dir  string // its own directory
+	dir  string // the workspace's own directory
 	root string // the shared tree
 	made time.Time
 
 	mu           sync.Mutex
 	top          int // dir, open and locked; -1 if closed
-	tree         int // the copy, open
+	tree         int // the copied tree, open
 	landed       func(ctx context.Context, after uint64) ([]string, uint64, error)
 	sums         *Sums
 	seq          uint64
 	commit       string // HEAD of the shared repository, if it has one
-	base         *node  // what was copied
+	base         *node  // the copied state
 	without      area   // Options.Without
 	repositories map[string]bool
 	oddities     []Oddity
@@ -101,7 +101,7 @@ func (o Options) createOnce() (_ *Workspace, err error) {
 	return w, nil
 }
 
-// fill copies the tree, and again whatever changed meanwhile.
+// fill copies the tree. It repeats this for paths that changed meanwhile.
 func (w *Workspace) fill(ctx context.Context, o Options) error {
 	if w.landed != nil { // later calls report every landing from here on
 		_, last, err := w.landed(ctx, w.seq)
@@ -141,8 +141,8 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 	return w.save()
 }
 
-// copyDoubts copies again what landed during the copy, and files that may be inconsistent,
-// until a file is the same twice.
+// copyDoubts copies again the paths that landed during the copy, and files that may be
+// inconsistent, until two copies of a file are equal.
 func (w *Workspace) copyDoubts(ctx context.Context, from *origin) error {
 	b := newRefresher(ctx, w, from)
 	doubts := slices.Compact(slices.Sorted(slices.Values(from.doubts)))
@@ -236,8 +236,8 @@ func (w *Workspace) Root() string { return w.root }
 // Made returns when the workspace was made.
 func (w *Workspace) Made() time.Time { return w.made }
 
-// Commit returns HEAD of the shared repository at the time of the copy; empty if there is
-// none.
+// Commit returns HEAD of the shared repository at the time of the copy, or "" if there was no
+// commit.
 func (w *Workspace) Commit() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +283,7 @@ func (w *Workspace) Open(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(w.Dir(), path)), nil
 }
 
-// A LostError says that a workspace was removed or replaced.
+// A LostError reports that a workspace was removed or replaced.
 type LostError struct {
 	Dir    string
 	Reason string
@@ -315,11 +315,11 @@ const (
 	Special      OddityKind = "special"       // a pipe, socket or device; omitted
 	Unreadable   OddityKind = "unreadable"    // omitted
 	Torn         OddityKind = "torn"          // never stopped changing while it was copied
-	NoRepository OddityKind = "no repository" // a nested .git that is no repository; omitted
+	NoRepository OddityKind = "no repository" // a nested .git that is not a repository; omitted
 )
 
-// Base returns the version that was copied to a path, for a gate.Change; the zero version if
-// there was no file.
+// Base returns the version that was copied to a path, for a gate.Change. It returns the zero
+// version if there was no file.
 func (w *Workspace) Base(path string) (lockkeeper.Version, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

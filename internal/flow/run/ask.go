@@ -27,7 +27,7 @@ type question struct {
 	purpose string // identifies the call, so that a run after a crash finds its result
 	prompt  string
 	form    string // the answer's schema
-	agent   string // its name; empty: the default agent
+	agent   string // the agent's name; empty: the default agent
 }
 
 // asked is the result of a question.
@@ -92,8 +92,8 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 	return a, errors.Join(err, log.close())
 }
 
-// shareFor reserves what one call may cost of the budget that is left, until done is called.
-// 0: there is no limit, or the agent takes none.
+// shareFor reserves a call's share of the remaining budget until done is called. It returns 0 if
+// there is no limit or the agent accepts none.
 func (p *Pipeline) shareFor(ctx context.Context, a agent.Adapter) (usd float64, done func(), err error) {
 	if named, _ := program.ByName(a.Name()); !named.LimitsCost {
 		return 0, func() {}, p.ledger.start()
@@ -161,8 +161,8 @@ func (p *Pipeline) used(a *asked) error {
 	return a.trace.write(a.rec)
 }
 
-// unused returns the result of a complete call whose run crashed before it stored the result,
-// and the home of its workspace; nil: there is none.
+// unused returns the result of a completed call that a crashed run did not store, and the home of
+// its workspace. It returns nil if there is no such result.
 func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 	n, err := p.ledger.last(q.purpose)
 	if err != nil || n == 0 {
@@ -194,8 +194,8 @@ func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 	return a, home, nil
 }
 
-// takeOver returns an unused result with the workspace of its agent; nil: there is none. If
-// the agent was interrupted, its changes are kept for lockkeeper rescue.
+// takeOver returns an unused result with the workspace of its agent, or nil if there is no such
+// result. If the agent was interrupted, takeOver keeps its changes for lockkeeper rescue.
 func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace.Workspace, error) {
 	a, home, err := p.unused(q)
 	if err != nil || home == "" {
@@ -225,11 +225,11 @@ func cutShort(finished bool, failure error) error {
 	return failure
 }
 
-// agentEnv is the environment of an agent.
+// agentEnv returns the environment of an agent.
 func (p *Pipeline) agentEnv(t execution, w *workspace.Workspace) []string {
 	env := w.Env(p.opt.Env)
 	if os.Geteuid() == 0 && p.opt.Sandbox.HoldsWrites() {
-		env = append(env, "IS_SANDBOX=1") // without which Claude Code does not work for root
+		env = append(env, "IS_SANDBOX=1") // Claude Code refuses to run as root without it
 	}
 	return append(env, "LOCKKEEPER_ITEM="+t.ID())
 }
@@ -244,7 +244,7 @@ func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Works
 	return exit, err
 }
 
-// watchAgent reports a stalled agent, one that continues, and one that retries a request.
+// watchAgent reports when an agent stalls, continues, or retries a request.
 func (p *Pipeline) watchAgent(ctx context.Context, t execution, q question, e agent.Event) {
 	switch e.Kind {
 	case agent.EventStalled:
@@ -268,8 +268,8 @@ func (p *Pipeline) news(kind NewsKind, q question, text string) {
 	p.tell(News{Kind: kind, Unit: q.unit, Batch: q.batch, Phase: q.phase, Text: text})
 }
 
-// orPause pauses the whole run for an error that is not a fault of the work: while a rate
-// limit lasts every call fails, and without a budget none starts.
+// orPause pauses the whole run if the error is a rate limit or a used-up budget. Every other call
+// would fail for the same reason.
 func (p *Pipeline) orPause(ctx context.Context, err error) error {
 	var limit *agent.LimitError
 	var budget *agent.BudgetError
@@ -282,7 +282,7 @@ func (p *Pipeline) orPause(ctx context.Context, err error) error {
 		}
 		p.pauseUntil(until, limit.Error())
 		return &pausedError{err}
-	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // its share was all that was left
+	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // no budget is left beyond its share
 		p.exhausted(budget)
 		return &pausedError{err}
 	case errors.As(err, &share): // the next call gets a larger share

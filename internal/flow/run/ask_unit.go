@@ -28,7 +28,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 		return err
 	}
 	if !p.wants(d) || !isCurrent(u, &job.Item, d) {
-		return nil // an earlier run queued it, its plan changed, or it is done; advance queues what is due
+		return nil // an earlier run queued it, its plan changed, or it is done; advance queues the due phase
 	}
 	err = p.do(ctx, queuedWork{job: job, locks: p.opt.Locks}, d)
 	var paused *pausedError
@@ -38,7 +38,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	return err
 }
 
-// unitOf reads the unit of a piece of work, with only the batch that it is about.
+// unitOf reads the unit of a work item. For a batch it reads only that batch.
 func (p *Pipeline) unitOf(ctx context.Context, d workItem) (*progress.Unit, error) {
 	if d.kind != string(flow.BatchUnit) {
 		return p.opt.Progress.Unit(ctx, d.unit)

@@ -27,15 +27,15 @@ type batchRun struct {
 
 	w        *workspace.Workspace
 	done     *asked      // the unused result of an agent whose run crashed
-	files    []flow.File // its changes so far, as stored
-	lands    []uint64    // its landings so far
-	alone    bool        // it holds the lander: no other batch of this run lands
+	files    []flow.File // the changes of the batch so far, as stored
+	lands    []uint64    // the landings of the batch so far
+	alone    bool        // the batch holds the lander: no other batch of this run lands
 	head     string      // git's HEAD when rewritten was last called
-	checked  bool        // its files passed all checks in this workspace
+	checked  bool        // the files passed all checks in this workspace
 	rechecks []flow.Recheck
 }
 
-// runBatch takes a batch from where its documents end to its landing.
+// runBatch continues a batch after its last document, up to its landing.
 func (p *Pipeline) runBatch(ctx context.Context, t execution, unit, id string) (err error) {
 	u, b, err := p.opt.Progress.BatchOf(ctx, unit, id)
 	if err != nil {
@@ -62,8 +62,8 @@ func (p *Pipeline) folder(unit, batch string) *sidecar.Folder {
 	return p.opt.Documents.Unit(unit).Sub("batches", batch)
 }
 
-// open opens the workspace of the batch: the one that a crashed run left, or a new one with
-// the stored changes of the batch.
+// open opens the workspace of the batch. It reuses the workspace that a crashed run left, or
+// creates one with the stored changes of the batch.
 func (l *batchRun) open(ctx context.Context) (err error) {
 	if l.lands, err = l.notedLandings(ctx); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (l *batchRun) refresh(ctx context.Context) error {
 	return nil
 }
 
-// first is the first phase of the batch.
+// first returns the first phase of the batch.
 func (l *batchRun) first() string { return l.p.opt.Flow.FirstOfBatch() }
 
 // ask returns a question about the batch, without its prompt.
@@ -134,13 +134,13 @@ func (l *batchRun) ask(phase, form string) question {
 		purpose: fmt.Sprintf("%s/%s/%s/%s", l.p.opt.Flow.Name, l.unit.Name, l.batch.ID, phase) + "@" + flow.Digest(l.batch.Batch)[:8]}
 }
 
-// run goes through the phases that are left.
+// run runs the remaining phases.
 func (l *batchRun) run(ctx context.Context) error {
 	checks := 0
 	for {
 		switch l.batch.Next {
 		case "", progress.ReviewPhase:
-			return nil // it is complete, or waits for a person
+			return nil // the batch is complete, or waits for a person
 		case progress.LandPhase:
 			if l.batch.Review == nil && l.needsReview() {
 				return l.review(ctx)
@@ -282,9 +282,9 @@ func (l *batchRun) prompt(ctx context.Context, name string, a flow.Ask) (string,
 // Otherwise the workspace stays for the next run.
 const rescueTimeout = 30 * time.Second
 
-// end closes the workspace. If the batch failed, its changes are kept for lockkeeper rescue;
-// if it only stopped, those that are not stored. If that fails, the workspace stays for the
-// next run.
+// end closes the workspace. If the batch failed, end keeps its changes for lockkeeper rescue. If
+// the run only stopped the batch, end keeps the changes that are not stored. If keeping them
+// fails, the workspace stays for the next run.
 func (l *batchRun) end(ctx context.Context, failure error) error {
 	ctx = context.WithoutCancel(ctx)
 	if failure == nil {
@@ -302,8 +302,8 @@ func (l *batchRun) end(ctx context.Context, failure error) error {
 	return errors.Join(failure, lost, l.closeWorkspace(ctx, lost != nil))
 }
 
-// shelve keeps the changes in the workspace for lockkeeper rescue, or only those that are
-// not stored with the batch.
+// shelve keeps the changes in the workspace for lockkeeper rescue. If unstored is set, it skips
+// changes that are stored with the batch.
 func (l *batchRun) shelve(ctx context.Context, why error, unstored bool) error {
 	changes, err := l.w.Survey(ctx, l.batch.WriteTargets)
 	var gone *workspace.LostError

@@ -20,9 +20,9 @@ import (
 
 // Files in the folder of a call.
 const (
-	callFile      = "call.json" // its record, once it has ended
-	itemFile      = "item"      // the id of the item it is for
-	workspaceFile = "workspace" // the home of its workspace
+	callFile      = "call.json" // the record of the call, once the call has ended
+	itemFile      = "item"      // the id of the call's item
+	workspaceFile = "workspace" // the home of the call's workspace
 	outputFile    = "output"
 	logFile       = "stderr"
 	livelogFile   = "log"
@@ -34,7 +34,7 @@ type record struct {
 	Unit string      `json:"unit"`
 	Run  string      `json:"run"`
 	Cost agent.Spent `json:"cost"`
-	Used bool        `json:"used"` // its result is stored or discarded
+	Used bool        `json:"used"` // the result is stored or discarded
 }
 
 // A ledger stores the calls of agents and counts their cost. Each purpose has a folder, with
@@ -97,7 +97,7 @@ func (l *ledger) folder(purpose string) string {
 	return filepath.Join(l.dir, sidecar.FolderName(purpose))
 }
 
-// last returns the number of the last call for a purpose; 0: there is none.
+// last returns the number of the last call for a purpose, or 0 if there was no call.
 func (l *ledger) last(purpose string) (int, error) {
 	entries, err := os.ReadDir(l.folder(purpose))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +125,7 @@ func (t trace) files() agent.Files {
 	return agent.Files{Output: filepath.Join(t.dir, outputFile), Log: filepath.Join(t.dir, logFile)}
 }
 
-// record reads the record of the call; nil: there is none.
+// record reads the record of the call. It returns nil if the call has no record.
 func (t trace) record() (*record, error) {
 	r, err := durable.ReadJSON[record](filepath.Join(t.dir, callFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,7 @@ func (t trace) write(r *record) error {
 	return os.Rename(draft, filepath.Join(t.dir, callFile))
 }
 
-// workspace returns the home of the call's workspace; empty: it had none.
+// workspace returns the home of the call's workspace, or "" if the call had no workspace.
 func (t trace) workspace() (string, error) {
 	text, err := os.ReadFile(filepath.Join(t.dir, workspaceFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,8 +178,8 @@ func (l *ledger) start() error {
 	return l.budget.Start()
 }
 
-// reserve reserves the share of one of so many calls until release; 0: no limit. It waits for
-// other calls while too little is free for a call.
+// reserve reserves the share of one call, if calls share the budget, until release. It returns 0
+// if there is no limit. While too little is free, it waits for other calls to end.
 func (l *ledger) reserve(ctx context.Context, calls int) (usd float64, err error) {
 	for ok := false; ; {
 		l.mu.Lock()
@@ -199,7 +199,7 @@ func (l *ledger) reserve(ctx context.Context, calls int) (usd float64, err error
 	}
 }
 
-// release ends a reservation, once the call is counted.
+// release ends a reservation after the call is counted.
 func (l *ledger) release(usd float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +221,7 @@ func (l *ledger) count(res agent.Result, failure error) (agent.Spent, string) {
 	return agent.CostOf(res, failure), l.budget.Add(res, failure)
 }
 
-// A livelog appends what an agent does to a file that people can follow.
+// A livelog appends an agent's events to a file that people can follow.
 type livelog struct {
 	file *os.File
 	err  error

@@ -38,11 +38,11 @@ type checks struct {
 	flow.Phase
 	commands []string
 	skipped  string // why there are no commands
-	max      int    // how often an agent may fix what they find
+	max      int    // how often an agent may fix their failures
 }
 
-// checksOf returns the commands of a check phase: those of its setting, or the tests of the
-// batch or of its unit.
+// checksOf returns the commands of a check phase: the configured ones, or the tests of the batch
+// or of its unit.
 func (l *batchRun) checksOf(phase flow.Phase) checks {
 	c := checks{Phase: phase, max: l.p.opt.Limits.fixesIn(phase.Name), commands: l.p.opt.Checks.Commands[phase.Name]}
 	if phase.Commands == "" {
@@ -61,7 +61,7 @@ func (l *batchRun) allChecks() (list []checks) {
 	return list
 }
 
-// testCommands returns the commands that test the batch, or why there are none.
+// testCommands returns the commands that test the batch, or the reason why there are no commands.
 func (l *batchRun) testCommands() (commands []string, skipped string) {
 	if len(l.batch.Tests) > 0 {
 		return slices.Clone(l.batch.Tests), ""
@@ -152,8 +152,8 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 	return l.forget(ctx)
 }
 
-// giveUp stores how far the phase got, and its gaps with the last document, where people see
-// them.
+// giveUp stores the state of the phase. It adds the gaps of the phase to the last document, where
+// people see them.
 func (l *batchRun) giveUp(ctx context.Context, at *checkState) error {
 	if err := l.p.opt.Progress.AddGaps(ctx, l.unit.Name, l.batch.ID, at.Done.Gaps); err != nil {
 		return err
@@ -162,10 +162,10 @@ func (l *batchRun) giveUp(ctx context.Context, at *checkState) error {
 	return l.save(ctx, at)
 }
 
-// resume reads how far an interrupted phase got, and resets the workspace to that state.
+// resume reads the state of an interrupted phase and resets the workspace to it.
 func (l *batchRun) resume(ctx context.Context, phase string) (*checkState, error) {
 	at := &checkState{Phase: phase, From: l.applied()}
-	if before := l.batch.Check(phase); before != nil { // it is checked again
+	if before := l.batch.Check(phase); before != nil { // the batch is checked again
 		at.Done.Asked, at.Done.Summary = before.Asked, before.Summary
 	}
 	doc, err := readProgress(ctx, l.folder)
@@ -301,7 +301,7 @@ func tail(text []byte, n int) string {
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// runAll runs the commands in order and returns the first that failed; nil: none did.
+// runAll runs the commands in order and returns the first failed run, or nil if all passed.
 func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.CheckRun, error) {
 	for _, command := range c.commands {
 		run, err := l.runOne(ctx, c, at.Done.Fixes, command)
@@ -316,9 +316,9 @@ func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.
 	return nil, nil
 }
 
-// runOne runs one command in the workspace and undoes its changes: only an agent's changes
-// land. A command that changes a file of the batch fails, because what it tested is not what
-// would land.
+// runOne runs one command in the workspace and undoes its changes, because only an agent's
+// changes land. If the command changes a file of the batch, it fails, because it tested other
+// files than would land.
 func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command string) (flow.CheckRun, error) {
 	tr, err := l.p.ledger.begin(l.ask(c.Name, "").purpose, "", l.t.ID())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// readProgress reads how far a check phase got; nil: it starts again, also because the file is
-// malformed.
+// readProgress reads the state of a check phase. It returns nil if there is no state or the file
+// is malformed. Then the phase starts again.
 func readProgress(ctx context.Context, f *sidecar.Folder) (*checkState, error) {
 	doc, err := f.Read(ctx, progressFile, func(body []byte) error {
 		d := json.NewDecoder(bytes.NewReader(body))
@@ -31,13 +31,13 @@ func readProgress(ctx context.Context, f *sidecar.Folder) (*checkState, error) {
 	return at, json.Unmarshal(doc.Body, at)
 }
 
-// save stores how far a check phase got.
+// save stores the state of a check phase.
 func (l *batchRun) save(ctx context.Context, at *checkState) error {
 	_, err := l.folder.Write(context.WithoutCancel(ctx), progressFile, at, sidecar.About{By: l.p.opt.Actor.Name})
 	return err
 }
 
-// forget removes the progress of a phase that has its document.
+// forget removes the state of a phase whose document is stored.
 func (l *batchRun) forget(ctx context.Context) error {
 	doc, err := l.folder.Read(ctx, progressFile, func([]byte) error { return nil })
 	if err != nil || doc == nil {
@@ -55,7 +55,7 @@ func (l *batchRun) reset(ctx context.Context) error {
 	return l.undo(ctx, changes)
 }
 
-// undo is reset for changes that the caller has listed.
+// undo does the same as reset, for changes that the caller has listed.
 func (l *batchRun) undo(ctx context.Context, changes []workspace.Change) error {
 	if err := l.undoFiles(ctx, changes); err != nil {
 		return err

@@ -15,18 +15,18 @@ import (
 	"lockkeeper/sched"
 )
 
-// An Outcome describes how far a run came.
+// An Outcome is the result of a run so far.
 type Outcome struct {
 	Complete int                 `json:"complete"`
 	Failed   int                 `json:"failed"`
 	Waiting  []progress.Decision `json:"waiting"` // open decisions
 	Stopped  bool                `json:"stopped"`
-	Budget   string              `json:"budget,omitempty"` // why it is used up; empty: it is not
+	Budget   string              `json:"budget,omitempty"` // why the budget is used up; empty: it is not
 	State    *State              `json:"state"`
 }
 
-// Run conducts the flow until every remaining step needs a person. When stop is closed, it
-// starts nothing new and finishes what runs. When ctx ends, it stops running work, which
+// Run conducts the flow until every remaining step needs a person. When stop is closed, Run
+// starts nothing new and finishes running work. When ctx ends, Run stops running work, which
 // returns to the queue.
 func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome, err error) {
 	if err := p.discover(ctx); err != nil {
@@ -76,7 +76,7 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 	return p.outcome(context.WithoutCancel(ctx), stopped)
 }
 
-// rootPrefix is the prefix of the roots of flows in the queue.
+// rootPrefix precedes the name of a flow in the Root field of its items.
 const rootPrefix = "flow/"
 
 // root returns the root of the flow's items. Only its conductor takes them.
@@ -85,7 +85,7 @@ func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
 func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	l := p.opt.Limits
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
-		Slots: l.Agents + l.API + 2*l.Tests + 8, // a batch that waits for a slot of its next phase holds one of these
+		Slots: l.Agents + l.API + 2*l.Tests + 8, // a batch that waits for a slot of its next phase occupies one
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
 		Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,
 		OnError: p.trouble,
@@ -93,8 +93,8 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// Work that an earlier conductor had started comes first. Otherwise new work could acquire
-	// its locks and change its files while it waits for a slot.
+	// Reserve work that an earlier conductor started. Otherwise new work could acquire its locks
+	// and change its files while it waits for a slot.
 	_, err = p.opt.Queue.Tick(ctx)
 	if err == nil {
 		err = p.opt.Queue.ReserveBegun(ctx, p.root())
@@ -158,11 +158,10 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 	}
 }
 
-// errFeed says that the event log cannot be followed.
+// errFeed reports that the conductor cannot follow the event log.
 var errFeed = errors.New("cannot follow the event log")
 
-// lostFeed returns the error if ctx ended because the event log failed; nil: it ended for
-// another reason.
+// lostFeed returns the cause if ctx ended because the event log failed, and nil otherwise.
 func lostFeed(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errFeed) {
 		return cause

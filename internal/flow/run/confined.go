@@ -20,9 +20,9 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// confined runs a command in a workspace and returns when none of its processes is left. As far
-// as this machine can, the command sees only its workspace, the system, and the reach of the
-// named agent; "" is for test and CI commands. It can send requests to a supervisor.
+// confined runs a command in a workspace and returns when all its processes have ended. As far as
+// this machine can, the command sees only its workspace, the system, and the reach of the named
+// agent. The name "" is for test and CI commands. The command can send requests to a supervisor.
 func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Workspace, agent string, c process.Command) (code int, err error) {
 	temp, err := makeTemp(w)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Works
 	}
 	code, err = p.opt.Host.Run(ctx, c)
 	var left *process.LeftoversError
-	if errors.As(err, &left) { // while they run, the grant must not be released
+	if errors.As(err, &left) { // while its processes run, the grant must not be released
 		p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: left.Error()})
 		if ended := p.opt.Host.EndWork(context.WithoutCancel(ctx), group, t.Mark()); ended != nil {
 			return code, errors.Join(err, ended)
@@ -96,7 +96,7 @@ func tempParent(dirs ...string) string {
 	return "/tmp"
 }
 
-// existing lists the paths that exist, with links resolved.
+// existing returns the paths that exist, with links resolved.
 func existing(paths []string) (list []string, err error) {
 	for _, path := range paths {
 		real, err := filepath.EvalSymlinks(path)
@@ -111,7 +111,7 @@ func existing(paths []string) (list []string, err error) {
 	return list, nil
 }
 
-// served is a supervisor that answers the requests of one command.
+// A served is a supervisor that answers the requests of one command.
 type served struct {
 	env  []string
 	stop context.CancelFunc
@@ -142,8 +142,8 @@ type agentRequests struct {
 	t execution
 }
 
-// Grant implements supervisor.Handler. The documents of the flow, which the item locks as well,
-// are not in the workspace, and no agent may write them.
+// Grant implements supervisor.Handler. It leaves out the documents of the flow. The item locks
+// them too, but they are not in the workspace and no agent may write them.
 func (d *agentRequests) Grant(context.Context) (supervisor.GrantView, error) {
 	g := d.t.Grant()
 	if g == nil {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A socket fits wherever the copies and the temporary files of a machine are.
+// The path of a socket stays short enough wherever the workspaces and the temporary directory
+// are.
 func TestTempDirFitsASocket(t *testing.T) {
 	short, long := strings.Repeat("s", longestTemp), strings.Repeat("l", longestTemp+1)
 	for _, c := range []struct{ home, temp, want string }{{short, "/tmp", short}, {long, short, short}, {long, long, "/tmp"}} {
@@ -21,8 +22,8 @@ func TestTempDirFitsASocket(t *testing.T) {
 	}
 }
 
-// Places that do not exist are left out, also those below a file, and others are given by
-// their true names.
+// Paths that do not exist are left out, also paths below a file. The others are returned with
+// links resolved.
 func TestExisting(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"lockkeeper/store"
 )
 
-// covered holds every changed byte against the landings and the grants they were made
-// under, as the record has them.
+// covered fails the test if the recorded landings and their grants do not explain every changed
+// byte.
 func (s *scene) covered(before, after map[string]string) {
 	s.t.Helper()
 	for _, fault := range s.unexplained(before, after) {
@@ -23,10 +23,10 @@ func (s *scene) covered(before, after map[string]string) {
 	}
 }
 
-// unexplained goes through the record in its order, and says what of a change of the tree
-// it does not explain. Every landing has to be under a grant that holds its paths for
-// writing just then, to find what the one before it left, and to leave what the next one
-// finds; what the last ones left has to be there now, and nothing else may differ.
+// unexplained replays the recorded events in order and returns the changes of the tree that they
+// do not explain. Each landing needs a grant that holds write locks on its paths at that time.
+// Its base must be the result of the previous landing. The tree must equal the results of the
+// last landings, and no other file may differ.
 func (s *scene) unexplained(before, after map[string]string) (faults []string) {
 	s.t.Helper()
 	fault := func(format string, facts ...any) { faults = append(faults, fmt.Sprintf(format, facts...)) }
@@ -89,8 +89,8 @@ func (s *scene) unexplained(before, after map[string]string) (faults []string) {
 	return faults
 }
 
-// readLocked returns the paths of application code that grants without a write lock on such
-// code held for reading.
+// readLocked returns the application paths read-locked by grants that hold no write lock on
+// application code.
 func (s *scene) readLocked() map[string]bool {
 	s.t.Helper()
 	paths := map[string]bool{}

@@ -9,7 +9,8 @@ import (
 	"lockkeeper"
 )
 
-// discover finds the units of the flow unless a survey has, and takes up its plan.
+// discover finds the units of the flow, unless a survey found them already, and stores the plan
+// of the task file.
 func (p *Pipeline) discover(ctx context.Context) error {
 	p.tell(News{Kind: NewsRun, Phase: "discover", Text: "discovering"})
 	if p.units == nil {
@@ -29,8 +30,7 @@ func (p *Pipeline) discover(ctx context.Context) error {
 	return nil
 }
 
-// Survey finds the units of the run and changes nothing. State, Outcome and Forecast need
-// it.
+// Survey finds the units of the run and changes nothing. State, Outcome and Forecast need it.
 func (p *Pipeline) Survey(ctx context.Context) error {
 	if err := p.find(); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (p *Pipeline) Survey(ctx context.Context) error {
 	return p.pick(ctx, p.opt.Only)
 }
 
-// checkPaths refuses a plan or a manifest with paths that could never land, or outside the
-// root.
+// checkPaths refuses a plan or a manifest with paths outside the root or paths that could never
+// land.
 func (p *Pipeline) checkPaths() error {
 	read := func(path string) error {
 		_, err := p.opt.Root.Resolve("", path, lockkeeper.Read)
@@ -60,13 +60,13 @@ func (p *Pipeline) checkPaths() error {
 	return nil
 }
 
-// find finds the units and what their sources say of them.
+// find finds the units and reads their descriptions from their sources.
 func (p *Pipeline) find() (err error) {
 	root, err := os.OpenRoot(p.opt.Root.Dir())
 	if err != nil {
 		return err
 	}
-	defer root.Close() // only read from
+	defer root.Close() // only read
 	found, err := p.opt.Flow.Units(root.FS(), p.opt.Discovery, p.opt.Manifest)
 	if err != nil && len(found.Names) == 0 {
 		return err

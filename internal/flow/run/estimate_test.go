@@ -12,7 +12,7 @@ import (
 // rest returns the estimated remaining cost of a run, rounded to cents.
 func rest(out *run.Outcome) float64 { return math.Round(out.State.Rest*100) / 100 }
 
-// pricedScript is threeScript with verdicts that cost something, too.
+// pricedScript returns threeScript with a cost for verifications, too.
 func pricedScript(apply float64) string {
 	return strings.Replace(threeScript(apply), "issues: []}}", "issues: []}, cost_usd: 0.1}", 1)
 }
@@ -23,7 +23,7 @@ func TestEstimateOfTasks(t *testing.T) {
 	s.opt.Limits.Agents = 1
 	s.tasks(three)
 	s.play(pricedScript(0.3))
-	s.opt.Budget.USD = 0.7 // which one task and the first call of another use up
+	s.opt.Budget.USD = 0.7 // pays for one task and the first call of another
 	out := s.run("all")
 	if out.Budget == "" {
 		t.Fatalf("%+v", out)
@@ -56,7 +56,7 @@ func TestEstimateAfterAFailure(t *testing.T) {
 	}
 }
 
-// Each screen that is not analyzed will cost an analysis, and a merge is one.
+// Each screen without an analysis adds the cost of one analysis. A merge counts as one, too.
 func TestEstimateOfScreens(t *testing.T) {
 	s := newScene(t, "memory", "screens")
 	out := s.conduct(request{Only: []string{"blog/posts/Post List"}})

@@ -10,7 +10,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// queuedWork executes an item of the queue.
+// A queuedWork executes an item of the queue.
 type queuedWork struct {
 	job   *sched.Job
 	locks *lock.Manager
@@ -35,11 +35,11 @@ func (j queuedWork) Started(ctx context.Context, group lockkeeper.Process) error
 	return err
 }
 
-// unqueuedWork executes work in the legacy mode. It has slots, and no grant.
+// An unqueuedWork executes work in the legacy mode. It holds slots but no grant.
 type unqueuedWork struct {
 	id    string
 	pools map[string]chan int // free slots, by pool
-	held  map[string]int      // the slot it holds, by pool
+	held  map[string]int      // the held slot, by pool
 }
 
 func (p *Pipeline) newUnqueued(name string) *unqueuedWork {

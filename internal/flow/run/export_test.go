@@ -1,7 +1,7 @@
 package run
 
-// KeepStill lets no batch of a run land until done is called, as a batch does that was
-// overtaken too often.
+// KeepStill takes the lander, so no batch of the run can land until done is called. A batch that
+// was overtaken too often does the same.
 func (p *Pipeline) KeepStill() (done func()) {
 	<-p.lander
 	return func() { p.lander <- struct{}{} }

@@ -10,17 +10,17 @@ import (
 	"lockkeeper/store"
 )
 
-// A Failure is work of a flow that failed and waits until a person retries it.
+// A Failure is failed work of a flow that waits until a person retries it.
 type Failure struct {
 	Item   string    `json:"item"`
 	Unit   string    `json:"unit"`
 	Kind   string    `json:"kind"`           // controller, screen, topic or batch
 	Part   string    `json:"part,omitempty"` // the screen, topic or batch
-	Phase  string    `json:"phase"`          // of the flow, in which it failed
+	Phase  string    `json:"phase"`          // the phase of the flow in which the work failed
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 
-	seq uint64 // of the item
+	seq uint64 // the item's sequence number
 }
 
 // Name returns the name of the unit, or of the part of it that failed.
@@ -40,8 +40,8 @@ func Failures(ctx context.Context, st store.Store, t *progress.Tracker, f flow.F
 	return FailuresIn(f, items, func(name string) (*progress.Unit, error) { return t.Unit(ctx, name) })
 }
 
-// phaseNamed returns the phase of a flow that the scheduler knows by a name. Review and
-// landing belong to the last phase of a batch.
+// phaseNamed returns the phase of a flow for a phase name of the scheduler. Review and landing
+// belong to the last phase of a batch.
 func phaseNamed(f flow.Flow, scheduled string) string {
 	if scheduled == progress.ReviewPhase || scheduled == progress.LandPhase {
 		return f.LastOfBatch()

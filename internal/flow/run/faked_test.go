@@ -11,9 +11,8 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// An agent cannot make its tests pass by anything but the files that it may write: what it
-// leaves in its repository, in directories that are no part of the tree or in the times of
-// files is gone when they run.
+// An agent can make its tests pass only with files that it may write. Before the tests run, its
+// changes to the repository, to directories outside the tree and to file times are removed.
 //
 // shows: GP-5 SW-75
 func TestFakedPass(t *testing.T) {
@@ -47,8 +46,8 @@ func TestFakedPass(t *testing.T) {
 	}
 }
 
-// A test command that rewrites a file of the batch does not pass: what it tested is not what
-// would land. The agent is told, and can make the file so that it stays.
+// If a test command rewrites a file of the batch, the check fails, because it tested other files
+// than would land. The agent sees the failure and can write the file so that it stays unchanged.
 //
 // shows: SW-75
 func TestCheckRewritesTheBatch(t *testing.T) {
@@ -88,7 +87,7 @@ func TestCheckRewritesOthers(t *testing.T) {
 	}
 }
 
-// command makes a script the agent, which answers what it is asked for.
+// command makes a shell script the agent. The agent answers in the requested form.
 func (s *scene) command(script string) {
 	s.opt.Agents.Named = func(string) (agent.Adapter, error) {
 		return agent.ByName("command", "sh", "-c", fmt.Sprintf("prompt=$(cat)\ncase $prompt in '# verify'*) echo '{\"verdict\":\"pass\",\"report\":\"fine\",\"issues\":[]}';; *) { %s\n} >&2; echo '{\"summary\":\"done\"}';; esac", script))

@@ -14,13 +14,13 @@ import (
 	"lockkeeper/rescue"
 )
 
-// A file that is larger than the disk, because it has holes, is neither copied nor landed,
-// declared or not: it is noted. What else was declared lands.
+// A sparse file that is larger than the disk is neither copied nor landed, declared or not. It is
+// recorded. The other declared files land.
 //
 // shows: GP-5 SW-75
 func TestSparseFile(t *testing.T) {
 	disk := t.TempDir()
-	machinetest.Mount(t, "tmpfs", disk, "tmpfs", 0, "size=256m") // a copy of it would fail here, and not fill the machine's disk
+	machinetest.Mount(t, "tmpfs", disk, "tmpfs", 0, "size=256m") // a copy of the file fails here instead of filling the machine's disk
 	t.Run("on a small disk", func(t *testing.T) {
 		t.Setenv("TMPDIR", disk)
 		testSparseFile(t)
@@ -52,8 +52,8 @@ func testSparseFile(t *testing.T) {
 	}
 }
 
-// However many files an agent changes, those that it declared land. What git ignores is
-// discarded, and all the rest is one gap with one archive.
+// Declared files land, however many files an agent changes. Files that git ignores are discarded.
+// All other files become one gap with one archive.
 //
 // shows: GP-5 SW-75
 func TestManyFiles(t *testing.T) {
@@ -82,7 +82,7 @@ for i in range(60): os.mkdir('d' * 200); os.chdir('d' * 200)"`, gap: strings.Rep
 					write(t, s.root, fmt.Sprintf("app/views/many/%d.rb", i), "x\n")
 				}
 			}
-			s.opt.Checks.Commands = nil // which looks at every view
+			s.opt.Checks.Commands = nil // they look at every view
 			s.withRepo()
 			write(t, s.root, ".gitignore", ".lockkeeper\n.pipeline\n.analysis\ntmp/\n*.log\n")
 			s.tasks("tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb, app/new/one.rb]}]\n")

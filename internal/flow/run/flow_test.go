@@ -17,8 +17,7 @@ func newSpace(testing.TB) string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// Four controllers go from analysis to verified changes, with a policy in the place of
-// people.
+// Four controllers go from analysis to verified changes. A policy decides in place of people.
 //
 // shows: PL-27 PL-29 PL-38 SW-1 SW-65 CF-26
 func TestControllers(t *testing.T) {
@@ -49,7 +48,7 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// Nine screens are analyzed side by side, and merged by controller.
+// Nine screens are analyzed concurrently and merged by controller.
 //
 // shows: SW-7 SW-9 SW-21 SW-26 SW-30 CF-26
 func TestScreens(t *testing.T) {
@@ -73,7 +72,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// Ten jobs, one tree, no collisions.
+// Ten tasks change one tree without conflicts.
 //
 // shows: SW-1 SW-11 PL-9
 func TestTasks(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Outcome returns how far the run has come. A pipeline that does not conduct it reads again
-// what it spent, because another process may spend.
+// Outcome returns the result of the run so far. A pipeline that only shows the run reads the cost
+// again each time, because the conductor may spend in another process.
 func (p *Pipeline) Outcome(ctx context.Context) (_ *Outcome, err error) {
 	if p.opt.Gate == nil {
 		if p.ledger, err = openLedger(p.opt.Calls, p.opt.Run, p.opt.Budget); err != nil {
@@ -24,7 +24,7 @@ func (p *Pipeline) Outcome(ctx context.Context) (_ *Outcome, err error) {
 // A Forecast describes what a run would do.
 type Forecast struct {
 	*Outcome
-	Batches []UpcomingBatch   `json:"batches"` // that are planned and have not landed
+	Batches []UpcomingBatch   `json:"batches"` // the planned batches that have not landed
 	Shared  []flow.SharedRead `json:"shared"`  // files that several screens read, where their merges may conflict
 }
 
@@ -33,13 +33,13 @@ type UpcomingBatch struct {
 	Unit     string       `json:"unit"`
 	ID       string       `json:"id"`
 	Title    string       `json:"title,omitempty"`
-	Next     string       `json:"next"` // the phase it is in, or begins with
+	Next     string       `json:"next"` // the current or the first phase
 	Approved bool         `json:"approved"`
 	Writes   []string     `json:"write_targets"`
 	After    []string     `json:"after,omitempty"`
 	Contends []Contention `json:"contends,omitempty"`
 
-	Locks []lockkeeper.Lock `json:"-"` // that it will request
+	Locks []lockkeeper.Lock `json:"-"` // the locks that the batch will request
 }
 
 // A Contention is a path that two batches need, and only one can hold at a time.
@@ -94,8 +94,8 @@ func (p *Pipeline) KnowsPlan(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// upcoming lists the batches of a unit that are not complete, those of a plan file that is not
-// stored yet included.
+// upcoming lists the batches of a unit that are not complete, including those of a plan file that
+// is not stored yet.
 func (p *Pipeline) upcoming(u *progress.Unit) []progress.Batch {
 	batches := slices.Clone(u.Batches)
 	if p.opt.Tasks != nil {
@@ -112,8 +112,8 @@ func (p *Pipeline) upcoming(u *progress.Unit) []progress.Batch {
 	return slices.DeleteFunc(batches, func(b progress.Batch) bool { return b.Next == "" })
 }
 
-// queue marks units as queued that are complete by their documents but have batches of a new
-// plan.
+// queue marks units as queued if their documents are complete but a new plan has batches for
+// them.
 func (f *Forecast) queue(first string) {
 	for i := range f.State.Units {
 		u := &f.State.Units[i]

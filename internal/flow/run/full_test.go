@@ -13,9 +13,8 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// An agent's work for which the disk of the codebase has no room, neither as documents nor on
-// the shelf, stays in its copy: once there is room it goes on with it, and no call is made
-// again.
+// If the disk has no room for an agent's work, neither as documents nor on the rescue shelf, the
+// work stays in its workspace. Once there is room, the run resumes with it and repeats no call.
 //
 // shows: PL-59 PL-62
 func TestNoRoomForTheWork(t *testing.T) {

@@ -38,7 +38,8 @@ func (p *Pipeline) lockGit(ctx context.Context, holder string, f func() error) e
 	return errors.Join(err, held.Release(context.WithoutCancel(ctx)))
 }
 
-// repairIndex makes sure that no other git reverts the last commits of the run.
+// repairIndex repairs git's index, so that the next commit of another git process does not revert
+// the last commits of the run.
 func (p *Pipeline) repairIndex(ctx context.Context) error {
 	if p.opt.Repo == nil || !p.opt.Commit {
 		return nil
@@ -79,10 +80,10 @@ func (l *batchRun) rewritten(ctx context.Context) ([]string, error) {
 	return l.p.opt.Repo.Changed(ctx, from, at.Head)
 }
 
-// commitWait is how long a commit waits for others that use the repository.
+// commitWait is how long a commit waits for other users of the repository.
 const commitWait = 10 * time.Minute
 
-// The trailers by which a commit is found again.
+// These trailers identify a commit of a batch.
 const (
 	batchTrailer = "Lockkeeper-Batch"
 	grantTrailer = "Lockkeeper-Grant"

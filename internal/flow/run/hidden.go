@@ -18,9 +18,9 @@ var (
 	absolutePath = regexp.MustCompile(`(?:^|[\s'"\x60(=\[])(/[^\s'"\x60:;,()\[\]<>]+)`)
 )
 
-// warnHidden warns people about a file that a failed command missed although it exists on
-// this machine: the sandbox does not show it. Agents are not told, since that would let them
-// ask which files exist outside their sandbox.
+// warnHidden warns people about a file that a failed command could not find although it exists on
+// this machine, because the sandbox hides it. Agents are not told: otherwise they could find out
+// which files exist outside their sandbox.
 func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
 	if !l.p.opt.Sandbox.HoldsReads() {
 		return nil

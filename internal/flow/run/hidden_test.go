@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// People are told which existing file a failed test missed because the sandbox hides it, also
-// behind a link of the codebase. The agent that fixes the test is not.
+// People are told which existing file a failed test could not find because the sandbox hides it,
+// also behind a link in the codebase. The agent that fixes the test is not told.
 func TestHiddenFileIsNamed(t *testing.T) {
 	outside, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// Whatever an agent does, the shared tree is as it was, or has what was declared; nothing
-// of it is left running, and the run says what happened.
+// Whatever an agent does, the shared tree is unchanged or has only the declared changes. None of
+// its processes keeps running, and the run reports what happened.
 //
 // shows: GP-5 SW-71 PL-80 SW-75
 func TestHostileAgents(t *testing.T) {
 	const good = `echo '{"summary":"done"}'`
-	daemon := fmt.Sprint(1_000_000_000 + os.Getpid()) // seconds, which no other process has as an argument
+	daemon := fmt.Sprint(1_000_000_000 + os.Getpid()) // seconds; no other process has this argument
 	for name, c := range map[string]struct {
 		script string
-		failed string // what the error says; empty: it is complete
-		lands  string // what the declared file holds then
+		failed string // part of the error; empty: the batch completes
+		lands  string // the content of the declared file afterwards
 		gap    string
-		limit  time.Duration // of a call; 0: none that an agent could reach
+		limit  time.Duration // the timeout of a call; 0: no agent can reach it
 	}{
 		"prints garbage":               {script: `echo one > app/models/one.rb; head -c 20000 /dev/urandom`, failed: "command"},
 		"prints nothing":               {script: `echo one > app/models/one.rb`, failed: "command"},
@@ -56,7 +56,7 @@ func TestHostileAgents(t *testing.T) {
 				machinetest.Lacks(t, "this machine has no sandbox: %s", s.opt.Sandbox.Missing)
 			}
 			s.withRepo()
-			write(t, s.root, "app/models/uncommitted.rb", "a person's work\n") // which a reset would take away
+			write(t, s.root, "app/models/uncommitted.rb", "a person's work\n") // a reset would delete it
 			s.tasks("tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb]}]\n")
 			if c.limit != 0 {
 				s.opt.Agents.Timeout = c.limit
@@ -117,7 +117,7 @@ func processesWith(t testing.TB, argument string) (pids []string) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	must(t, err)
 	for _, file := range files {
-		args, _ := os.ReadFile(file) // it may have ended
+		args, _ := os.ReadFile(file) // the process may have ended
 		if slices.Contains(strings.Split(string(args), "\x00"), argument) {
 			pids = append(pids, filepath.Base(filepath.Dir(file)))
 		}

@@ -8,8 +8,8 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// isCurrent reports whether an item is for the phase, topic or plan that its unit has now. An
-// item of an earlier plan, or of a phase that was redone, is not.
+// isCurrent reports whether an item is for the current phase, topic or plan of its unit. An item
+// of an earlier plan, or of a phase that was redone, is not current.
 func isCurrent(u *progress.Unit, it *lockkeeper.Item, d workItem) bool {
 	switch d.kind {
 	case string(flow.BatchUnit):

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// A Journal reads the records of agent calls and checks. It caches what cannot change any
-// more, for callers that read often. It is safe for concurrent use.
+// A Journal reads the records of agent calls and checks. It caches records that are final, for
+// callers that read often. It is safe for concurrent use.
 type Journal struct {
 	dir string
 
@@ -32,8 +32,8 @@ func OpenJournal(dir string) *Journal {
 // A CallRecord describes a call of an agent, or a run of a check.
 type CallRecord struct {
 	Trace
-	Item string    // it was made for; empty: not known
-	Dir  string    // its folder
+	Item string    // the item of the call; empty: unknown
+	Dir  string    // the folder of the call
 	Call *PastCall // nil for a check, and for a call that has not ended
 }
 
@@ -46,10 +46,10 @@ type purpose struct {
 	calls map[int]*cachedCall
 
 	changed time.Time // the modification time of the folder when it was listed
-	settled bool      // it was listed more than a tick after that, so no change was missed
+	settled bool      // it was listed more than a tick after changed, so no change was missed
 }
 
-// A cachedCall is a CallRecord as far as it was read.
+// A cachedCall is a CallRecord with the parts read so far.
 type cachedCall struct {
 	CallRecord
 	named bool // its item is read
@@ -60,8 +60,8 @@ type cachedCall struct {
 // tick is longer than the resolution of file times on any disk.
 const tick = 2 * time.Second
 
-// Calls lists the ended agent calls of a flow. Beside an error it lists those that it could
-// read.
+// Calls lists the ended agent calls of a flow. If it returns an error, it also returns the calls
+// that it could read.
 func (j *Journal) Calls(flowName string) ([]PastCall, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,8 +82,8 @@ func (j *Journal) Calls(flowName string) ([]PastCall, error) {
 	return list, err
 }
 
-// All lists the calls and checks of a flow in the order in which they began. Beside an error
-// it lists those that it could read.
+// All lists the calls and checks of a flow in the order in which they began. If it returns an
+// error, it also returns the calls that it could read.
 func (j *Journal) All(flowName string) ([]CallRecord, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -101,7 +101,7 @@ func (j *Journal) All(flowName string) ([]CallRecord, error) {
 		return nil
 	})
 	slices.SortStableFunc(list, func(a, b *cachedCall) int { return a.Began.Compare(b.Began) })
-	last := map[string]*cachedCall{} // by work, which makes one call at a time
+	last := map[string]*cachedCall{} // by work, since each makes one call at a time
 	out := make([]CallRecord, len(list))
 	for i, e := range list {
 		if before := last[e.Work]; before != nil {
@@ -151,7 +151,7 @@ func (j *Journal) each(flowName string, visit func(*purpose, *cachedCall) error)
 	return errors.Join(errs...)
 }
 
-// newPurpose parses the name of a folder. If it is not a purpose, it belongs to no flow.
+// newPurpose parses the name of a folder. If the name is not a purpose, flow stays empty.
 func newPurpose(dir string) *purpose {
 	p := &purpose{dir: dir, calls: map[int]*cachedCall{}}
 	name, _ := sidecar.UnitName(filepath.Base(dir))
@@ -238,7 +238,8 @@ func (e *cachedCall) readTimes() (err error) {
 	return err
 }
 
-// Said returns the output of a call for people and when it last grew; empty: it has none yet.
+// Said returns the output of a call for people and the time when it last grew. The path is empty
+// if there is no output yet.
 func (e CallRecord) Said() (path string, at time.Time, err error) {
 	for _, name := range []string{livelogFile, outputFile} {
 		if name == outputFile && !e.IsCheck() {

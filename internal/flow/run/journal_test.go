@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// leave leaves what a call, or a check, leaves.
+// leave writes the files of a call or a check.
 func leave(t *testing.T, dir, purpose string, n int, files map[string]string) string {
 	t.Helper()
 	at := filepath.Join(dir, sidecar.FolderName(purpose), fmt.Sprint(n))
@@ -22,7 +22,7 @@ func leave(t *testing.T, dir, purpose string, n int, files map[string]string) st
 	return at
 }
 
-// A journal that is asked again and again sees what came, what ended and what is gone.
+// A journal that is read repeatedly sees new calls, ended calls and removed calls.
 func TestJournal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "calls")
 	j := run.OpenJournal(dir)
@@ -44,7 +44,7 @@ func TestJournal(t *testing.T) {
 	call := `{"agent": "claude", "phase": "analyze", "cost_usd": 0.5, "unit": "blog/posts", "run": "r1"}`
 	first := leave(t, dir, "controllers/blog/posts/analyze", 1, begun)
 	leave(t, dir, "screens/blog/posts/Index/analyze", 1, map[string]string{"call.json": call})
-	leave(t, dir, "research/blog/posts/paging", 1, map[string]string{"call.json": call}) // of the flow controllers
+	leave(t, dir, "research/blog/posts/paging", 1, map[string]string{"call.json": call}) // belongs to the flow controllers
 	must(t, os.Mkdir(filepath.Join(dir, "unknown"), 0o700), os.Mkdir(filepath.Join(dir, sidecar.FolderName("controllers/blog/posts/analyze"), "x"), 0o700))
 	if n := calls("controllers"); n != 1 {
 		t.Errorf("%d calls have ended", n)

@@ -22,17 +22,17 @@ import (
 // childVariable tells a copy of this program which scene to conduct.
 const childVariable = "LOCKKEEPER_PIPELINE_CHILD"
 
-// beginFD is what a child closes when it begins to conduct.
+// beginFD is the file descriptor that a child closes when it begins to conduct.
 const beginFD = 3
 
-// child is a scene that another process conducts.
+// A child is a scene that another process conducts.
 type child struct{ Dir, Flow, Policy string }
 
 // TestChild conducts a scene until it is done, or killed.
 func TestChild(t *testing.T) {
 	text := os.Getenv(childVariable)
 	if text == "" {
-		return // only another test gives it something to do
+		return // only another test sets the variable
 	}
 	var c child
 	must(t, json.Unmarshal([]byte(text), &c))
@@ -45,14 +45,14 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// conductor is a process that conducts a scene.
+// A conductor is a process that conducts a scene.
 type conductor struct {
 	cmd   *exec.Cmd
 	ended chan error
 }
 
-// start makes this program conduct the scene in a process of its own, and returns when it
-// has begun.
+// start runs this program as a separate process that conducts the scene, and returns when the
+// process has begun.
 func (c child) start(t testing.TB) *conductor {
 	t.Helper()
 	text, err := json.Marshal(c)
@@ -65,7 +65,7 @@ func (c child) start(t testing.TB) *conductor {
 	must(t, err)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{begun}
 	must(t, cmd.Start())
-	must(t, log.Close(), begun.Close()) // they are the child's
+	must(t, log.Close(), begun.Close()) // the child has its own descriptors
 	running := &conductor{cmd: cmd, ended: make(chan error, 1)}
 	go func() { running.ended <- cmd.Wait() }()
 	_, err = io.Copy(io.Discard, begins)
@@ -75,13 +75,13 @@ func (c child) start(t testing.TB) *conductor {
 
 func (c child) log() string { return filepath.Join(c.Dir, "child.log") }
 
-// said is the end of what the conductors of the scene said.
+// said returns the end of the log of the scene's conductors.
 func (c child) said() []byte {
-	log, _ := os.ReadFile(c.log()) // for a message
+	log, _ := os.ReadFile(c.log()) // only for a message
 	return log[max(0, len(log)-20_000):]
 }
 
-// killAfter kills the conductor, unless it is done before.
+// killAfter kills the conductor after d, unless it ends earlier.
 func (c *conductor) killAfter(t testing.TB, d time.Duration) (killed bool, err error) {
 	select {
 	case <-time.After(d):
@@ -93,7 +93,7 @@ func (c *conductor) killAfter(t testing.TB, d time.Duration) (killed bool, err e
 	}
 }
 
-// kills is how often conductors are killed.
+// kills returns how often a test kills conductors.
 func kills(t testing.TB, usual int) int {
 	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
 	if err != nil || n < 1 {
@@ -102,9 +102,9 @@ func kills(t testing.TB, usual int) int {
 	return usual * n
 }
 
-// The conductor is killed at random moments and started again: the tree ends as if
-// nothing had happened, no document is lost, and no agent is asked again whose answer was
-// complete. There are as many scenes as it takes for every kill to hit a running process.
+// The conductor is killed at random moments and started again. The tree ends as after an
+// undisturbed run, no document is lost, and no completed call is repeated. The test uses as many
+// scenes as it needs for every kill to hit a running process.
 //
 // shows: PL-4 PL-60 PL-64 GP-17 SW-71 SW-74
 func TestKilled(t *testing.T) {
@@ -138,8 +138,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killOften kills the conductor of the scene, so many times or until it is done, and lets
-// the last one finish. It returns how many were killed.
+// killOften kills the conductor of the scene up to times times, and lets the last one finish. It
+// returns the number of kills.
 func (s *scene) killOften(c child, times int, after func() time.Duration) (killed int) {
 	t := s.t
 	t.Helper()
@@ -167,7 +167,7 @@ func (s *scene) killOften(c child, times int, after func() time.Duration) (kille
 	return killed
 }
 
-// same holds the tree against that of an undisturbed run.
+// same compares the tree with that of an undisturbed run.
 func (s *scene) same(want map[string]string) {
 	s.t.Helper()
 	got := s.files()
@@ -181,7 +181,7 @@ func (s *scene) same(want map[string]string) {
 	}
 }
 
-// noCopies holds that nothing is left of the copies that agents worked in.
+// noCopies fails the test if a workspace is left.
 func (s *scene) noCopies() {
 	s.t.Helper()
 	dir := filepath.Join(s.side, "workspaces")
@@ -193,7 +193,7 @@ func (s *scene) noCopies() {
 	}
 }
 
-// documents lists the documents that are there.
+// documents returns the existing documents.
 func (s *scene) documents() map[string]bool {
 	s.t.Helper()
 	all := map[string]bool{}
@@ -209,7 +209,7 @@ func (s *scene) documents() map[string]bool {
 	return all
 }
 
-// askedOnce reports questions whose complete answer was thrown away.
+// askedOnce fails the test if a question was asked again although its answer was complete.
 func (s *scene) askedOnce() {
 	s.t.Helper()
 	outputs, err := filepath.Glob(filepath.Join(s.opt.Calls, "*", "*", "output"))
@@ -217,7 +217,7 @@ func (s *scene) askedOnce() {
 	complete := map[string]int{}
 	for _, output := range outputs {
 		if _, err := os.Stat(output + ".prompt"); err != nil {
-			continue // of a test
+			continue // a check
 		}
 		_, finished, _ := agent.Completed(agent.Claude{}, agent.Files{Output: output, Log: filepath.Join(filepath.Dir(output), "stderr")}, nil)
 		if finished {
@@ -234,8 +234,8 @@ func (s *scene) askedOnce() {
 	}
 }
 
-// Forty controllers, twelve slots, contended files: no two agents ever hold conflicting
-// locks, nothing is lost, and what landed is what was tested.
+// Forty controllers share twelve slots and contended files. No two agents hold conflicting locks,
+// nothing is lost, and the landed files equal the tested ones.
 //
 // shows: SW-1 SW-4 SW-12 SW-23 PL-9 PL-26
 func TestManyControllers(t *testing.T) {
@@ -260,7 +260,7 @@ func TestManyControllers(t *testing.T) {
 	s.landedAsTested(out)
 }
 
-// landedAsTested holds what landed against what was tested and verified.
+// landedAsTested compares the landed files with the tested and verified ones.
 func (s *scene) landedAsTested(out *run.Outcome) {
 	s.t.Helper()
 	for _, u := range out.State.Units {

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// land lands the batch as it was tested, and tests it again if its dependencies changed.
+// land lands the batch as tested. If its dependencies changed, land tests it again first.
 func (l *batchRun) land(ctx context.Context) error {
 	q := l.ask("land", "")
 	for again := 0; ; again++ {
@@ -24,8 +24,8 @@ func (l *batchRun) land(ctx context.Context) error {
 			return err
 		}
 		if again == l.p.opt.Limits.Rechecks-1 {
-			// During its last test no other batch of this run lands, so that it cannot be
-			// overtaken again.
+			// During the last test no other batch of this run may land, so that this batch cannot
+			// be overtaken again.
 			done, err := l.p.takeLander(ctx)
 			if err != nil {
 				return err
@@ -41,8 +41,8 @@ func (l *batchRun) land(ctx context.Context) error {
 			return err
 		}
 		if len(moved) == 0 && !l.checked {
-			// It was tested in another workspace, before a crash, a review or a pause. What it
-			// depends on may have changed since.
+			// The batch was tested in another workspace, before a crash, a review or a pause. Its
+			// dependencies may have changed since.
 			if slices.ContainsFunc(l.allChecks(), func(c checks) bool { return len(c.commands) > 0 }) {
 				l.p.news(NewsAgain, q, "it was tested in an earlier workspace, and is tested again before it lands")
 			}
@@ -80,8 +80,8 @@ func (l *batchRun) land(ctx context.Context) error {
 	}
 }
 
-// moved updates the workspace and returns the changed files that the batch depends on: those
-// that it declares to read, and all that git rewrote.
+// moved updates the workspace and returns the changed files that the batch depends on: its
+// declared reads, and all files that git rewrote.
 func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	all, conflicts, err := l.w.CatchUp(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	ours = slices.DeleteFunc(ours, func(path string) bool { return slices.Contains(l.batch.WriteTargets, path) })
 	for _, path := range append(all, more...) {
 		if slices.Contains(l.batch.WriteTargets, path) {
-			continue // it holds the lock, and an edit without a lock is a conflict
+			continue // the batch holds the lock, and an edit without a lock is a conflict
 		}
 		at := lockkeeper.Target{Path: path, Kind: lockkeeper.File}
 		if slices.ContainsFunc(l.readTargets(), func(t lockkeeper.Target) bool { return t.Overlaps(at) }) && !slices.Contains(ours, path) {
@@ -117,8 +117,8 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	return ours, nil
 }
 
-// reads lists what the batch depends on: what it declares, or else all known files of its
-// unit.
+// reads lists the files that the batch depends on: its declared reads, or else all known files of
+// its unit.
 func (l *batchRun) reads() []string {
 	if len(l.batch.Reads) > 0 || l.p.opt.Flow.DeclaresReads {
 		return l.batch.Reads
@@ -133,7 +133,7 @@ func (l *batchRun) reads() []string {
 // readTargets returns the reads as lock targets.
 func (l *batchRun) readTargets() (list []lockkeeper.Target) {
 	for _, path := range l.reads() {
-		if lock, err := l.p.opt.Root.Resolve(l.p.opt.Root.Dir(), path, lockkeeper.Read); err == nil { // what does not resolve cannot be landed
+		if lock, err := l.p.opt.Root.Resolve(l.p.opt.Root.Dir(), path, lockkeeper.Read); err == nil { // an unresolvable path cannot land
 			list = append(list, lock.Target)
 		}
 	}
@@ -249,7 +249,8 @@ func (l *batchRun) carryOut(ctx context.Context) error {
 		return err
 	}
 	l.lands = append(l.lands, landing.Seq)
-	// Recorded as committed now, so that new workspaces need not wait until the grant ends.
+	// Record the landing as committed now, so that new workspaces need not wait for the grant to
+	// end.
 	return l.p.opt.Gate.RecoverLandings(context.WithoutCancel(ctx), landing.GrantID)
 }
 
@@ -288,7 +289,7 @@ func (l *batchRun) landNow(ctx context.Context) error {
 	return l.noteLandings(ctx)
 }
 
-// undoLandings undoes what landed before its tests.
+// undoLandings undoes landings that were made before their tests.
 func (l *batchRun) undoLandings(ctx context.Context, why string) (err error) {
 	if len(l.lands) == 0 {
 		return nil
@@ -310,7 +311,7 @@ func (l *batchRun) undoLandings(ctx context.Context, why string) (err error) {
 
 // landed records how the batch reached the tree, and commits it.
 func (l *batchRun) landed(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx) // it is in the tree
+	ctx = context.WithoutCancel(ctx) // the changes are in the tree
 	done := flow.Landed{Landings: l.lands, Files: l.files, Again: l.rechecks, At: time.Now().UTC()}
 	if len(l.lands) == 0 && len(l.files) > 0 { // a run crashed right after it landed
 		var err error

@@ -14,8 +14,9 @@ import (
 
 const tasks = "+tasks"
 
-// Write skew: one renames a method and lands, while another, whose tests passed with the
-// old name, waits to land. It is tested again, fails, and the tree stays green.
+// One batch renames a method and lands, while another one waits to land. The tests of the second
+// passed with the old name. It is tested again and fails, so the tree still passes its tests (no
+// write skew).
 //
 // shows: PL-28 PL-30 SW-12
 func TestWriteSkew(t *testing.T) {
@@ -65,7 +66,7 @@ tasks:
 	s.shelved("lib/use_two.rb")
 }
 
-// shelved reports that nothing was kept of a path.
+// shelved fails the test if the rescue shelf has no entry for a path.
 func (s *scene) shelved(path string) {
 	s.t.Helper()
 	list, err := s.opt.Gate.Rescue().List(s.t.Context())
@@ -109,8 +110,7 @@ func (s *scene) holds(path, want string) {
 	}
 }
 
-// In the documents' literal order a batch lands before it is tested, and is undone
-// when it does not pass.
+// With run.land: after_apply, a batch lands before it is tested, and is undone if its tests fail.
 //
 // shows: GP-18 PL-27 PL-28
 func TestLandAfterApply(t *testing.T) {
@@ -135,8 +135,8 @@ func TestLandAfterApply(t *testing.T) {
 	s.shelved("app/models/one.rb")
 }
 
-// Each batch becomes one commit of exactly its files, with trailers; what a person has
-// staged stays as it is. While they rebase nothing lands.
+// Each batch becomes one commit with exactly its files, with trailers. Changes that a person has
+// staged stay staged. While the person merges, nothing lands.
 //
 // shows: CF-15
 func TestCommits(t *testing.T) {
@@ -150,7 +150,7 @@ func TestCommits(t *testing.T) {
 	merging := filepath.Join(s.root, ".git", "MERGE_HEAD")
 	must(t, os.WriteFile(merging, []byte(strings.Repeat("0", 40)+"\n"), 0o644))
 	go func() {
-		for len(s.news(run.NewsPaused)) == 0 { // bounded by the run's own time
+		for len(s.news(run.NewsPaused)) == 0 { // ends with the run at the latest
 			time.Sleep(10 * time.Millisecond)
 		}
 		s.holds("app/models/one.rb", "")
@@ -176,7 +176,7 @@ func TestCommits(t *testing.T) {
 	}
 }
 
-// With the budget used up nothing starts; with more of it the run goes on.
+// When the budget is used up, no call starts. With a larger budget the run resumes.
 func TestBudget(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.tasks("tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb]}, {name: two, prompt: Do it., writes: [app/models/two.rb], after: [one]}]\n")
@@ -204,7 +204,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// callsFor counts the calls of a phase that are on record.
+// callsFor counts the recorded calls of a phase.
 func (s *scene) callsFor(phase string) (n int) {
 	s.t.Helper()
 	calls, err := run.OpenJournal(s.opt.Calls).Calls(s.opt.Flow.Name)
@@ -217,7 +217,7 @@ func (s *scene) callsFor(phase string) (n int) {
 	return n
 }
 
-// While a limit of the API holds nothing starts, and no attempt is burnt.
+// While a rate limit of the API lasts, no call starts and no attempt is counted.
 func TestLimit(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.tasks(one)
@@ -235,8 +235,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// The legacy mode has no locks and no queue; the allowlist still holds, and what two
-// change at once is refused to the second, not lost.
+// The legacy mode has no locks and no queue, but the allowlist still applies. If two batches
+// change the same file, the second is refused and its change is not lost.
 //
 // shows: PL-73 PL-56 SW-62 SW-66 CF-28 CF-29
 func TestLegacy(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"lockkeeper/store"
 )
 
-// landingsFile lists the landings of a batch that landed before it was tested. After a
-// crash the next run of the batch rolls them back and starts the batch again.
+// landingsFile lists the landings of a batch that landed before it was tested. After a crash the
+// next run of the batch undoes them and starts the batch again.
 const landingsFile = "landings.json"
 
-// noteLandings stores the landings of a batch for a run after a crash.
+// noteLandings stores the landings of a batch, for the next run after a crash.
 func (l *batchRun) noteLandings(ctx context.Context) error {
 	_, err := l.folder.Write(context.WithoutCancel(ctx), landingsFile, struct {
 		Landings []uint64 `json:"landings"`
@@ -34,7 +34,7 @@ func (l *batchRun) notedLandings(ctx context.Context) ([]uint64, error) {
 	return noted.Landings, json.Unmarshal(doc.Body, &noted)
 }
 
-// landings names landings as lockkeeper undo takes them.
+// landings formats landing numbers for a message.
 func landings(list []uint64) string {
 	if len(list) == 1 {
 		return fmt.Sprintf("landing %d", list[0])

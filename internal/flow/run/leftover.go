@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// maxGaps is how many changes of one call become separate gaps. A person decides on each
-	// gap, so more changes become one.
+	// maxGaps is how many changes of one call become separate gaps. A person decides on each gap,
+	// so a larger number of changes becomes one gap.
 	maxGaps = 20
 	// maxArchive bounds the content of an archive of changes.
 	maxArchive = 256 << 20
-	// namedOfMany is how many of many changes a message names.
+	// namedOfMany is how many changes a message names.
 	namedOfMany = 3
 )
 
-// A refusal is a change that may not land, and why.
+// A refusal is a change that may not land, with the reason.
 type refusal struct {
 	workspace.Change
 	why error
 }
 
-// survey lists what was changed in a workspace. Large new directories are one change each,
-// unless they have wanted files in them.
+// survey lists the changes in a workspace. A large new directory is one change, unless it
+// contains wanted files.
 func (p *Pipeline) survey(ctx context.Context, t execution, w *workspace.Workspace, readOnly bool) ([]workspace.Change, error) {
 	switch g := t.Grant(); {
 	case readOnly:
@@ -52,8 +52,8 @@ func writesOf(g *lockkeeper.Grant) (paths []string) {
 	return paths
 }
 
-// keepOut keeps changes that may not land and returns them as gaps: one for each, or one for
-// all if they are many. Changes that git ignores, and caches, are discarded.
+// keepOut keeps changes that may not land and returns them as gaps: one gap for each, or one for
+// all if there are many. It discards caches and files that git ignores.
 func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal) (gaps []flow.Gap, err error) {
 	if len(out) == 0 {
 		return nil, nil
@@ -110,8 +110,8 @@ func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *wor
 	return flow.Gap{Path: out[0].Path, Reason: why.Error(), Rescue: e.ID, Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}, nil
 }
 
-// shelveAll keeps changes of a workspace for lockkeeper rescue: wanted ones and a few others
-// each by itself, many others in one archive. It returns how many it kept.
+// shelveAll keeps changes of a workspace for lockkeeper rescue. It keeps wanted changes and a few
+// others separately, and many others in one archive. It returns how many it kept.
 func (p *Pipeline) shelveAll(ctx context.Context, w *workspace.Workspace, changes []workspace.Change, wanted []string, holder, why string) (kept int, err error) {
 	isWanted := func(c workspace.Change) bool { return slices.Contains(wanted, c.Path) }
 	ignored, err := w.Ignored(ctx, changes)
@@ -150,7 +150,7 @@ func (p *Pipeline) shelveAll(ctx context.Context, w *workspace.Workspace, change
 
 func (p *Pipeline) archiveLimit() int64 { return min(maxArchive, p.opt.Gate.Rescue().Limits().Entry) }
 
-// isMany reports whether changes are too many to be decided on one by one.
+// isMany reports whether there are too many changes to decide on one by one.
 func isMany(changes []workspace.Change) bool {
 	return len(changes) > maxGaps || slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Whole })
 }
@@ -174,7 +174,7 @@ func filesIn(changes []workspace.Change) (n int) {
 	return n
 }
 
-// someOf names the first of some changes for a message.
+// someOf names the first few changes for a message.
 func someOf(changes []workspace.Change) string {
 	var names []string
 	for _, c := range changes[:min(len(changes), namedOfMany)] {

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// tidying is a flow that only this test has: an agent surveys each controller, another
-// plans without asking anyone, and one check with its own commands ends each batch.
+// tidying returns a flow that only this test uses. An agent surveys each controller, another
+// plans without a decision by a person, and one check with its own commands ends each batch.
 func tidying() flow.Flow {
 	return flow.Flow{
 		Name: "tidying", Source: flow.Codebase, Counted: "unit", PlannedBy: "batch_plan", UnitsOwnFiles: true,
@@ -26,8 +26,8 @@ func tidying() flow.Flow {
 	}
 }
 
-// A flow is data: one that no package knows goes through the same machinery, with a
-// document and a check of its own and without decisions, tests or verification.
+// A flow is data. A flow that no package knows runs through the same code, with its own document
+// and check, and without decisions, tests or verification.
 func TestNewFlowNeedsOnlyATable(t *testing.T) {
 	s := newScene(t, "SQLite", "controllers")
 	f := tidying()

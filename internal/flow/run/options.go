@@ -20,7 +20,7 @@ import (
 	"lockkeeper/tree"
 )
 
-// Options say what a pipeline works on and with. The caller closes what is open.
+// Options configure a pipeline. The caller closes open resources.
 type Options struct {
 	Run   string // the id of the run, whose earlier calls count against the budget
 	Root  *tree.Root
@@ -34,11 +34,11 @@ type Options struct {
 	Flow    flow.Flow
 
 	Progress  *progress.Tracker
-	Documents *sidecar.Store // that Progress reads
+	Documents *sidecar.Store // the documents that Progress reads
 	Layout    flow.Layout
 	Discovery flow.DiscoverOptions
-	Manifest  *flow.Manifest // of the screens flow
-	Tasks     *flow.TaskFile // of the tasks flow
+	Manifest  *flow.Manifest // for the screens flow
+	Tasks     *flow.TaskFile // for the tasks flow
 
 	Repo     *git.Repo        // nil: no git, or no commits wanted
 	Research *research.Client // nil: people research
@@ -46,11 +46,11 @@ type Options struct {
 	Prompts  *flow.Prompts
 	Sandbox  sandbox.Level
 
-	Calls      string   // the records of agent calls, inside .lockkeeper; absolute
-	Workspaces string   // outside the root; absolute
-	Sidecar    string   // from the root
-	Analysis   string   // from the root, of the screens flow
-	Own        []string // directories of the pipeline, which workspaces do not have
+	Calls      string   // the directory of call records, inside .lockkeeper; absolute
+	Workspaces string   // the directory of workspaces, outside the root; absolute
+	Sidecar    string   // relative to the root
+	Analysis   string   // relative to the root, for the screens flow
+	Own        []string // directories of the pipeline, which workspaces do not contain
 	Env        []string
 
 	Limits    Limits
@@ -60,8 +60,8 @@ type Options struct {
 	Review    string // off, risky or all
 	LockReads bool
 	Linked    []string
-	// Reach returns what an agent may use in addition to its workspace; "" is for test and CI
-	// commands. Nil: nothing.
+	// Reach returns the files and variables that an agent may use in addition to its workspace.
+	// The name "" is for test and CI commands. Nil: nothing.
 	Reach  func(agent string) Reach
 	Branch string
 	Commit bool // each batch that lands becomes a commit
@@ -70,20 +70,20 @@ type Options struct {
 	Only  []string         // units, or unit/batch, unit/screen and tasks; empty: all
 	Auto  *progress.Policy // decides in place of a person; nil: people decide
 	Wait  bool             // do not end while decisions are open
-	Retry bool             // retry what failed before
-	// Wants reports whether a unit, or a batch, screen or topic of it, is in the run. It
-	// replaces Only once the run is conducted. It may want more later; an EventDecided makes
-	// the run ask again. Nil: it wants everything.
+	Retry bool             // retry failed work
+	// Wants reports whether a unit, or a batch, screen or topic of it, is in the run. It replaces
+	// Only once the run is conducted. It may include more work later; after an EventDecided the
+	// run calls it again. Nil: it includes everything.
 	Wants func(unit, part string) bool
 
 	Actor lockkeeper.Actor
-	Tell  func(News) // receives what happens, from any goroutine; it must return quickly
+	Tell  func(News) // receives events from any goroutine; it must return quickly
 }
 
-// Agents say how agents are called.
+// Agents configure the calls of agents.
 type Agents struct {
 	Named      func(name string) (agent.Adapter, error) // "" is the default
-	Default    string                                   // the name of the default agent, which alone gets Model and Args
+	Default    string                                   // the name of the default agent; only this agent gets Model and Args
 	Model      string
 	Args       []string
 	Timeout    time.Duration
@@ -98,7 +98,7 @@ type Limits struct {
 	FixesIn            map[string]int // for check phases with another limit, by name
 	Rechecks           int            // tests of one batch because a dependency changed
 	CheckTimeout       time.Duration
-	LimitPause         time.Duration // the pause for a rate limit that names no end
+	LimitPause         time.Duration // the pause for a rate limit without a reset time
 }
 
 func (l Limits) fixesIn(phase string) int {
@@ -116,7 +116,7 @@ type Checks struct {
 	Commands map[string][]string // for the other check phases, by name
 }
 
-// A Budget is what a run may spend; 0: no limit.
+// A Budget is the most that a run may spend; 0: no limit.
 type Budget struct {
 	USD    float64
 	Tokens int64
@@ -133,22 +133,22 @@ type News struct {
 	Text  string    `json:"text,omitempty"`
 }
 
-// A NewsKind says what happened.
+// A NewsKind is the kind of an event.
 type NewsKind string
 
 // The kinds of news.
 const (
-	NewsRun      NewsKind = "run"     // of the run as a whole
+	NewsRun      NewsKind = "run"     // about the whole run
 	NewsStarted  NewsKind = "started" // a phase began
-	NewsDone     NewsKind = "done"    // a phase left its document
+	NewsDone     NewsKind = "done"    // a phase stored its document
 	NewsSkipped  NewsKind = "skipped" // a test or CI phase had no command to run
 	NewsRed      NewsKind = "red"     // a test or CI command failed, and an agent may fix it
 	NewsFailed   NewsKind = "failed"
 	NewsGap      NewsKind = "gap"
 	NewsLanded   NewsKind = "landed"
 	NewsNoChange NewsKind = "no_change" // a batch is done and changed nothing
-	NewsUndone   NewsKind = "undone"    // what landed before its tests is undone
-	NewsAgain    NewsKind = "again"     // it is tested again
+	NewsUndone   NewsKind = "undone"    // landings made before their tests are undone
+	NewsAgain    NewsKind = "again"     // a batch is tested again
 	NewsStalled  NewsKind = "stalled"
 	NewsWarning  NewsKind = "warning"
 	NewsPaused   NewsKind = "paused"
@@ -156,17 +156,17 @@ const (
 	NewsPerson   NewsKind = "person" // a person must decide
 )
 
-// An execution carries out one piece of work: an item of the queue or, in the legacy mode, a
+// An execution carries out one work item: an item of the queue or, in the legacy mode, a
 // goroutine.
 type execution interface {
 	// Phase releases the slots of one phase and waits for those of the next.
 	Phase(ctx context.Context, phase string, pools ...string) error
-	// Holds reports whether it holds a slot of a pool.
+	// Holds reports whether the execution holds a slot of a pool.
 	Holds(pool string) bool
 	Note(ctx context.Context, text string) error
 	ID() string
-	Mark() string             // marks its processes
+	Mark() string             // identifies its processes
 	Grant() *lockkeeper.Grant // nil in the legacy mode
-	Slot() int                // of the test pool; 0: none
+	Slot() int                // the slot in the test pool; 0: none
 	Started(ctx context.Context, group lockkeeper.Process) error
 }

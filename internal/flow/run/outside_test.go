@@ -20,8 +20,8 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// A topic goes to the Messages API when a person chose that, and stays pending when the
-// call fails; a pasted answer does as well. No other controller waits for it.
+// A topic goes to the Messages API if a person chose that, and stays pending if the call fails. A
+// pasted answer works, too. No other controller waits for the topic.
 //
 // shows: PL-13 PL-14 PL-15 PL-68 PL-84
 func TestResearch(t *testing.T) {
@@ -65,8 +65,8 @@ func TestResearch(t *testing.T) {
 	}
 }
 
-// A manifest of screens and a key of the Messages API can both be given: the flow of screens
-// asks nothing there.
+// A manifest of screens and an API key can be configured together. The screens flow sends no
+// request to the API.
 //
 // shows: CF-33 PL-68 SW-61
 func TestManifestAndKey(t *testing.T) {
@@ -80,7 +80,7 @@ func TestManifestAndKey(t *testing.T) {
 	}
 }
 
-// An agent that says nothing is shown as stalled, and can be stopped by a person.
+// An agent without output is shown as stalled, and a person can stop it.
 //
 // shows: GP-26
 func TestStalled(t *testing.T) {
@@ -97,7 +97,7 @@ func TestStalled(t *testing.T) {
 	var once sync.Once
 	s.opt.Tell = func(n run.News) {
 		tell(n)
-		// On a slow machine it is silent before it begins, too.
+		// On a slow machine the agent is also silent before it begins.
 		if n.Kind == run.NewsStalled && strings.Contains(n.Text, "it waited for the model") {
 			go once.Do(func() {
 				_, err := s.opt.Queue.Cancel(context.Background(), "tasks/+tasks/batch/one@"+flow.Digest(s.opt.Tasks.Batches("ada", time.Now()).Batches[0])[:8], lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}, "it hangs")
@@ -117,7 +117,7 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// With a full disk a phase fails, says so, and is done again when there is room.
+// If the disk is full, a phase fails and reports it. The phase runs again when there is room.
 //
 // shows: GP-26
 func TestDiskFull(t *testing.T) {
@@ -142,8 +142,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// Tools in a copy ask their supervisor what they may write, and for more: that is a gap,
-// and no wider grant.
+// Tools in a workspace ask their supervisor which files they may write. A request for another
+// file becomes a gap and does not widen the grant.
 //
 // shows: SW-42 PL-44 SW-76
 func TestAgentRequests(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/store"
 )
 
-// Work says what an item of a flow is for.
+// A Work identifies the work that an item of a flow is for.
 type Work struct {
 	Unit string
 	Kind string // controller, screen, topic or batch
@@ -21,7 +21,7 @@ type Work struct {
 // Name returns the unit, or unit/part.
 func (w Work) Name() string { return workItem{unit: w.Unit, part: w.Part}.name() }
 
-// WorkOf returns what an item is for; false: it belongs to no flow.
+// WorkOf returns the work of an item. It returns false if the item belongs to no flow.
 func WorkOf(it *lockkeeper.Item) (Work, bool) {
 	d, err := workOf(it)
 	if err != nil || FlowOf(it) == "" {
@@ -63,15 +63,15 @@ func openItems(r store.Reader, root string) (list []*lockkeeper.Item, err error)
 	return list, nil
 }
 
-// An Overlay combines what the documents say of units with what the queue says.
+// An Overlay combines the documents of units with the state of their items in the queue.
 type Overlay struct {
 	Flow    flow.Flow
-	Screens map[string][]flow.ManifestScreen // of the screens flow, by unit
+	Screens map[string][]flow.ManifestScreen // for the screens flow, by unit
 
-	failed func(unit, part string) error // of work in this process; nil: none is known
+	failed func(unit, part string) error // returns the failure of work in this process; nil: none is known
 }
 
-// Unit returns the state of a unit. Items are its items that are not completed.
+// Unit returns the state of a unit. The caller passes the unit's items that are not completed.
 func (s Overlay) Unit(u *progress.Unit, items []*lockkeeper.Item) UnitState {
 	current := map[Work]*lockkeeper.Item{}
 	for _, it := range items {
@@ -108,7 +108,7 @@ func (u *UnitState) fail() {
 	}
 }
 
-// overlay replaces the state of one piece of work by that of its item.
+// overlay replaces the state of one piece of work with the state of its item.
 func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, status, pending, id *string, since *time.Time, reason, note *string) {
 	if s.failed != nil {
 		if failure := s.failed(w.Unit, w.Part); failure != nil {
@@ -145,8 +145,8 @@ func StatusIn(f flow.Flow, phase string) string {
 	return phase
 }
 
-// Rest estimates what the rest of the work costs: for each remaining phase of each unit, batch
-// and screen, the average cost of that phase in these calls. A unit without a plan counts as
+// Rest estimates the cost of the remaining work. For each remaining phase of each unit, batch and
+// screen it adds the average cost of that phase in these calls. A unit without a plan counts as
 // one batch.
 func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 	sum, count := map[string]float64{}, map[string]int{}
@@ -182,7 +182,7 @@ func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 }
 
 // FailuresIn lists the failed work of units that is still due, in the order in which it was
-// queued. Items are those that are not completed, by unit; unit reads one.
+// queued. The items are those that are not completed, by unit. The function unit reads a unit.
 func FailuresIn(f flow.Flow, items map[string][]*lockkeeper.Item, unit func(name string) (*progress.Unit, error)) ([]Failure, error) {
 	list := []Failure{}
 	for name, of := range items {

@@ -19,7 +19,7 @@ type PastCall struct {
 	Run  string `json:"run"`
 }
 
-// FlowOf returns the flow of an item; empty: it belongs to none.
+// FlowOf returns the flow of an item, or "" if the item belongs to no flow.
 func FlowOf(it *lockkeeper.Item) string {
 	name, ok := strings.CutPrefix(it.Root, rootPrefix)
 	if !ok {
@@ -28,8 +28,8 @@ func FlowOf(it *lockkeeper.Item) string {
 	return name
 }
 
-// LastLog opens the log of the last agent that worked for an item; fs.ErrNotExist: there is
-// none. Dir is the folder of calls.
+// LastLog opens the log of the last agent that worked for an item. It returns fs.ErrNotExist if
+// there is no log. Dir is the folder of calls.
 func LastLog(dir, item string) (*os.File, error) {
 	logs, err := tracesWith(dir, livelogFile)
 	if err != nil {

@@ -84,8 +84,8 @@ func (p *Pipeline) partsOf(ctx context.Context, unit string) (parts []string, er
 	return parts, nil
 }
 
-// checkOrder refuses a part that comes after another one that is neither complete nor named:
-// the run would do nothing.
+// checkOrder refuses a part if an earlier part is neither complete nor named, because the run
+// would do nothing.
 func (p *Pipeline) checkOrder(ctx context.Context) error {
 	for unit, parts := range p.parts {
 		u, err := p.opt.Progress.Unit(ctx, unit)

@@ -37,8 +37,7 @@ func threeScript(usd float64) string {
 `
 }
 
-// A person can have one task done and leave the others, also those that an earlier run had
-// queued.
+// A person can run one task and leave out the others, also those that an earlier run queued.
 //
 // shows: PL-78
 func TestOnlyOneTask(t *testing.T) {
@@ -46,7 +45,7 @@ func TestOnlyOneTask(t *testing.T) {
 	s.tasks(three)
 	s.play(threeScript(0.5))
 	s.opt.Budget.USD = 0.4
-	s.run("all") // leaves what it could not pay for in the queue
+	s.run("all") // leaves the tasks that it could not pay for in the queue
 	s.opt.Budget.USD = 5
 	out := s.conduct(request{Only: []string{"two"}})
 	if out.Complete != 1 || len(out.State.Units) != 1 || len(out.State.Units[0].Batches) != 1 {
@@ -89,7 +88,7 @@ func TestOnlyWhatCanBeRun(t *testing.T) {
 	must(t, survey(three, "three", "one"), survey(three, "three", "+tasks"))
 }
 
-// One screen can be analyzed by itself; nothing is merged from it alone.
+// One screen can be analyzed by itself. Its controller is not merged.
 //
 // shows: SW-21
 func TestOnlyOneScreen(t *testing.T) {
@@ -104,8 +103,8 @@ func TestOnlyOneScreen(t *testing.T) {
 	}
 }
 
-// Calls at once share what is left of the budget: three that cost $1.50 each are done with
-// $5, and no more than that can be spent.
+// Concurrent calls share the remaining budget. Three calls that cost $1.50 each fit into $5, and
+// the run cannot spend more than that.
 func TestBudgetIsShared(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.tasks(strings.Replace(three, ", after: [one]", "", 1))
@@ -115,7 +114,7 @@ func TestBudgetIsShared(t *testing.T) {
 		t.Fatalf("%+v, %+v", out, out.State.Spent)
 	}
 
-	// Where a share turns out to be too small the call is made again with more.
+	// If a share is too small, the call is made again with a larger share.
 	s = newScene(t, "memory", "tasks")
 	s.tasks(strings.Replace(three, ", after: [one]", "", 1))
 	s.play(strings.Replace(threeScript(0.1), "cost_usd: 0.1", "cost_usd: 5", 1))
@@ -159,8 +158,8 @@ func TestLogOfAnItem(t *testing.T) {
 	}
 }
 
-// The news of a run say that a batch landed before its tests, that a test failed before an
-// agent fixes it, and that a change that did not pass was undone.
+// The news of a run report that a batch landed before its tests, that a test failed before an
+// agent fixes it, and that a failed change was undone.
 //
 // shows: PL-28
 func TestNewsOfAFailedBatch(t *testing.T) {

@@ -23,7 +23,7 @@ type Pipeline struct {
 	opt    Options
 	ledger *ledger
 	sums   *workspace.Sums
-	branch string // of the run; empty: no git
+	branch string // the branch of the run; empty: no git
 	self   *lockkeeper.Process
 
 	landing sync.Mutex    // held during a landing of this process
@@ -32,17 +32,17 @@ type Pipeline struct {
 	units  []string
 	found  map[string]flow.FoundUnit
 	groups map[string]flow.ScreenGroup
-	parts  map[string][]string // of some units only these batches, or screens, are run
+	parts  map[string][]string // the included batches or screens of units that are only partly in the run
 	faults error               // units that the survey could not read
 
-	slots       map[string]chan int // of the legacy mode, by pool
+	slots       map[string]chan int // free slots of the legacy mode, by pool
 	unqueuedIDs atomic.Uint64
-	closing     atomic.Bool // the run stops its items, so their errors are no failures
+	closing     atomic.Bool // the run is stopping its items, so their errors are not failures
 	halted      atomic.Bool // nothing new starts
 	worker      *sched.Worker
 	attention   chan struct{} // work may be due
 
-	goroutines sync.WaitGroup // of the legacy mode
+	goroutines sync.WaitGroup // running work of the legacy mode
 
 	mu        sync.Mutex
 	dirty     map[string]bool       // units to advance
@@ -52,10 +52,10 @@ type Pipeline struct {
 	until     time.Time             // the end of a rate limit; zero: none
 	budget    *agent.BudgetError    // why the budget is used up; nil: it is not
 
-	troubles map[string]time.Time // when each was reported last
+	troubles map[string]time.Time // when each error was reported last
 }
 
-// New makes a pipeline.
+// New creates a pipeline.
 func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{opt: o, sums: workspace.NewSums(), slots: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, requested: map[string][]flow.Gap{}, troubles: map[string]time.Time{}}
 	p.lander <- struct{}{}
@@ -71,18 +71,18 @@ func New(o Options) (*Pipeline, error) {
 	return p, os.MkdirAll(o.Workspaces, 0o700)
 }
 
-// Lead lets the pipeline conduct a run, so that it can land and counts what the run spent
-// before. Until then it can only show the run.
+// Lead lets the pipeline conduct a run: it can land changes, and it counts the earlier cost of
+// the run. Before Lead it can only show the run.
 func (p *Pipeline) Lead(run string, g *gate.Gate) (err error) {
 	p.opt.Run, p.opt.Gate = run, g
 	if p.opt.Wants != nil {
-		p.opt.Only, p.units = nil, nil // so that more can be wanted
+		p.opt.Only, p.units = nil, nil // so that Wants can include more later
 	}
 	p.ledger, err = openLedger(p.opt.Calls, run, p.opt.Budget)
 	return err
 }
 
-// Spent returns what the run has cost so far.
+// Spent returns the cost of the run so far.
 func (p *Pipeline) Spent() agent.Spent { return p.ledger.spent() }
 
 func (p *Pipeline) tell(n News) {
@@ -92,11 +92,11 @@ func (p *Pipeline) tell(n News) {
 	}
 }
 
-// troubleEvery is how often the same background error is reported.
+// troubleEvery is the shortest time between two reports of the same background error.
 const troubleEvery = time.Minute
 
-// trouble reports a background error. Such work is retried every second, so it reports the
-// same error only now and then.
+// trouble reports a background error. Background work is retried every second, so trouble reports
+// the same error at most once per troubleEvery.
 func (p *Pipeline) trouble(err error) {
 	p.mu.Lock()
 	last := p.troubles[err.Error()]
@@ -139,7 +139,7 @@ func (p *Pipeline) testOf(unit string) string {
 	return flow.TestOf(p.opt.Checks.TestPath, unit)
 }
 
-// counted spells a number of things.
+// counted formats a number with its noun.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -150,7 +150,7 @@ func counted(n int, what string) string {
 // text encodes a document for a prompt.
 func text(v any) string {
 	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // documents have only strings and numbers
+	if err != nil { // cannot happen: documents have only strings and numbers
 		return err.Error()
 	}
 	return string(b)
@@ -181,12 +181,12 @@ func (p *Pipeline) marked() []string {
 	return list
 }
 
-// stopping reports whether an error only means that the run stops.
+// stopping reports whether an error only means that the run is stopping.
 func (p *Pipeline) stopping(err error) bool {
 	return p.closing.Load() && err != nil
 }
 
-// pauseUntil starts nothing until a rate limit has passed.
+// pauseUntil pauses the run until a rate limit has passed.
 func (p *Pipeline) pauseUntil(until time.Time, why string) {
 	p.mu.Lock()
 	told := !until.After(p.until)
@@ -204,7 +204,7 @@ func (p *Pipeline) pauseUntil(until time.Time, why string) {
 	p.mark()
 }
 
-// exhausted starts nothing more in this run.
+// exhausted pauses the run for good because the budget is used up.
 func (p *Pipeline) exhausted(why *agent.BudgetError) {
 	p.mu.Lock()
 	first := p.budget == nil

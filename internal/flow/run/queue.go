@@ -14,20 +14,20 @@ import (
 	"lockkeeper/store"
 )
 
-// A workItem describes a piece of work for the queue.
+// A workItem describes one piece of work for the queue.
 type workItem struct {
 	unit       string
 	kind       string // controller, screen, topic or batch
 	part       string // the screen, topic or batch; empty: the unit
-	phase      string // its first
-	generation string // of a batch: the digest of its definition
+	phase      string // the first phase
+	generation string // the digest of a batch's definition
 	pools      []string
 	targets    []string // files it writes
 	reads      []string
 }
 
-// key returns the key of work in the queue. The same work has the same key, so that it is
-// never queued twice. Names in it have no slashes (sidecar.FolderName).
+// key returns the key of work in the queue. The same work has the same key, so it is never queued
+// twice. Names in a key contain no slashes (sidecar.FolderName).
 func (p *Pipeline) key(d workItem) string {
 	what := d.phase
 	if d.part != "" {
@@ -91,7 +91,7 @@ func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
 		case err != nil:
 			return err
 		case it != nil && it.Status == lockkeeper.ItemCompleted:
-			continue // it is due again: its document was removed, or does not count
+			continue // the work is due again: its document was removed or is not valid
 		case it != nil:
 			return nil
 		}
@@ -130,13 +130,13 @@ func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err erro
 	return list, err
 }
 
-// locksOf returns the locks of a piece of work: its write targets, its folder of documents, and
-// what it reads if reads are locked.
+// locksOf returns the locks of a work item: its write targets, its folder of documents and, if
+// reads are locked, its reads.
 func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	folder := path.Join(p.opt.Sidecar, sidecar.FolderName(d.unit))
 	var locks []lockkeeper.Lock
 	own := func(at string) {
-		// The folder is locked as one file, because nothing else uses what is in it.
+		// The folder is locked as one file, because nothing else uses its files.
 		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
 	}
 	read := func(at string, kind lockkeeper.Kind) {
@@ -186,7 +186,7 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	return locks, nil
 }
 
-// readsOf lists what work reads that declares no reads.
+// readsOf lists the reads of work that declares none.
 func (p *Pipeline) readsOf(d workItem) []string {
 	if d.kind == string(flow.Screen) {
 		for _, s := range p.groups[d.unit].Screens {

@@ -10,18 +10,18 @@ import (
 	"lockkeeper/internal/agent/workspace"
 )
 
-// A Reach is what commands of a run may use in addition to their workspace and the system's
-// directories. Paths are absolute. Missing ones are ignored.
+// A Reach lists the files and variables that commands of a run may use in addition to their
+// workspace and the system's directories. Paths are absolute. Missing paths are ignored.
 type Reach struct {
-	Write   []string // may be changed
+	Write   []string // the command may change them
 	Read    []string
-	Scratch []string          // may be changed; the changes are discarded
-	Keep    []string          // variables that are passed on although they hold a credential
-	Home    map[string]string // files of the home directory, which has no others
+	Scratch []string          // the command may change them; the changes are discarded
+	Keep    []string          // variables that are passed on although they contain a credential
+	Home    map[string]string // the only files of the home directory
 	Own     *owndir.Dir       // the agent's own directory; each call gets a copy; nil: none
 }
 
-// reachOf returns the reach of an agent; "" is for test and CI commands.
+// reachOf returns the reach of an agent. The name "" is for test and CI commands.
 func (p *Pipeline) reachOf(agent string) Reach {
 	if p.opt.Reach == nil {
 		return Reach{}
@@ -29,8 +29,8 @@ func (p *Pipeline) reachOf(agent string) Reach {
 	return p.opt.Reach(agent)
 }
 
-// confinement lists what a command in a workspace sees. Its private directories are below
-// private, which the caller removes.
+// confinement returns the files that a command in a workspace may use. The command's private
+// directories are in private, which the caller removes.
 func (p *Pipeline) confinement(ctx context.Context, w *workspace.Workspace, r Reach, temp, private string) (c sandbox.Confinement, err error) {
 	outside, err := w.Outside(ctx)
 	if err != nil {

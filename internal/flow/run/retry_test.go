@@ -17,7 +17,7 @@ import (
 	"lockkeeper/store"
 )
 
-// What a person does between the parts of a run.
+// resume continues a run as a person would.
 func (s *scene) resume(retry bool) *run.Outcome {
 	s.t.Helper()
 	auto, err := progress.ParsePolicy("all")
@@ -28,8 +28,8 @@ func (s *scene) resume(retry bool) *run.Outcome {
 // checkedOne is a task whose test reads a file that it declares.
 const checkedOne = `tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb], reads: [app/models/word.rb], tests: ["grep -q $(cat app/models/word.rb) app/models/one.rb"]}]` + "\n"
 
-// Tests count for what they were made with. While a person reviewed a diff, something it
-// depends on changed: it is tested again before it lands, fixed, and shown again.
+// Test results are valid only for the tested state. While a person reviewed a diff, a dependency
+// changed. The batch is tested again before it lands, fixed, and reviewed again.
 //
 // shows: CF-46 PL-28
 func TestReviewedAndOvertaken(t *testing.T) {
@@ -58,8 +58,8 @@ func TestReviewedAndOvertaken(t *testing.T) {
 	}
 }
 
-// Reviewed batches are tested again before they land, in the one slot of tests. Another may
-// keep the tree still meanwhile, and need that slot: a batch that waits to land does not hold it.
+// Reviewed batches are tested again before they land, in the only test slot. Another batch may
+// hold the lander and need that slot, so a batch that waits to land must not hold it.
 //
 // shows: PL-28 CF-46
 func TestWaitingToLandHoldsNoSlot(t *testing.T) {
@@ -102,7 +102,7 @@ tasks:
 		_, err := p.Run(t.Context(), nil)
 		ended <- err
 	}()
-	// The second could not be tested if the first, which waits, kept its slot.
+	// If the waiting batch kept its slot, the other one could not be tested.
 	seen := map[string]bool{}
 	for lines := bufio.NewScanner(tests); len(seen) < 2; seen[lines.Text()] = true {
 		if !lines.Scan() {
@@ -115,7 +115,7 @@ tasks:
 	s.holds("app/models/two.rb", "new\n")
 }
 
-// A batch that failed its tests does not land when it is tried again, as it was or empty.
+// A batch that failed its tests does not land when it is retried, neither unchanged nor empty.
 //
 // shows: GP-26 PL-28
 func TestRetryOfFailedTestsDoesNotLand(t *testing.T) {
@@ -140,7 +140,7 @@ func TestRetryOfFailedTestsDoesNotLand(t *testing.T) {
 	}
 }
 
-// What an agent had made when it failed is kept.
+// If an agent fails, its changes are kept.
 //
 // shows: SW-71 PL-80
 func TestFailedWorkIsKept(t *testing.T) {
@@ -157,8 +157,7 @@ func TestFailedWorkIsKept(t *testing.T) {
 	s.shelved("app/models/one.rb")
 }
 
-// An item of a plan that has changed since does nothing: the batch as it is now has its
-// own.
+// An item of an outdated plan does nothing. The batch in its present form has its own item.
 //
 // shows: GP-19
 func TestPlanChangedAfterFailure(t *testing.T) {
@@ -186,8 +185,8 @@ func TestPlanChangedAfterFailure(t *testing.T) {
 	}
 }
 
-// A batch failed its tests, and another landing changed its file before the retry. The
-// agent that makes it again is called with an agent slot, and the test slot is free.
+// A batch failed its tests, and another landing changed its file before the retry. The agent that
+// applies it again is called with an agent slot, and the test slot is free.
 func TestRetryHoldsNoTestSlot(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.opt.Limits.Fixes = 0
@@ -224,7 +223,7 @@ func TestRetryHoldsNoTestSlot(t *testing.T) {
 	}
 }
 
-// A batch without tests says so: in the news, and to the agent that verifies it.
+// The news and the prompt of the verifying agent say that a batch has no tests.
 func TestUntested(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.opt.Checks = run.Checks{}
@@ -250,7 +249,7 @@ tasks:
 	}
 }
 
-// A batch that changed nothing is done as no change, and not as a landing of 0 files.
+// A batch without changes ends as no_change, not as a landing of 0 files.
 func TestNoChange(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.tasks(`

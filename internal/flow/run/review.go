@@ -21,10 +21,10 @@ func (l *batchRun) needsReview() bool {
 	return false
 }
 
-// manyFiles is how many files make a change risky.
+// manyFiles is the largest number of files in a change that is not risky.
 const manyFiles = 10
 
-// risk returns why a person should review the diff; empty: there is no reason.
+// risk returns why a person should review the diff, or "" if there is no reason.
 func (l *batchRun) risk() string {
 	switch {
 	case l.batch.Effort == flow.High:

@@ -12,9 +12,8 @@ import (
 	"lockkeeper/store"
 )
 
-// A person looks at the diff before it lands; nothing is locked meanwhile; comments go
-// back to the fix loop, with the diff, and what is made of them is tested, fixed and shown
-// again.
+// A person reviews the diff before it lands. Meanwhile the batch holds no locks. Comments go to
+// the fix loop, together with the diff. The new changes are tested, fixed and reviewed again.
 //
 // shows: CF-46
 func TestReview(t *testing.T) {
@@ -61,7 +60,7 @@ func TestReview(t *testing.T) {
 	s.holds("app/models/one.rb", "one, longer\n")
 }
 
-// returnedScript makes one.rb and, when it is sent back, makes it longer.
+// returnedScript writes one.rb, and writes a longer one after a returned review.
 const returnedScript = `
 - match: '(?s)^# task .*one.*too short'
   steps: [{write: {path: app/models/one.rb, content: "made again\n"}}]
@@ -71,7 +70,7 @@ const returnedScript = `
   result: {structured: {summary: longer}}
 ` + oneScript
 
-// sentBack is a scene in which a person has sent a diff back.
+// sentBack returns a scene in which a person has returned a diff.
 func sentBack(t *testing.T, script, test string) *scene {
 	t.Helper()
 	s := newScene(t, "SQLite", "tasks")
@@ -84,7 +83,7 @@ func sentBack(t *testing.T, script, test string) *scene {
 	return s
 }
 
-// The changes for a review are kept when their tests fail, so the agent is not asked again.
+// The changes for a review are kept when their tests fail, so the agent is not called again.
 //
 // shows: CF-46
 func TestReturnedOnce(t *testing.T) {
@@ -113,8 +112,8 @@ func TestReturnedOnce(t *testing.T) {
 	s.holds("app/models/one.rb", "longer\n")
 }
 
-// Another program edits the file while the diff is sent back: it is made again, and the person's
-// words go with it.
+// Another program edits the file after the diff was returned. The batch is applied again, and the
+// agent gets the person's comments.
 func TestReturnedAndOvertaken(t *testing.T) {
 	s := sentBack(t, returnedScript, "true")
 	write(t, s.root, "app/models/one.rb", "edited\n")
@@ -141,7 +140,7 @@ func TestReturnWithoutAChange(t *testing.T) {
 	s.holds("app/models/one.rb", "before\n")
 }
 
-// Where batches land before they are tested, what a review wants lands so, too.
+// With run.land: after_apply, changes for a review also land before their tests.
 func TestReturnedAfterApply(t *testing.T) {
 	s := sentBack(t, returnedScript, "true")
 	s.opt.Land = "after_apply"

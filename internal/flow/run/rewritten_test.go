@@ -8,9 +8,9 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// A person works on another branch while a batch is verified, comes back, and merges: landing
-// waits meanwhile, and then what the batch was tested with is not what is there, though it
-// declared nothing of it. It is tested again, and does not land.
+// A person works on another branch while a batch is verified, comes back, and merges. Landing
+// waits meanwhile. Then files that the batch was tested with have changed, although it declared
+// none of them. It is tested again, fails, and does not land.
 //
 // shows: PL-28 PL-30
 func TestRewrittenByGit(t *testing.T) {

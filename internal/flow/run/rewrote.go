@@ -38,7 +38,7 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 		if err != nil {
 			return err
 		}
-		if base != f.New { // it has not landed, so the command reverted it
+		if base != f.New { // it did not land, so the command reverted it
 			own = append(own, workspace.Change{Path: f.Path})
 		}
 	}
@@ -64,5 +64,6 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 	return nil
 }
 
-// exitRewrote is the exit status of a command that passed and changed a file of the batch.
+// exitRewrote is the exit status recorded for a command that passed but changed a file of the
+// batch.
 const exitRewrote = 1

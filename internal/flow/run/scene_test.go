@@ -40,7 +40,7 @@ import (
 	"lockkeeper/tree"
 )
 
-// agentArgument makes the test's own program the scripted agent.
+// agentArgument makes the test binary act as the scripted agent.
 const agentArgument = "scripted-agent"
 
 func TestMain(m *testing.M) {
@@ -89,15 +89,15 @@ func actAsAgent() int {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
 }
 
-// scene is a codebase with all that a run needs.
+// A scene is a codebase with everything that a run needs.
 type scene struct {
 	t      testing.TB
 	root   string
-	side   string // what lies beside the root
+	side   string // a directory next to the root
 	script string
 	opt    run.Options
 	locks  *lock.Manager
-	newest atomic.Pointer[gate.Gate] // that was opened
+	newest atomic.Pointer[gate.Gate] // the gate that was opened last
 
 	mu   sync.Mutex
 	told []run.News
@@ -105,11 +105,11 @@ type scene struct {
 
 const space = "7f0c7a39-0000-4000-8000-000000000005"
 
-// hung is how long a test waits for a run or a process. It only ends hangs: forty
+// hung is how long a test waits for a run or a process. It is only a limit for hangs: forty
 // controllers take minutes on a busy machine.
 const hung = 15 * time.Minute
 
-// stores are the stores that a run is tried with.
+// stores are the stores that a run is tested with.
 var stores = map[string]func(testing.TB, string) store.Store{
 	"memory": func(testing.TB, string) store.Store {
 		return memstore.New(space, memstore.Options{KeepEvents: 1_000_000})
@@ -143,11 +143,11 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// machine is what this machine can hold agents with.
+// machine returns the sandbox level that this machine supports.
 var machine = sync.OnceValues(func() (sandbox.Level, error) { return sandbox.Probe(context.Background()) })
 
-// newScene writes the sample application into a directory, with the scripted agents that
-// change it.
+// newScene writes the sample application into a directory, together with the script of the agents
+// that change it.
 func newScene(t testing.TB, st, flowName string) *scene {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -161,13 +161,13 @@ func newScene(t testing.TB, st, flowName string) *scene {
 	return s
 }
 
-// git makes the root a repository.
+// git runs git in the root.
 func (s *scene) git(args ...string) string {
 	s.t.Helper()
 	return gittest.Run(s.t, s.root, append([]string{"-c", "init.defaultBranch=main"}, args...)...)
 }
 
-// assemble opens everything over a store.
+// assemble opens all components over a store.
 func (s *scene) assemble(st store.Store, flowName string) {
 	t := s.t
 	f, err := flow.ByName(flowName)
@@ -241,7 +241,7 @@ func (s *scene) assemble(st store.Store, flowName string) {
 	})
 }
 
-// withRepo makes commits.
+// withRepo makes the root a repository and lets the run commit.
 func (s *scene) withRepo() {
 	s.t.Helper()
 	s.git("init", "-q")
@@ -255,7 +255,7 @@ func (s *scene) withRepo() {
 	s.opt.Repo, s.opt.Commit = r, true
 }
 
-// run conducts the flow with a policy in the place of people.
+// run conducts the flow. A policy decides in place of people.
 func (s *scene) run(policy string) *run.Outcome {
 	s.t.Helper()
 	auto, err := progress.ParsePolicy(policy)
@@ -263,7 +263,7 @@ func (s *scene) run(policy string) *run.Outcome {
 	return s.conduct(request{Auto: &auto})
 }
 
-// A request says how far a run goes.
+// A request selects the work of a run.
 type request struct {
 	Only  []string
 	Auto  *progress.Policy
@@ -283,7 +283,7 @@ func (s *scene) conduct(o request) *run.Outcome {
 	return out
 }
 
-// news lists what was told of a kind.
+// news returns the news of one kind.
 func (s *scene) news(kind run.NewsKind) (list []run.News) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *scene) news(kind run.NewsKind) (list []run.News) {
 	return list
 }
 
-// files are the application's files by path.
+// files returns the application's files by path.
 func (s *scene) files() map[string]string {
 	s.t.Helper()
 	all := map[string]string{}
@@ -320,7 +320,7 @@ func (s *scene) files() map[string]string {
 	return all
 }
 
-// play gives the agents another script, before that of the sample.
+// play adds calls to the agents' script, before those of the sample.
 func (s *scene) play(calls string) {
 	s.t.Helper()
 	text, err := sample.Script(0)
@@ -336,7 +336,7 @@ func (s *scene) tasks(plan string) {
 	must(s.t, err)
 }
 
-// batch is the state of a batch after a run.
+// batch returns the state of a batch after a run.
 func (s *scene) batch(out *run.Outcome, unit, id string) run.BatchState {
 	s.t.Helper()
 	for _, u := range out.State.Units {
@@ -365,7 +365,7 @@ func (s *scene) gate(allowed ...string) *gate.Gate {
 	return s.openGate(gate.Options{Allowed: allowed})
 }
 
-// legacyGate is one that asks for no grant.
+// legacyGate opens a gate that requires no grant.
 func (s *scene) legacyGate(allowed ...string) *gate.Gate {
 	return s.openGate(gate.Options{Allowed: allowed, GrantOptional: true})
 }
@@ -381,14 +381,14 @@ func (s *scene) openGate(o gate.Options) *gate.Gate {
 	return g
 }
 
-// reassemble opens everything again, over a root that was replaced.
+// reassemble opens all components again after the root was replaced.
 func (s *scene) reassemble(flowName string) {
 	s.t.Helper()
 	must(s.t, os.RemoveAll(s.side), os.Mkdir(s.side, 0o700))
 	s.assemble(stores["SQLite"](s.t, s.side), flowName)
 }
 
-// apart holds against the record that no two conflicting locks were held at once.
+// apart fails the test if the event log shows conflicting locks held at the same time.
 func (s *scene) apart() {
 	s.t.Helper()
 	held := map[string][]lockkeeper.Lock{}

@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// screenFolder returns the directory of the documents of a screen, relative to the root; with
-// no screen, that of its controller.
+// screenFolder returns the directory of a screen's documents, relative to the root. With an empty
+// screen it returns the directory of the controller.
 func (p *Pipeline) screenFolder(unit, screen string) string {
 	g := p.groups[unit]
 	at := path.Join(p.opt.Analysis, sidecar.FolderName(g.Module), sidecar.FolderName(controllerOf(g)))
@@ -29,8 +29,8 @@ func controllerOf(g flow.ScreenGroup) string {
 	return g.Screens[0].Controller
 }
 
-// queueScreens queues the screens of a controller that are not analyzed. Once all are, it
-// stores the plan of their merge.
+// queueScreens queues the screens of a controller that are not analyzed. Once all screens are
+// analyzed, it stores the plan of their merge.
 func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flow.Phase) error {
 	unit := u.Name
 	var docs []flow.ScreenDoc
@@ -57,7 +57,7 @@ func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flo
 	}
 	if err := p.checkTargets([]flow.Batch{{Title: "merge", WriteTargets: flow.Aggregate(docs)}}); err != nil {
 		p.tell(News{Kind: NewsFailed, Unit: unit, Phase: p.planPhase(), Text: err.Error()})
-		return nil // it stays where it is until a screen is analyzed again, or excluded
+		return nil // the unit waits until a screen is analyzed again or excluded
 	}
 	if err := p.opt.Progress.PutMerge(ctx, unit, docs); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (p *Pipeline) askAboutScreen(ctx context.Context, t execution, d workItem, 
 	return fmt.Errorf("the manifest no longer has the screen %s", d.name())
 }
 
-// planPhase names the phase that plans the batches of a unit.
+// planPhase returns the name of the phase that plans the batches of a unit.
 func (p *Pipeline) planPhase() string {
 	phase, _ := p.opt.Flow.PhaseOf(flow.BatchesFile)
 	return phase.Name

@@ -13,7 +13,7 @@ import (
 // A State describes a run for viewers.
 type State struct {
 	Flow    string      `json:"flow"`
-	Phase   string      `json:"phase"` // ready, once the units are known
+	Phase   string      `json:"phase"` // ready once the units are known
 	Units   []UnitState `json:"units"`
 	Spent   agent.Spent `json:"spent"`
 	Rest    float64     `json:"rest_usd"` // the estimate of Rest
@@ -24,7 +24,7 @@ type State struct {
 type UnitState struct {
 	Name    string       `json:"name"`
 	Status  string       `json:"status"`
-	Pending string       `json:"pending,omitempty"` // if it is queued: the phase it waits for
+	Pending string       `json:"pending,omitempty"` // the phase it waits for, if it is queued
 	Item    string       `json:"item,omitempty"`
 	Since   time.Time    `json:"since,omitzero"`
 	Error   string       `json:"error,omitempty"`
@@ -49,7 +49,7 @@ type BatchState struct {
 	next string    // the next phase by its documents; empty: none
 }
 
-// State returns the state of the run by its documents and the queue.
+// State returns the state of the run, from its documents and the queue.
 func (p *Pipeline) State(ctx context.Context) (*State, error) {
 	items := map[string][]*lockkeeper.Item{}
 	if p.opt.Locks != nil {
@@ -101,7 +101,7 @@ func (p *Pipeline) failureOf(unit, part string) error {
 	return nil
 }
 
-// rest is Rest with the calls of this run.
+// rest returns Rest for the calls of this run.
 func (p *Pipeline) rest(units []UnitState) (float64, error) {
 	all, err := p.ledger.all()
 	var calls []flow.Call

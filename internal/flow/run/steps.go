@@ -9,8 +9,9 @@ import (
 	"lockkeeper/sched"
 )
 
-// A unitStep carries out a phase of a unit. Queue queues its work: one item, or one for each
-// screen or topic. Do carries out one item. People carry out a step without functions.
+// A unitStep carries out a phase of a unit. The function queue queues its work: one item, or one
+// for each screen or topic. The function do carries out one item. A step without functions is
+// carried out by people.
 type unitStep struct {
 	queue func(context.Context, *progress.Unit, flow.Phase) error
 	do    func(context.Context, execution, workItem, flow.Phase) error
@@ -19,7 +20,7 @@ type unitStep struct {
 // A batchStep carries out a phase of a batch.
 type batchStep func(*batchRun, context.Context, flow.Phase) error
 
-// unitSteps has the code of every step of a unit.
+// unitSteps returns the functions of every step of a unit.
 func (p *Pipeline) unitSteps() map[flow.Step]unitStep {
 	return map[flow.Step]unitStep{
 		flow.Asking:        {p.queueUnit, p.askAboutUnit},
@@ -30,7 +31,7 @@ func (p *Pipeline) unitSteps() map[flow.Step]unitStep {
 	}
 }
 
-// batchSteps has the code of every step of a batch.
+// batchSteps returns the functions of every step of a batch.
 func batchSteps() map[flow.Step]batchStep {
 	return map[flow.Step]batchStep{
 		flow.Applying:  (*batchRun).apply,
@@ -51,7 +52,7 @@ func poolsOf(p flow.Phase) []string {
 	return nil
 }
 
-// do carries out a piece of work. Its outcome is a document, or an error.
+// do carries out one work item. It stores a document or returns an error.
 func (p *Pipeline) do(ctx context.Context, t execution, d workItem) error {
 	if d.kind == string(flow.BatchUnit) {
 		return p.runBatch(ctx, t, d.unit, d.part)

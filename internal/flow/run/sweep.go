@@ -20,8 +20,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// sweep removes the workspaces of dead processes. It leaves those with an unused result, and
-// keeps other changes of agents for lockkeeper rescue.
+// sweep removes the workspaces of dead processes. It leaves workspaces with an unused result, and
+// keeps the changes in the others for lockkeeper rescue.
 func (p *Pipeline) sweep(ctx context.Context) error {
 	left, err := workspace.Abandoned(ctx, p.opt.Workspaces)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *Pipeline) isUnstored(ctx context.Context, t trace) bool {
 	}
 	w, err := p.adoptWorkspace(home)
 	if err != nil {
-		return false // it is gone, or sweep reports the error
+		return false // the workspace is gone, or sweep reports the error
 	}
 	defer w.Close(ctx, true)
 	changes, err := w.Survey(ctx, nil)
@@ -139,7 +139,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	if err != nil {
 		return err
 	}
-	if l.Fault != nil { // it was never complete, so no agent has used it
+	if l.Fault != nil { // the workspace was never complete, so no agent has used it
 		return w.Close(ctx, false)
 	}
 	changes, err := w.Survey(ctx, nil)
@@ -170,8 +170,8 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	return w.Close(ctx, false)
 }
 
-// adoptWorkspace takes over a workspace of this project, and no other directory that a trace
-// names.
+// adoptWorkspace takes over a workspace of this project. It refuses any other directory that a
+// trace may name.
 func (p *Pipeline) adoptWorkspace(home string) (*workspace.Workspace, error) {
 	if filepath.Dir(home) != filepath.Clean(p.opt.Workspaces) {
 		return nil, fmt.Errorf("%s is not a workspace of this project", home)
@@ -196,8 +196,8 @@ func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, e
 	return len(found) > 0, err
 }
 
-// isTooLarge reports whether a file is too large to be stored, landed or kept. Such a file must
-// not be read: it may be sparse, and larger than the disk.
+// isTooLarge reports whether a file is too large to be stored, landed or kept. The caller must
+// not read such a file: it may be sparse and larger than the disk.
 func (p *Pipeline) isTooLarge(c workspace.Change) bool {
 	return c.Now != nil && c.Now.Size > p.opt.Gate.Rescue().Limits().Entry
 }
@@ -229,7 +229,7 @@ func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspa
 		defer func() { err = errors.Join(err, f.Close()) }()
 		body = f
 	} else if c.Now != nil {
-		return nil // it is not a file
+		return nil // not a file
 	}
 	_, err = p.opt.Gate.Rescue().PutOrNote(ctx, e, body)
 	return err

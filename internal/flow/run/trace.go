@@ -13,16 +13,16 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// A Trace says when an agent or a check ran, and for what.
+// A Trace records when an agent or a check ran, and for which work.
 type Trace struct {
 	Work  string // the unit, or unit/part
 	Phase string
 	Began time.Time
-	Ended time.Time // its last output
-	Cut   bool      // an agent that was interrupted
+	Ended time.Time // the time of its last output
+	Cut   bool      // the agent was interrupted
 }
 
-// IsCheck reports whether a test or CI command left the trace, and no agent.
+// IsCheck reports whether the trace is of a test or CI command, not of an agent.
 func (t Trace) IsCheck() bool { return flow.IsCheck(t.Phase) }
 
 // Traces lists the traces of agents and checks in the order in which they began. Dir is the
@@ -68,13 +68,13 @@ func readTrace(dir string) (Trace, error) {
 	return t, err
 }
 
-// workIn returns the work and the phase that a purpose names.
+// workIn returns the work and the phase in a purpose.
 func workIn(purpose string) (work, phase string) {
-	_, work, _ = strings.Cut(purpose, "/") // the flow
+	_, work, _ = strings.Cut(purpose, "/") // removes the flow
 	if i := strings.LastIndexByte(work, '/'); i >= 0 {
 		work, phase = work[:i], work[i+1:]
 	}
-	phase, _, _ = strings.Cut(phase, "@") // which definition of the batch
+	phase, _, _ = strings.Cut(phase, "@") // removes the digest of the batch's definition
 	return work, phase
 }
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Untested returns a warning about work that the run would land untested; empty: everything
-// is tested.
+// Untested returns a warning about work that the run would land untested. It returns "" if all
+// work is tested.
 func (p *Pipeline) Untested() (string, error) {
 	c := p.opt.Checks
 	for _, phase := range p.opt.Flow.Checks() {

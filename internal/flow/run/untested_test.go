@@ -10,7 +10,7 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// checked reads how the tests and the CI checks of a batch went.
+// checked returns the results of the tests and the CI checks of a batch.
 func (s *scene) checked(unit, batch string) (tests, ci *flow.Checked) {
 	s.t.Helper()
 	u, err := s.opt.Progress.Unit(s.t.Context(), unit)
@@ -24,7 +24,7 @@ func (s *scene) checked(unit, batch string) (tests, ci *flow.Checked) {
 	return nil, nil
 }
 
-// foretold is what a run says beforehand about work that nothing tests.
+// foretold returns the warning before a run about untested work.
 func (s *scene) foretold() string {
 	s.t.Helper()
 	p, err := run.New(s.opt)
@@ -34,8 +34,8 @@ func (s *scene) foretold() string {
 	return text
 }
 
-// Work that nothing tests lands where no tests are configured. It is never said to have
-// passed: neither beforehand, nor to the agent that verifies it, nor in its documents.
+// If no tests are configured, work lands untested. It never counts as passed: not before the run,
+// not in the prompt of the verifying agent, and not in the documents.
 func TestUntestedIsNotPassed(t *testing.T) {
 	s := newScene(t, "memory", "tasks")
 	s.tasks(one)

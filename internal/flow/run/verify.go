@@ -61,8 +61,8 @@ func first(list []string) string {
 	return list[0]
 }
 
-// restore undoes the changes of an agent that may only read, and keeps them as gaps, so that
-// what was tested is what lands.
+// restore undoes the changes of an agent that may only read, and keeps them as gaps. So the
+// landed files are the tested ones.
 func (l *batchRun) restore(ctx context.Context, q question) error {
 	l.p.requestedBy(l.t, q) // they were reported; the document of this phase cannot store them
 	changes, err := l.w.Survey(ctx, l.paths())
@@ -93,13 +93,13 @@ func (l *batchRun) outcomes() (list []flow.AskCheck) {
 	return list
 }
 
-// untested reports whether the tests of the batch had nothing to run.
+// untested reports whether the tests of the batch had no command to run.
 func (l *batchRun) untested() bool {
 	phase, ok := l.p.opt.Flow.PhaseOf(flow.TestFile)
 	return ok && skippedOf(l.batch.Check(phase.Name)) != ""
 }
 
-// skippedOf returns why a check had nothing to run. It returns "" if the check passed.
+// skippedOf returns why a check had no command to run. It returns "" if the check passed.
 func skippedOf(c *flow.Checked) string {
 	if c == nil {
 		return "it has no record"

@@ -23,7 +23,7 @@ import (
 	"lockkeeper/store"
 )
 
-// makeWorkspace makes a workspace for an agent.
+// makeWorkspace creates a workspace for an agent.
 func (p *Pipeline) makeWorkspace(ctx context.Context) (*workspace.Workspace, error) {
 	last, err := p.lastLanding(ctx)
 	if err != nil {
