@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// AutoDecide decides by a policy what it covers of a unit's open decisions, in the name of
-// the person who chose the policy, and returns what it decided. Gaps wait for a person.
+// AutoDecide makes the open decisions of a unit that a policy covers, in the name of the person
+// who chose the policy, and returns them. Gaps wait for a person.
 func (b *Tracker) AutoDecide(ctx context.Context, unit string, p Policy, by string) (decided []Ref, err error) {
 	u, err := b.Unit(ctx, unit)
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *Tracker) AutoDecide(ctx context.Context, unit string, p Policy, by stri
 	}
 	if len(choices) > 0 {
 		if err := b.Decide(ctx, unit, by, choices...); err != nil {
-			return nil, err // while items are open, no other kind is
+			return nil, err // while items are open, no other kind is open
 		}
 	}
 	return decided, nil

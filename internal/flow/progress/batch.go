@@ -13,27 +13,27 @@ import (
 // A Batch is the state of a batch.
 type Batch struct {
 	flow.Batch
-	Digest       string             `json:"digest"`            // of its definition
-	Approved     bool               `json:"approved"`          // nothing is applied before
+	Digest       string             `json:"digest"`            // the digest of its definition
+	Approved     bool               `json:"approved"`          // nothing is applied without approval
 	Started      *Started           `json:"started,omitempty"` // work on this definition has begun
 	Stale        bool               `json:"stale,omitempty"`   // it was applied from another definition, so it starts again
 	Applied      *flow.Applied      `json:"applied,omitempty"`
-	Checks       []Check            `json:"-"`                // of the check phases that have a document, in order
-	Tested       *flow.Checked      `json:"tested,omitempty"` // of the check phase that runs the tests, for JSON
-	CI           *flow.Checked      `json:"ci,omitempty"`     // of the check phase with its own commands, for JSON
+	Checks       []Check            `json:"-"`                // the check phases that have a document, in order
+	Tested       *flow.Checked      `json:"tested,omitempty"` // the result of the tests, for JSON
+	CI           *flow.Checked      `json:"ci,omitempty"`     // the result of the check phase with its own commands, for JSON
 	Verification *flow.Verification `json:"verification,omitempty"`
 	Review       *flow.Review       `json:"review,omitempty"`
 	Landed       *flow.Landed       `json:"landed,omitempty"`
 	Blocked      []string           `json:"blocked,omitempty"` // ids of batches that come first and are not complete
-	Next         string             `json:"next,omitempty"`    // the phase; empty: none is left
+	Next         string             `json:"next,omitempty"`    // the next phase; empty: none is left
 	Status       string             `json:"status"`
 
-	// AwaitsReview: it is verified, and a person must review it before it lands.
+	// AwaitsReview is true if the batch is verified and a person must review it before it lands.
 	AwaitsReview bool `json:"awaits_review,omitempty"`
 
 	docs   *batchDocs
-	phases []flow.Phase // of the flow's batches
-	passed int          // how many of them are done
+	phases []flow.Phase // the batch phases of the flow
+	passed int          // how many phases are done
 }
 
 // A Check is the outcome of one check phase of a batch.
@@ -44,14 +44,14 @@ type Check struct {
 	doc *sidecar.Doc
 }
 
-// A Started says when work on a definition began.
+// A Started records when work on a definition began.
 type Started struct {
 	Batch string    `json:"batch_sha256"`
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`
 }
 
-// batchDocs holds the documents of a batch, whether they count or not.
+// batchDocs holds the documents of a batch, valid or not.
 type batchDocs struct {
 	folder       *sidecar.Folder
 	started      loaded[Started]
@@ -81,8 +81,8 @@ func (r *reader) batch(ctx context.Context, f flow.Flow, id string) *batchDocs {
 	return p
 }
 
-// batch judges the documents of a batch in the order of its phases. The first document
-// that is missing, or that reports a failure, decides the status. No later one counts.
+// batch evaluates the documents of a batch in the order of its phases. The first document that is
+// missing or reports a failure determines the status. Later documents do not count.
 func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 	p := u.docs.batches[def.ID]
 	b := Batch{Batch: def, Digest: flow.Digest(def), Approved: approved, docs: p, phases: f.BatchPhases()}
@@ -119,7 +119,7 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 	return b
 }
 
-// accept takes the document of a phase, and reports whether the phase is done.
+// accept uses the document of a phase and reports whether the phase is done.
 func (b *Batch) accept(phase flow.Phase) bool {
 	p := b.docs
 	switch phase.Step {
@@ -148,7 +148,7 @@ func (b *Batch) accept(phase flow.Phase) bool {
 	return true
 }
 
-// Check returns the outcome of a check phase; nil: it has none that counts.
+// Check returns the outcome of a check phase, or nil if no valid outcome is stored.
 func (b *Batch) Check(phase string) *flow.Checked {
 	for _, c := range b.Checks {
 		if c.Phase.Name == phase {
@@ -158,8 +158,8 @@ func (b *Batch) Check(phase string) *flow.Checked {
 	return nil
 }
 
-// Files returns what the batch has changed, by the last of its documents that counts. It
-// is what would land, and what the next phase starts from.
+// Files returns the changed files of the batch, from its last valid document. These files would
+// land, and the next phase starts from them.
 func (b *Batch) Files() []flow.File {
 	if b.Verification != nil {
 		return b.Verification.Files
@@ -175,8 +175,8 @@ func (b *Batch) Files() []flow.File {
 	return nil
 }
 
-// Untested returns why no command tested what the batch changed. It returns "" if a
-// command did, or if a check is still to come.
+// Untested returns why no command tested the changes of the batch. It returns "" if a command
+// did, or if a check is not done yet.
 func (b *Batch) Untested() string {
 	var why []string
 	for _, c := range b.Checks {
@@ -190,7 +190,7 @@ func (b *Batch) Untested() string {
 	return strings.Join(why, ", and ")
 }
 
-// Fixes counts how often an agent fixed what the checks found.
+// Fixes counts how often an agent fixed a failed check.
 func (b *Batch) Fixes() (n int) {
 	for _, c := range b.Checks {
 		n += c.Fixes
@@ -198,7 +198,7 @@ func (b *Batch) Fixes() (n int) {
 	return n
 }
 
-// Asked lists what a reviewer wanted changed, if the diff was sent back.
+// Asked lists the changes that a reviewer requested, if the diff was returned.
 func (b *Batch) Asked() []string {
 	for _, c := range b.Checks {
 		if len(c.Asked) > 0 {
@@ -221,7 +221,7 @@ func (b *Batch) Summary() string {
 	return b.Applied.Summary
 }
 
-// blocked lists the batches that a batch comes after and that are not complete.
+// blocked lists the incomplete batches that must come before a batch.
 func (u *Unit) blocked(of Batch) (ids []string) {
 	for _, id := range of.After {
 		if before, ok := u.Batch(id); !ok || !flow.IsDone(before.Status) {

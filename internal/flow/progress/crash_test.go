@@ -19,7 +19,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// dying is a context that ends after a number of checks. Work under it stops between two of its
+// A dying is a context that ends after a number of checks. Work under it stops between two of its
 // operations, like a process that dies there.
 type dying struct {
 	context.Context
@@ -48,7 +48,7 @@ func (d *dying) Err() error {
 
 func (d *dying) Done() <-chan struct{} { return d.done }
 
-// died reports whether an act ended before its end. It goes on once again otherwise.
+// died reports whether an act stopped early. Any other error fails the test.
 func died(t *testing.T, err error) bool {
 	t.Helper()
 	if err != nil && !errors.Is(err, errDied) && !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "died") {
@@ -57,7 +57,7 @@ func died(t *testing.T, err error) bool {
 	return err != nil
 }
 
-// state is all of a book that counts, in one text, without times.
+// state returns the relevant state of a unit as one text, without times.
 func state(t *testing.T, b *Tracker, unit string) string {
 	t.Helper()
 	u := b.see(t, unit)
@@ -74,7 +74,7 @@ func state(t *testing.T, b *Tracker, unit string) string {
 	return s + strings.Join(slices.DeleteFunc(files(t, b.sidecar.Dir()), func(f string) bool { return strings.Contains(f, "previous") }), "\n")
 }
 
-// content is all that is on disk.
+// content returns the names and contents of all files on disk.
 func content(t *testing.T, b *Tracker) (all string) {
 	t.Helper()
 	for _, f := range files(t, b.sidecar.Dir()) {
@@ -91,7 +91,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		states int // between its writes
+		states int // the number of states between its writes
 		before func(t *testing.T, b *Tracker)
 		act    func(ctx context.Context, b *Tracker) error
 	}{
@@ -124,7 +124,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 				}
 				now := content(t, b)
 				if now == last {
-					continue // nothing was written since the last death
+					continue // nothing was written since the previous death
 				}
 				states, last = states+1, now
 				settled, _ := copied(t, b)
@@ -135,7 +135,7 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 				}
 				ok(t, settled.Settle(t.Context(), unit))
 				if got := state(t, settled, unit); got == want {
-					continue // it was done already
+					continue // the act was already complete
 				}
 				if err := c.act(t.Context(), b); err != nil {
 					t.Fatalf("death %d: and then %v", n, err)
@@ -162,7 +162,7 @@ func TestManyDecideAtOnce(t *testing.T) {
 		all.Go(func() {
 			for n := range items {
 				id := fmt.Sprintf("i%d", (n*7+p*3)%items+1)
-				// Everybody wants something else, so exactly one gets it.
+				// Each person chooses differently, so exactly one choice is stored.
 				err := b.Decide(t.Context(), unit, fmt.Sprint("person ", p), Choice{Item: id, Decision: flow.Defer, Notes: fmt.Sprint(p)})
 				switch {
 				case err == nil:
@@ -192,7 +192,7 @@ func TestManyDecideAtOnce(t *testing.T) {
 	}
 }
 
-// manyItems brings a unit with items to the decision.
+// manyItems brings a unit with n items to the phase decide.
 func manyItems(t *testing.T, b *Tracker, n int) {
 	t.Helper()
 	ctx := t.Context()
@@ -213,8 +213,8 @@ func manyItems(t *testing.T, b *Tracker, n int) {
 
 const deciderEnv = "DOSSIER_TEST_DECIDER"
 
-// decider is a process that decides on the items whose numbers it reads, and tells each
-// that is stored.
+// decider runs as a process that decides on the items whose ids it reads, and prints each stored
+// one.
 func decider() {
 	dir, who, _ := strings.Cut(os.Getenv(deciderEnv), "|")
 	b := bookIn(dir, flow.Controllers())
@@ -285,7 +285,7 @@ func TestDecidersThatAreKilled(t *testing.T) {
 	}
 }
 
-// decideInProcess has a process decide, and kills it once it has told enough.
+// decideInProcess starts a process that decides, and kills it after enough decisions.
 func decideInProcess(ctx context.Context, dir, who string, order []int, enough int, heard chan<- [2]string) error {
 	var ids strings.Builder
 	for _, n := range order {

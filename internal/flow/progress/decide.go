@@ -17,11 +17,11 @@ import (
 // item.
 type Item struct {
 	flow.Audited
-	Decision flow.Decision `json:"decision,omitempty"` // empty: open
+	Decision flow.Decision `json:"decision,omitempty"` // empty if open
 	By       string        `json:"by,omitempty"`
 	At       time.Time     `json:"at,omitzero"`
 	Notes    string        `json:"notes,omitempty"`
-	Added    bool          `json:"added,omitempty"` // by a person
+	Added    bool          `json:"added,omitempty"` // added by a person
 }
 
 // A Choice is a decision on one item. Was is the decision that the person saw, empty for an
@@ -34,9 +34,9 @@ type Choice struct {
 	Notes    string
 }
 
-// Decide stores decisions on items of a unit, all of them or none, until its batches are
-// planned. With the last one the unit continues, and later runs know what was deferred or
-// rejected.
+// Decide stores decisions on items of a unit, all of them or none, until its batches are planned.
+// After the last decision the unit continues, and later runs know the deferred and rejected
+// items.
 func (b *Tracker) Decide(ctx context.Context, unit, by string, choices ...Choice) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		if err := u.undecided("decide on " + unit); err != nil {
@@ -148,14 +148,14 @@ func (b *Tracker) store(ctx context.Context, u *Unit, by string) error {
 	return nil
 }
 
-// Unsettled reports whether every item is decided but the unit does not continue: a process
-// died in between, or could not write. Settle repairs this.
+// Unsettled reports whether every item is decided but the unit does not continue, because a
+// process died or could not write. Settle repairs this.
 func (u *Unit) Unsettled() bool {
 	return u.Audit != nil && u.Decisions == nil && len(u.Items) > 0 && u.Open() == 0
 }
 
-// Settle completes what a dead process or a new audit left half done. Otherwise it changes
-// nothing.
+// Settle completes the decisions that a dead process or a new audit left incomplete. Otherwise it
+// changes nothing.
 func (b *Tracker) Settle(ctx context.Context, unit string) error {
 	return b.act(ctx, unit, func(u *Unit) error {
 		if u.Plan != nil && len(u.proposals()) == 0 {
@@ -189,7 +189,7 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 			}
 		}
 		if p.decisions.doc == nil {
-			return nil // later runs know none of them
+			return nil // later runs know none of these decisions
 		}
 		if err := b.tellLaterRuns(ctx, u); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 }
 
 // tellLaterRuns stores each item's decision for later runs. While an item is open, it restores
-// what was stored before this run.
+// the decision that was stored before this run.
 func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 	known, err := b.sidecar.PastDecisions(ctx)
 	if err != nil {
@@ -258,7 +258,8 @@ func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 	return b.sidecar.Forget(ctx, forget...)
 }
 
-// before returns the decision of an earlier run at the time of the audit; nil: there was none.
+// before returns the decision of an earlier run at the time of the audit, or nil if there was
+// none.
 func (i Item) before(unit string) *sidecar.PastDecision {
 	if i.Prior == nil || i.Prior.Similar {
 		return nil

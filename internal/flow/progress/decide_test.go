@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// told is what later runs know of a unit: "deferred Full text search".
+// told returns the decisions on a unit that later runs know, such as "deferred Full text search".
 func told(t *testing.T, b *Tracker, unit string) (list []string) {
 	t.Helper()
 	for _, e := range get[[]sidecar.PastDecision](t)(b.sidecar.PastDecisions(t.Context())) {
@@ -53,7 +53,7 @@ func TestDecidingOneByOne(t *testing.T) {
 	if u := b.see(t, unit); u.Open() != 1 {
 		t.Error("of several choices with a wrong one some were taken")
 	}
-	ok(t, b.Decide(ctx, unit, "bob", Choice{Item: "i1", Decision: flow.Todo, Notes: "at last"})) // the same as ann
+	ok(t, b.Decide(ctx, unit, "bob", Choice{Item: "i1", Decision: flow.Todo, Notes: "at last"})) // the same decision as ann's
 
 	ok(t, b.Decide(ctx, unit, "bob", Choice{Item: "i3", Decision: flow.Defer}))
 	u = b.see(t, unit)
@@ -63,7 +63,7 @@ func TestDecidingOneByOne(t *testing.T) {
 		t.Errorf("decided %+v", d)
 	}
 
-	// Changed and withdrawn, until batches are planned.
+	// Decisions can be changed and withdrawn until batches are planned.
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i2", Was: flow.Reject, Decision: flow.Defer}))
 	wantTold(t, b, "deferred Cache the feed", "deferred Full text search")
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i3", Was: flow.Defer}))
@@ -130,7 +130,7 @@ func TestEarlierDecisionsAndReenabling(t *testing.T) {
 	wantStatus(t, b.see(t, unit), "batch_plan", "planning_batches")
 	wantTold(t, b, "deferred Cache the feed", "deferred Full text search", "rejected paginate the Index!")
 
-	// It comes back, and the others need no new decision.
+	// The item comes back, and the others need no new decision.
 	if again := get[bool](t)(b.Reenable(ctx, unit, u.DroppedItems()[0].Description, "ann")); !again {
 		t.Error("the audit is not done again")
 	}
@@ -151,7 +151,7 @@ func TestEarlierDecisionsAndReenabling(t *testing.T) {
 		t.Errorf("items %+v", u.Items)
 	}
 
-	// With a plan it waits for the next run.
+	// If there is a plan, the item waits for the next run.
 	plan := []flow.Batch{{ID: "x", Title: "x", Items: []string{"i3"}, WriteTargets: []string{"a.rb"}, Effort: flow.High}}
 	ok(t, b.PutPlan(ctx, unit, plan, nil))
 	if again := get[bool](t)(b.Reenable(ctx, unit, "paginate the index", "ann")); again {
@@ -167,7 +167,7 @@ func TestEarlierDecisionsAndReenabling(t *testing.T) {
 	if u.Open() != 3 {
 		t.Errorf("after a new audit items are %+v", u.Items)
 	}
-	// An entry of an earlier run is there again once the new decision is withdrawn.
+	// When the new decision is withdrawn, the entry of the earlier run is restored.
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i1", Decision: flow.Reject}, Choice{Item: "i2", Decision: flow.Todo}, Choice{Item: "i3", Decision: flow.Reject}))
 	wantTold(t, b, "deferred Cache the feed", "rejected Full text search", "rejected Paginate the index")
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i1", Was: flow.Reject}, Choice{Item: "i3", Was: flow.Reject, Decision: flow.Todo}))

@@ -15,18 +15,18 @@ import (
 // A Decision is a question that waits for a person.
 type Decision struct {
 	Ref   Ref       `json:"ref"`
-	Title string    `json:"title"` // what it is about, in a line
+	Title string    `json:"title"` // the subject, in one line
 	Since time.Time `json:"since"`
-	Facts []Fact    `json:"facts,omitempty"` // for the decision
+	Facts []Fact    `json:"facts,omitempty"` // facts for the decision
 	Same  []Ref     `json:"same,omitempty"`  // items of other units with the same words
-	Frees int       `json:"frees"`           // how many pieces of work can continue then
-	Left  int       `json:"left"`            // how many answers that needs, this one included
+	Frees int       `json:"frees"`           // how many pieces of work can continue after it
+	Left  int       `json:"left"`            // how many answers that takes, including this one
 
-	// Version is a hash of what the decision shows. An answer names the version that its
-	// person saw.
+	// Version is a hash of everything that the decision shows. An answer names the version that
+	// its person saw.
 	Version string `json:"version"`
 
-	shown []Fact // what Version covers
+	shown []Fact // the facts that Version covers
 }
 
 // A Fact is a named value that a person needs for a decision.
@@ -35,8 +35,8 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Waiting lists the open decisions of the units. First come those that free the most work for
-// the fewest answers, then those that are open longest.
+// Waiting lists the open decisions of the units. Decisions that free the most work for the fewest
+// answers come first, then those that are open longest.
 func (b *Tracker) Waiting(ctx context.Context, units []string) ([]Decision, error) {
 	var queue []Decision
 	for _, name := range units {
@@ -109,7 +109,7 @@ func (u *Unit) itemDecisions() (list []Decision) {
 	return shared(list)
 }
 
-// shared sets Left of decisions that must all be answered before work continues.
+// shared sets Left of decisions if work continues only after all of them.
 func shared(open []Decision) []Decision {
 	for i := range open {
 		open[i].Left = len(open)
@@ -156,10 +156,10 @@ func (u *Unit) batchDecisions(b *Batch) (list []Decision) {
 	return list
 }
 
-// behind counts the batches that wait for one, directly or indirectly.
+// behind counts the batches that wait for a batch, directly or indirectly.
 func (u *Unit) behind(id string) (n int) {
 	first := map[string]bool{id: true}
-	for _, b := range u.Batches { // in order: a batch comes after those in its After
+	for _, b := range u.Batches { // sorted: a batch comes after those in its After
 		if !flow.IsDone(b.Status) && slices.ContainsFunc(b.After, func(a string) bool { return first[a] }) {
 			first[b.ID] = true
 			n++

@@ -61,7 +61,7 @@ func TestOrderOfDecisions(t *testing.T) {
 		}
 	}
 	want := []string{
-		"plan plan 2/1", "review review/b1 2/1", "item last/i1 2/1", // each two pieces of work for one answer, the oldest first
+		"plan plan 2/1", "review review/b1 2/1", "item last/i1 2/1", // each frees two pieces of work for one answer; oldest first
 		"item items/i1 2/2", "topic topics/which-pagination-do-blogs-use 1/2", "topic topics/which-pagination-do-blogs-use-2 1/2", "item items/i2 1/2",
 		"gap blog/posts/b1/1 0/1", "gap blog/posts/b1/2 0/1", "gap blog/posts/b1/3 0/1",
 	}
@@ -71,7 +71,7 @@ func TestOrderOfDecisions(t *testing.T) {
 		t.Errorf("queue\n%q\nwant\n%q", got, want)
 	}
 
-	// Items with the same words are known as such.
+	// Items with the same words are linked.
 	at := slices.IndexFunc(queue, func(g Decision) bool { return g.Ref.Unit == "last" })
 	all := append([]Ref{queue[at].Ref}, queue[at].Same...)
 	if len(all) != 2 {

@@ -18,9 +18,9 @@ const Dismissed = "dismissed"
 // A Gap is a change that no grant covered, with its number in the batch.
 type Gap struct {
 	flow.Gap
-	Number int `json:"number"` // from 1
+	Number int `json:"number"` // starts at 1
 
-	set func(ctx context.Context, g flow.Gap) error // stores it in the document that it is from
+	set func(ctx context.Context, g flow.Gap) error // stores the gap in its document
 }
 
 // Gaps lists the gaps of the batch in the order of its documents.
@@ -57,15 +57,15 @@ func with(gaps []flow.Gap, n int, g flow.Gap) []flow.Gap {
 	return gaps
 }
 
-// AddGaps adds the gaps of failed fixes to the last document of a batch, because their own
-// phase has none. It skips known gaps.
+// AddGaps adds the gaps of failed fixes to the last document of a batch, because their own phase
+// has no document. It skips known gaps.
 func (b *Tracker) AddGaps(ctx context.Context, unit, batch string, gaps []flow.Gap) error {
 	return b.actOn(ctx, unit, batch, func(u *Unit) error {
 		is, err := u.needBatch("note gaps of", batch)
 		if err != nil {
 			return err
 		}
-		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // a run that crashed may have added them
+		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // a crashed run may have added them
 			return slices.ContainsFunc(is.Gaps(), func(known Gap) bool { return known.Path == g.Path && known.At.Equal(g.At) })
 		})
 		switch {
@@ -95,8 +95,8 @@ func (b *Tracker) DismissGap(ctx context.Context, unit, batch string, number int
 	})
 }
 
-// FollowUpGap proposes a batch that makes the change of a gap under a grant of its own. Change
-// is that change, for the prompt of its agent. The batch waits for approval.
+// FollowUpGap proposes a batch that makes the change of a gap under its own grant. The text
+// change is included in the prompt of its agent. The batch waits for approval.
 func (b *Tracker) FollowUpGap(ctx context.Context, unit, batch string, number int, change, by string) (id string, err error) {
 	err = b.gap(ctx, "follow up", unit, batch, number, by, func(u *Unit, is *Batch, g Gap) error {
 		if g.Answer != "" {
@@ -120,8 +120,8 @@ func (b *Tracker) FollowUpGap(ctx context.Context, unit, batch string, number in
 	return id, err
 }
 
-// ReopenGap undoes the answer to a gap that was dismissed, or followed up by a batch that is
-// not approved.
+// ReopenGap undoes the answer to a gap, if the gap was dismissed or its follow-up is not
+// approved.
 func (b *Tracker) ReopenGap(ctx context.Context, unit, batch string, number int, by string) error {
 	return b.gap(ctx, "reopen", unit, batch, number, by, func(u *Unit, _ *Batch, g Gap) error {
 		act := fmt.Sprintf("reopen gap %s/%s/%d", unit, batch, number)

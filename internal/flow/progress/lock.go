@@ -12,8 +12,9 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// lockFolder waits for the exclusive lock on a folder, across processes. The kernel releases it
-// when its process dies. A missing folder has no lock; its first write still compares.
+// lockFolder waits for the exclusive lock on a folder, across processes. The kernel releases the
+// lock when its process dies. A missing folder has no lock, but its first write still detects a
+// conflict.
 func lockFolder(ctx context.Context, dir string) (release func() error, err error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

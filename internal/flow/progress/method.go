@@ -17,8 +17,8 @@ type methods struct {
 	Topics []asked `json:"api"`
 }
 
-// asked is the choice for one topic. It applies to its question, not to another one with the
-// same slug.
+// An asked is the choice for one topic. It applies only to the same question, not to another one
+// with the same slug.
 type asked struct {
 	flow.Topic
 	By string    `json:"by"`

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Each topic of a controller gets its answer by the way that was chosen for it.
+// Each topic of a controller is answered by the method that was chosen for it.
 //
 // shows: PL-13
 func TestTopicsByAPI(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTopicsByAPI(t *testing.T) {
 	wantRefused(t, b.ChooseAPI(ctx, unit, second, "ann"), "it is done by ann")
 	wantRefused(t, b.ChooseAPI(ctx, unit, first, " "), "required")
 
-	// Another question with the same slug was not asked for.
+	// The choice does not apply to another question with the same slug.
 	ok(t, b.Redo(ctx, unit, "analyze", "ann"))
 	other := analysis
 	other.Topics = []flow.Topic{{Prompt: "Which  pagination do blogs use?"}}
@@ -53,7 +53,7 @@ func TestTopicsByAPI(t *testing.T) {
 	byAPI()
 }
 
-// A condition holds or does not, whatever was decided before.
+// Matches depends only on the ratings, not on earlier decisions.
 func TestPolicyMeets(t *testing.T) {
 	item := flow.Ready{Impact: flow.Medium, Effort: flow.Low}
 	for text, want := range map[string]bool{"all": true, "none": false, "impact>=medium": true, "impact>=medium,effort<=low": true, "impact=high": false, "effort>=medium": false, "reviews": false} {

@@ -13,7 +13,7 @@ import (
 // A Note is a person's message to the next agent of a phase.
 type Note struct {
 	Phase string    `json:"phase"`
-	Batch string    `json:"batch,omitempty"` // empty: of the unit
+	Batch string    `json:"batch,omitempty"` // empty: for the unit
 	Text  string    `json:"text"`
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`
@@ -47,8 +47,8 @@ func (b *Tracker) AddNote(ctx context.Context, unit string, n Note) error {
 	})
 }
 
-// Notes lists the notes for the next agent of a phase: those since its document was last
-// written.
+// Notes lists the notes for the next agent of a phase: those written after the phase's last
+// document.
 func (u *Unit) Notes(batch string, phase flow.Phase) (list []Note) {
 	if u.docs.notes.value == nil {
 		return nil

@@ -31,7 +31,7 @@ func (b *Tracker) MergeBatches(ctx context.Context, unit, into, from, by string)
 	})
 }
 
-// edit changes a plan of which no batch was started.
+// edit changes a plan without a started batch.
 func (b *Tracker) edit(ctx context.Context, act, unit, by string, change func(flow.Plan, []flow.Decided) (flow.Plan, []string, error)) (warnings []string, err error) {
 	err = b.personal(ctx, unit, by, func(u *Unit) error {
 		if err := u.editable(act); err != nil {
@@ -163,8 +163,8 @@ func (b *Tracker) ApproveReview(ctx context.Context, unit, batch, by string) err
 	return b.review(ctx, unit, batch, by, flow.Review{State: Approved})
 }
 
-// ReturnReview sends a diff back: an agent changes it as the comments say, and it is tested
-// and verified again.
+// ReturnReview returns a diff. An agent changes it as the comments say, and it is tested and
+// verified again.
 func (b *Tracker) ReturnReview(ctx context.Context, unit, batch string, comments []string, by string) error {
 	if strings.TrimSpace(strings.Join(comments, "")) == "" {
 		return &lockkeeper.InputError{Field: "comments", Reason: "required", Next: "say what to change"}

@@ -25,7 +25,7 @@ func withGaps(t *testing.T, b *Tracker) {
 	ok(t, b.PutCheck(t.Context(), unit, "b1", "test", tested, nil))
 }
 
-// shapes spells the batches of a plan: "b1: i1 i2 > app/a.rb".
+// shapes formats the batches of a plan, such as "b1: i1 i2 > app/a.rb".
 func shapes(u *Unit) (list []string) {
 	for _, b := range u.Batches {
 		list = append(list, b.ID+": "+strings.Join(b.Items, " ")+" > "+strings.Join(b.WriteTargets, " "))
@@ -197,7 +197,7 @@ func TestReviews(t *testing.T) {
 	wantRefused(t, b.PutCheck(ctx, unit, "b1", "ci", flow.Checked{State: flow.CheckPassed, Passed: true, Fixes: 1}, nil), "fixing_tests")
 	wantRefused(t, b.PutVerification(ctx, unit, "b1", flow.Verification{Verdict: pass.Verdict}, nil), "fixing_tests")
 	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "fixing_tests")
-	ok(t, b.PutCheck(ctx, unit, "b1", "test", passed, nil)) // even if it made the same of it
+	ok(t, b.PutCheck(ctx, unit, "b1", "test", passed, nil)) // even if the agent changed nothing
 	is, _ = b.see(t, unit).Batch("b1")
 	if is.Next != "ci" || is.Review != nil {
 		t.Errorf("%s %+v", is.Next, is.Review)
@@ -206,7 +206,7 @@ func TestReviews(t *testing.T) {
 	ok(t, b.PutReview(ctx, unit, "b1", changed))
 	ok(t, b.ApproveReview(ctx, unit, "b1", "ann"))
 
-	// Checked and verified again after the wait: the review holds for the same files alone.
+	// After another check and verification the review is valid only for the same files.
 	again := passed
 	again.Again = []flow.Recheck{{Moved: []string{"app/z.rb"}, At: start}}
 	ok(t, b.PutCheck(ctx, unit, "b1", "test", again, nil))

@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// A Policy decides in place of people. People decide what it does not name.
+// A Policy decides in place of people. People make the decisions that it does not cover.
 type Policy struct {
 	All     bool        // do every item, also those that were deferred before
 	None    bool        // do no item
@@ -49,9 +49,9 @@ func (c Condition) holds(item flow.Ready) bool {
 
 var conditionForm = regexp.MustCompile(`^(impact|effort)(>=|<=|=)(low|medium|high)$`)
 
-// ParsePolicy reads a policy: "all", "none" or conditions such as
-// "impact>=medium,effort<=medium" for the items, and for the rest "topics=reject"
-// and "reviews", all with commas between them.
+// ParsePolicy parses a policy: words separated by commas. Items are decided by "all", "none" or
+// conditions such as "impact>=medium,effort<=medium". The words "topics=reject" and "reviews"
+// decide topics and reviews.
 func ParsePolicy(text string) (Policy, error) {
 	invalid := func(reason string) (Policy, error) {
 		return Policy{}, &lockkeeper.InputError{Field: "policy", Value: text, Reason: reason,
@@ -83,7 +83,7 @@ func ParsePolicy(text string) (Policy, error) {
 	return p, nil
 }
 
-// String spells a policy so that ParsePolicy reads the same.
+// String formats a policy so that ParsePolicy returns the same policy.
 func (p Policy) String() string {
 	var words []string
 	add := func(on bool, word string) {
@@ -101,11 +101,11 @@ func (p Policy) String() string {
 	return strings.Join(words, ",")
 }
 
-// Items reports whether the policy decides items, and with them their batches.
+// Items reports whether the policy decides on items, and so on their batches.
 func (p Policy) Items() bool { return p.All || p.None || p.Where != nil }
 
-// Decide decides on an item. An item that was deferred before, or is similar to a decided one,
-// is deferred unless the policy takes all. A rejected item counts as new, because a person
+// Decide decides on an item. If the item was deferred before or is similar to a decided one, it
+// is deferred, unless the policy is All. A rejected item counts as new, because a person
 // re-enabled it.
 func (p Policy) Decide(item flow.Audited) flow.Decision {
 	if p.All {
@@ -118,8 +118,8 @@ func (p Policy) Decide(item flow.Audited) flow.Decision {
 	return flow.Todo
 }
 
-// Matches reports whether the policy names an item by its ratings, whatever was decided
-// before.
+// Matches reports whether the policy selects an item by its ratings, regardless of earlier
+// decisions.
 func (p Policy) Matches(item flow.Ready) bool {
 	return p.All || p.Where != nil && !slices.ContainsFunc(p.Where, func(c Condition) bool { return !c.holds(item) })
 }

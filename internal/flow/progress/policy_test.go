@@ -52,7 +52,7 @@ func TestPolicyDecides(t *testing.T) {
 		{"impact>=low", flow.High, flow.Low, prior(flow.Defer, false), flow.Defer},
 		{"impact>=low", flow.High, flow.Low, prior(flow.Defer, true), flow.Defer},
 		{"impact>=low", flow.High, flow.Low, prior(flow.Reject, true), flow.Defer},
-		{"impact>=low", flow.High, flow.Low, prior(flow.Reject, false), flow.Todo}, // a person wanted it back
+		{"impact>=low", flow.High, flow.Low, prior(flow.Reject, false), flow.Todo}, // a person re-enabled it
 	} {
 		p := get[Policy](t)(ParsePolicy(c.policy))
 		if got := p.Decide(flow.Audited{Ready: flow.Ready{Impact: c.impact, Effort: c.effort}, Prior: c.prior}); got != c.want {

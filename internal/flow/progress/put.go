@@ -49,7 +49,7 @@ func putAs[T any](ctx context.Context, unit string, answer json.RawMessage, call
 	return put(ctx, unit, doc, calls)
 }
 
-// PutAnalysis stores the answer of the phase analyze, each topic with a slug of its own.
+// PutAnalysis stores the answer of the phase analyze and gives each topic a unique slug.
 func (b *Tracker) PutAnalysis(ctx context.Context, unit string, a flow.Analysis, calls []flow.Call) error {
 	a = a.Slugged()
 	return put(ctx, b, unit, flow.AnalysisFile, calls, func(u *Unit) (flow.Analysis, loaded[flow.Analysis], error) {
@@ -57,7 +57,7 @@ func (b *Tracker) PutAnalysis(ctx context.Context, unit string, a flow.Analysis,
 	})
 }
 
-// PutExtract stores the answer of the phase extract, each item with an id of its own.
+// PutExtract stores the answer of the phase extract and gives each item a unique id.
 func (b *Tracker) PutExtract(ctx context.Context, unit string, e flow.Extract, calls []flow.Call) error {
 	e = e.Numbered()
 	return put(ctx, b, unit, flow.ExtractFile, calls, func(u *Unit) (flow.Extract, loaded[flow.Extract], error) {
@@ -65,8 +65,8 @@ func (b *Tracker) PutExtract(ctx context.Context, unit string, e flow.Extract, c
 	})
 }
 
-// PutSynthesis stores the answer of the phase synthesize. It is refused if it names an
-// item that the extract does not have.
+// PutSynthesis stores the answer of the phase synthesize. It refuses an item that the extract
+// does not have.
 func (b *Tracker) PutSynthesis(ctx context.Context, unit string, s flow.Synthesis, calls []flow.Call) error {
 	return put(ctx, b, unit, flow.SynthesizeFile, calls, func(u *Unit) (flow.Synthesis, loaded[flow.Synthesis], error) {
 		return s, u.docs.synthesis, flow.CheckSynthesis(s, *u.Extract)
@@ -89,8 +89,8 @@ func (b *Tracker) PutAudit(ctx context.Context, unit string, a flow.Audit, calls
 	return b.Settle(ctx, unit)
 }
 
-// PutPlan stores the answer of the phase batch_plan: batches for exactly the items to be done,
-// numbered b1, b2, … in their order. In a flow without a review of plans it is approved.
+// PutPlan stores the answer of the phase batch_plan: batches for exactly the TODO items, numbered
+// b1, b2, … in their order. In a flow without a review of plans, the plan is approved.
 func (b *Tracker) PutPlan(ctx context.Context, unit string, batches []flow.Batch, calls []flow.Call) error {
 	plan, err := flow.Number(flow.Plan{Batches: batches})
 	if err != nil {
@@ -146,8 +146,8 @@ func (b *Tracker) check(file string, value any) error {
 	return flow.Check(file, body)
 }
 
-// unasked returns the approval of a plan in a flow without a review of plans; nil: people
-// approve.
+// unasked returns the automatic approval of a plan in a flow without a review of plans. It
+// returns nil if people approve plans.
 func (b *Tracker) unasked() *flow.Approval {
 	if p, ok := b.flow.PhaseOf(flow.BatchesFile); ok && p.Review {
 		return nil
@@ -155,8 +155,8 @@ func (b *Tracker) unasked() *flow.Approval {
 	return &flow.Approval{By: engine, At: b.time()}
 }
 
-// put stores the output of the next phase. It changes no existing document; storing the same
-// again is no error, because a caller may not know that it succeeded.
+// put stores the output of the next phase. It changes no existing document. Storing the same
+// output again is not an error, because a caller may not know that it succeeded.
 func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow.Call, fill func(*Unit) (T, loaded[T], error)) error {
 	phase, ok := b.flow.PhaseOf(file)
 	if !ok {
@@ -187,15 +187,15 @@ func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow
 	})
 }
 
-// equal reports whether a stored value and another are the same document.
+// equal reports whether two values have the same JSON encoding.
 func equal(stored, other any) bool {
 	a, err := json.Marshal(stored)
 	b, err2 := json.Marshal(other)
 	return err == nil && err2 == nil && bytes.Equal(a, b)
 }
 
-// reached compares the state of a unit with a phase: negative if an earlier phase is next, 0 if
-// this one is, positive if its output exists.
+// reached compares the state of a unit with a phase. It returns a negative number if an earlier
+// phase is next, 0 if this phase is next, and a positive number if its output exists.
 func (b *Tracker) reached(u *Unit, phase flow.Phase) int {
 	if phase.Output == flow.BatchesFile {
 		switch {

@@ -46,7 +46,7 @@ func (b *Tracker) Begin(ctx context.Context, unit, batch, by string) (begun *Bat
 	return begun, nil
 }
 
-// PutApplied stores the changes of an agent. It refuses those made from another definition of
+// PutApplied stores the changes of an agent. It refuses changes made from another definition of
 // the batch.
 func (b *Tracker) PutApplied(ctx context.Context, unit, batch string, a flow.Applied, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.ApplyFile, a, calls, func(is *Batch) (loaded[flow.Applied], error) {
@@ -74,15 +74,15 @@ func (b *Tracker) PutCheck(ctx context.Context, unit, batch, phase string, c flo
 	})
 }
 
-// PutVerification stores the report on original and modified code.
+// PutVerification stores the report that compares the original and the modified code.
 func (b *Tracker) PutVerification(ctx context.Context, unit, batch string, v flow.Verification, calls []flow.Call) error {
 	return putBatch(ctx, b, unit, batch, flow.VerificationFile, v, calls, func(is *Batch) (loaded[flow.Verification], error) {
 		return is.docs.verification, is.needs(unit, flow.VerificationFile, is.reached(b.phaseFor(flow.VerificationFile)))
 	})
 }
 
-// reached reports whether every phase before this one is done. A diff that was sent back
-// goes through the checks again first.
+// reached reports whether every phase before this one is done. A returned diff goes through the
+// checks again first.
 func (b *Batch) reached(phase string) bool {
 	at := slices.IndexFunc(b.phases, func(p flow.Phase) bool { return p.Name == phase })
 	return at <= b.passed && (!b.Returned() || b.Next == phase)
@@ -99,7 +99,7 @@ func (b *Tracker) PutReview(ctx context.Context, unit, batch string, files []flo
 	})
 }
 
-// PutLanded stores how a batch landed. The batch is then complete.
+// PutLanded stores the landing of a batch. The batch is then complete.
 func (b *Tracker) PutLanded(ctx context.Context, unit, batch string, l flow.Landed) error {
 	return putBatch(ctx, b, unit, batch, flow.LandedFile, l, nil, func(is *Batch) (loaded[flow.Landed], error) {
 		return is.docs.landed, is.needs(unit, flow.LandedFile, is.Next == LandPhase)
@@ -145,7 +145,7 @@ func (b *Tracker) Keep(ctx context.Context, unit, batch string, r io.Reader) (su
 	return b.folder(unit, batch).Keep(ctx, r)
 }
 
-// Kept opens a stored content; fs.ErrNotExist: there is none.
+// Kept opens a stored content. It returns fs.ErrNotExist if the content is not stored.
 func (b *Tracker) Kept(unit, batch string, sum [32]byte) (*os.File, error) {
 	return b.folder(unit, batch).Kept(sum)
 }
@@ -154,7 +154,7 @@ func (b *Tracker) folder(unit, batch string) *sidecar.Folder {
 	return b.sidecar.Unit(unit).Sub("batches", batch)
 }
 
-// needs refuses a document unless the documents before it count.
+// needs refuses a document if met is false, because an earlier document is missing or outdated.
 func (b *Batch) needs(unit, file string, met bool) error {
 	if met {
 		return nil
@@ -162,7 +162,7 @@ func (b *Batch) needs(unit, file string, met bool) error {
 	return refused("store "+unit+"/"+b.ID+"/"+file, "run the phase "+b.Next, "the batch is %s, and its next phase is %s", b.Status, b.Next)
 }
 
-// Returned reports whether a reviewer sent the diff back.
+// Returned reports whether a reviewer returned the diff.
 func (b *Batch) Returned() bool { return b.Review != nil && b.Review.State == Returned }
 
 // needBatch returns the batch for an act, or refuses the act.
@@ -181,9 +181,9 @@ func (u *Unit) needBatch(act, id string) (*Batch, error) {
 	return is, nil
 }
 
-// putBatch stores the output of a phase of a batch. It first moves later documents away, from
-// the last to the first, so that none follows a document that it was not made from. A review
-// stays, because it names its files. Replaced documents are kept.
+// putBatch stores the output of a phase of a batch. It first moves later documents away, from the
+// last to the first, because they were made from the old output. A review stays, because it names
+// its files. Replaced documents are kept.
 func putBatch[T any](ctx context.Context, b *Tracker, unit, batch, file string, value T, calls []flow.Call, may func(*Batch) (loaded[T], error)) error {
 	return b.actOn(ctx, unit, batch, func(u *Unit) error {
 		is, err := u.needBatch("store "+file+" of", batch)
@@ -219,14 +219,14 @@ func putBatch[T any](ctx context.Context, b *Tracker, unit, batch, file string, 
 		}
 		err = replace(ctx, is.docs.folder, was.doc, was.bad, file, value, about)
 		if err == nil && is.Returned() {
-			// The review goes last, so that a crash loses no comment.
+			// The review is moved last, so that a crash loses no comment.
 			err = archive(ctx, is.docs.folder, is.docs.review.doc, is.docs.review.bad, flow.ReviewFile)
 		}
 		return err
 	})
 }
 
-// phaseFor names the phase of a batch that writes a document.
+// phaseFor returns the name of the batch phase that writes a document.
 func (b *Tracker) phaseFor(file string) string {
 	switch file {
 	case flow.ReviewFile:
@@ -264,7 +264,7 @@ func (b *Batch) stored() []storedDoc {
 	return list
 }
 
-// after lists the documents that do not count once this one is written, the last first.
+// after lists the documents that become outdated when this one is written, the last first.
 func (b *Batch) after(file string) (later []storedDoc) {
 	for _, f := range b.stored() {
 		if f.name == file {

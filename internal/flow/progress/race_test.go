@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// atOnce carries out acts at the same time and counts those that were not refused.
+// atOnce runs acts concurrently and counts those that were not refused.
 func atOnce(t *testing.T, acts ...func() error) (done int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -42,7 +42,7 @@ func TestConcurrentDecisionsConflict(t *testing.T) {
 	bring(t, whole, "approved", "approve")
 	for round := range 5 {
 		b, _ := copied(t, whole)
-		other := Open(Options{Sidecar: sidecar.Open(b.sidecar.Dir()), Flow: b.flow}) // like one in another process
+		other := Open(Options{Sidecar: sidecar.Open(b.sidecar.Dir()), Flow: b.flow}) // like a tracker in another process
 		slug := b.see(t, "topics").Topics[0].Slug
 		if n := atOnce(t,
 			func() error { return b.Answer(ctx, "topics", slug, sidecar.MethodPaste, "ann's", "ann") },
@@ -80,7 +80,7 @@ func TestConcurrentDecisionsConflict(t *testing.T) {
 	}
 }
 
-// A person changes a decision while the batches are planned: either comes first.
+// A person changes a decision while the batches are planned. Either act may come first.
 // shows: PL-19 PL-62
 func TestPlanningDuringADecision(t *testing.T) {
 	ctx := t.Context()
@@ -99,7 +99,7 @@ func TestPlanningDuringADecision(t *testing.T) {
 	}
 }
 
-// meddling is a context that edits a file by hand during an act.
+// A meddling is a context that edits a file by hand during an act.
 type meddling struct {
 	context.Context
 	meddle func()
@@ -113,7 +113,7 @@ func (m *meddling) Err() error {
 	return m.Context.Err()
 }
 
-// An edit by hand, which takes no turn, is not lost either.
+// An edit by hand, which takes no lock, is not lost.
 func TestEditsByHand(t *testing.T) {
 	whole := newBook(t)
 	bring(t, whole, unit, "audit")

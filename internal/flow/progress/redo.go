@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// Redo repeats a phase of a unit and all later ones: it moves their documents away. Answers to
+// Redo repeats a phase of a unit and all later phases: it moves their documents away. Answers to
 // topics stay, because the questions may come again. Decisions belong to the phase decide.
 func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 	from := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Name == phase && p.Unit != flow.BatchUnit && p.Output != "" })
@@ -29,7 +29,7 @@ func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 	})
 }
 
-// RedoBatch repeats a phase of a batch and all later ones. A landing must be undone first.
+// RedoBatch repeats a phase of a batch and all later phases. A landing must be undone first.
 func (b *Tracker) RedoBatch(ctx context.Context, unit, batch, phase, by string) error {
 	p, ok := b.flow.Phase(phase)
 	if !ok || p.Unit != flow.BatchUnit {
@@ -52,7 +52,7 @@ func (b *Tracker) RedoBatch(ctx context.Context, unit, batch, phase, by string) 
 	})
 }
 
-// A storedOutput is a document with the output of the phase that it belongs to.
+// A storedOutput is a document with the output file of its phase.
 type storedOutput struct {
 	storedDoc
 	phase string

@@ -10,7 +10,7 @@ import (
 // A Kind is the kind of a decision.
 type Kind string
 
-// The kinds.
+// The kinds of a decision.
 const (
 	TopicKind  Kind = "topic"  // a question to research
 	ItemKind   Kind = "item"   // an improvement to decide on
@@ -19,7 +19,7 @@ const (
 	GapKind    Kind = "gap"    // a change that no grant covered
 )
 
-// A Ref names a decision, in a form that people can type and that does not change:
+// A Ref identifies a decision. People can type it, and it does not change:
 //
 //	topic posts/pagination   item posts/i3   plan posts   review posts/b1   gap posts/b1/1
 type Ref struct {
@@ -28,7 +28,7 @@ type Ref struct {
 	Topic string // the slug
 	Item  string
 	Batch string
-	Gap   int // from 1
+	Gap   int // starts at 1
 }
 
 func (r Ref) String() string {
@@ -55,7 +55,7 @@ func (r *Ref) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseRef parses a reference. Only the names of units have slashes, so it is parsed from its
+// ParseRef parses a reference. Only the names of units contain slashes, so ParseRef starts at the
 // end.
 func ParseRef(text string) (Ref, error) {
 	invalid := func(reason string) (Ref, error) {

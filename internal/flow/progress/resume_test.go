@@ -47,7 +47,7 @@ func TestEachStepLeadsToTheNext(t *testing.T) {
 	}
 }
 
-// complete returns a finished unit with all documents, in its own directory.
+// complete returns a tracker with a finished unit, and the unit's folder.
 func complete(t *testing.T) (b *Tracker, dir string) {
 	t.Helper()
 	b = newBook(t)
@@ -58,7 +58,7 @@ func complete(t *testing.T) (b *Tracker, dir string) {
 	return b, filepath.Join(b.sidecar.Dir(), "blog%2Fposts")
 }
 
-// copied is a copy of all that a book has, and the folder of the unit in it.
+// copied returns a copy of a tracker's files, and the folder of the unit in it.
 func copied(t *testing.T, b *Tracker) (*Tracker, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func TestFirstMissingOrMalformedDecides(t *testing.T) {
 	}
 }
 
-// A phase that was lost is run again, and what was made from equal output still counts.
+// A lost phase runs again. Documents made from equal output still count.
 // shows: PL-63 PL-85
 func TestLostPhaseIsRunAgain(t *testing.T) {
 	whole, _ := complete(t)
@@ -136,7 +136,7 @@ func TestLostPhaseIsRunAgain(t *testing.T) {
 			} else {
 				ok(t, step.do(t.Context(), b, unit))
 			}
-			if step.name == "batch_plan" { // the approval was lost with it
+			if step.name == "batch_plan" { // the approval was lost with the plan
 				wantStatus(t, b.see(t, unit), "batch_plan", "planning_batches")
 				ok(t, b.ApprovePlan(t.Context(), unit, "ann"))
 			}
@@ -163,7 +163,7 @@ func TestUnitsPassStraightOn(t *testing.T) {
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
 	wantRefused(t, b.PutPlan(ctx, unit, nil, nil), "nothing is left to do")
 
-	// A person can still think of something.
+	// A person can still add an item.
 	id := get[string](t)(b.AddItem(ctx, unit, flow.Ready{Description: "Rename it"}, "ann"))
 	wantStatus(t, b.see(t, unit), "batch_plan", "planning_batches")
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: id, Was: flow.Todo}))
@@ -191,7 +191,7 @@ func TestStepsNeedTheirPredecessors(t *testing.T) {
 			err := s.do(t.Context(), b, unit)
 			late := n > i
 			switch {
-			case late && err == nil && s.name != "approve": // the same again
+			case late && err == nil && s.name != "approve": // storing the same again
 			case err == nil:
 				t.Errorf("%s before %s is taken", s.name, steps[n].name)
 			default:
@@ -247,10 +247,10 @@ func TestBatchStepsNeedTheirPredecessors(t *testing.T) {
 	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "verifying")
 	apply(t, b, unit, "b1", "land")
 	wantRefused(t, b.PutCheck(ctx, unit, "b1", "test", flow.Checked{State: flow.CheckPassed, Passed: true}, nil), "landed")
-	ok(t, b.PutLanded(ctx, unit, "b1", landed)) // the same again
+	ok(t, b.PutLanded(ctx, unit, "b1", landed)) // storing the same again
 }
 
-// Documents made from another definition are ignored, and kept.
+// Documents made from another definition are ignored but kept.
 // shows: PL-64 GP-17
 func TestChangedDefinitionStartsAgain(t *testing.T) {
 	ctx := t.Context()
@@ -285,7 +285,7 @@ func TestChangedDefinitionStartsAgain(t *testing.T) {
 	wantRefused(t, b.PutApplied(ctx, "+tasks", "two", flow.Applied{Batch: strings.Repeat("0", 64), Summary: "s"}, nil), "definition")
 }
 
-// copyUnit copies the folder of the unit into another book.
+// copyUnit copies the folder of the unit to another tracker.
 func copyUnit(t *testing.T, from, to *Tracker, name string) {
 	t.Helper()
 	ok(t, os.CopyFS(to.sidecar.Unit(name).Dir(), os.DirFS(from.sidecar.Unit(unit).Dir())))

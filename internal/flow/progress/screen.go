@@ -18,20 +18,20 @@ const MergeBatch = "merge"
 // A Screen is the state of a screen.
 type Screen struct {
 	Doc       *flow.ScreenDoc `json:"doc,omitempty"`
-	Excluded  *Exclusion      `json:"excluded,omitempty"` // it is not merged
+	Excluded  *Exclusion      `json:"excluded,omitempty"` // set if the screen is not merged
 	Malformed []Malformed     `json:"malformed,omitempty"`
 	Documents []Document      `json:"papers,omitempty"`
 	Status    string          `json:"status"` // complete: the merge does not wait for it
 }
 
-// An Exclusion says who excluded a screen, and why.
+// An Exclusion records who excluded a screen, and why.
 type Exclusion struct {
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
 }
 
-// screenDocs are the documents of a screen.
+// A screenDocs holds the documents of a screen.
 type screenDocs struct {
 	folder   *sidecar.Folder
 	doc      loaded[flow.ScreenDoc]
@@ -65,7 +65,7 @@ func (b *Tracker) screen(ctx context.Context, module, controller, name string) (
 	return s, p, nil
 }
 
-// PutScreen stores the findings on a screen, in place of earlier ones.
+// PutScreen stores the findings on a screen and replaces earlier ones.
 func (b *Tracker) PutScreen(ctx context.Context, module, controller, name string, doc flow.ScreenDoc, calls []flow.Call) error {
 	if err := b.check(flow.ScreenFile, doc); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (b *Tracker) IncludeScreen(ctx context.Context, module, controller, name, b
 	})
 }
 
-// onScreen is act for a screen.
+// onScreen does the same as act, for a screen.
 func (b *Tracker) onScreen(ctx context.Context, module, controller, name string, do func(*Screen, screenDocs) error) (err error) {
 	release, err := lockFolder(ctx, b.screenFolder(module, controller, name).Dir())
 	if err != nil {
@@ -124,7 +124,7 @@ func (b *Tracker) onScreen(ctx context.Context, module, controller, name string,
 }
 
 // PutMerge stores the plan of a controller: one batch with the write targets of all its screens.
-// It is approved unless the flow reviews plans. Without write targets the plan is empty.
+// The plan is approved unless the flow reviews plans. Without write targets the plan is empty.
 func (b *Tracker) PutMerge(ctx context.Context, controller string, docs []flow.ScreenDoc) error {
 	plan := flow.Plan{Batches: []flow.Batch{}}
 	if targets := flow.Aggregate(docs); len(targets) > 0 {

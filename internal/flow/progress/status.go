@@ -8,15 +8,15 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Phases at the end of every batch that are in no flow's table. Meanwhile the batch has the
-// status of its last phase.
+// ReviewPhase and LandPhase end every batch and are in no flow's table. Meanwhile the batch has
+// the status of its last phase.
 const (
 	ReviewPhase = "review"
 	LandPhase   = "land"
 )
 
-// judge takes the phases of the flow in order and keeps the documents that count. The first
-// phase whose output is missing, malformed or outdated decides the status. Later documents do
+// judge goes through the phases of the flow in order and keeps the valid documents. The first
+// phase whose output is missing, malformed or outdated determines the status. Later documents do
 // not count.
 func (u *Unit) judge(f flow.Flow) {
 	for _, p := range f.Phases {
@@ -52,7 +52,7 @@ func (u *Unit) judge(f flow.Flow) {
 	}
 }
 
-// before gives a unit without a plan the phase of its screens, if the flow has screens.
+// before sets the phase of a unit without a plan to that of its screens, if the flow has screens.
 func (u *Unit) before(f flow.Flow, plan flow.Phase) {
 	at := slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Name == plan.Name })
 	if at > 0 && f.Phases[at-1].Unit == flow.Screen {
@@ -60,7 +60,8 @@ func (u *Unit) before(f flow.Flow, plan flow.Phase) {
 	}
 }
 
-// accept takes the output of a phase if it counts. Last reports that no later phase has work.
+// accept uses the output of a phase if it is valid. The result last reports that no later phase
+// has work.
 func (u *Unit) accept(f flow.Flow, p flow.Phase) (done, last bool) {
 	switch p.Output {
 	case flow.AnalysisFile:
@@ -181,7 +182,7 @@ func same(a, b flow.Decisions) bool {
 	})
 }
 
-// planned takes the plan and its batches if the plan fits the decisions.
+// planned sets the plan and its batches if the plan matches the decisions.
 func (u *Unit) planned(f flow.Flow) {
 	plan := u.docs.plan.value
 	if plan == nil {
@@ -189,7 +190,7 @@ func (u *Unit) planned(f flow.Flow) {
 	}
 	warnings, err := u.fits(*plan)
 	if err != nil {
-		return // it was made for other decisions
+		return // the plan was made for other decisions
 	}
 	u.Warnings = warnings
 	u.Plan = plan

@@ -19,7 +19,7 @@ type TopicState string
 const (
 	Pending  TopicState = "pending"  // open
 	Done     TopicState = "done"     // answered
-	Rejected TopicState = "rejected" // it needs no answer
+	Rejected TopicState = "rejected" // needs no answer
 )
 
 // A Topic is a question to research, with its answer.

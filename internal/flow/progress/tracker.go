@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Options of a Tracker.
+// Options configure a Tracker.
 type Options struct {
 	Sidecar *sidecar.Store   // one folder for each unit
 	Screens *sidecar.Store   // the documents of screens, in flows with screens
@@ -32,7 +32,7 @@ type Tracker struct {
 	seen    map[Ref]string // the versions that the acting person saw
 }
 
-// Open returns a Tracker. It reads and creates no file.
+// Open returns a Tracker. It accesses no file.
 func Open(o Options) *Tracker {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -40,9 +40,9 @@ func Open(o Options) *Tracker {
 	return &Tracker{sidecar: o.Sidecar, screens: o.Screens, flow: o.Flow, now: o.Now}
 }
 
-// A Document says who wrote a document, when, and with which calls.
+// A Document records who wrote a document, when, and with which calls.
 type Document struct {
-	File      string      `json:"file"` // from the folder of the unit
+	File      string      `json:"file"` // relative to the folder of the unit
 	WrittenAt time.Time   `json:"written_at"`
 	By        string      `json:"by"`
 	Calls     []flow.Call `json:"calls,omitempty"`
@@ -50,12 +50,12 @@ type Document struct {
 
 // A Malformed is a document that counts as missing because its content is invalid.
 type Malformed struct {
-	Path   string `json:"path"` // from the sidecar directory
+	Path   string `json:"path"` // relative to the sidecar directory
 	Line   int    `json:"line,omitempty"`
 	Reason string `json:"reason"`
 }
 
-// A loaded value is a document as it was read, with what a replacement compares.
+// A loaded is a document as read, with the data that a replacement compares.
 type loaded[T any] struct {
 	value *T
 	doc   *sidecar.Doc
@@ -64,7 +64,8 @@ type loaded[T any] struct {
 
 func (s loaded[T]) missing() bool { return s.doc == nil && s.bad == nil }
 
-// replace replaces a document if it is still what was read. It first renames a malformed one.
+// replace replaces a document if it has not changed since it was read. It first renames a
+// malformed one.
 func replace(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc, bad *sidecar.MalformedError, name string, body any, about sidecar.About) error {
 	if bad != nil {
 		if _, err := f.SetAside(ctx, name); err != nil {
@@ -88,7 +89,7 @@ func (b *Tracker) about(by string, calls ...flow.Call) (sidecar.About, error) {
 	return about, nil
 }
 
-// write is replace by a writer after calls of agents.
+// write replaces a document and records its author and the agent calls.
 func (b *Tracker) write(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc, bad *sidecar.MalformedError, name string, body any, by string, calls ...flow.Call) error {
 	about, err := b.about(by, calls...)
 	if err != nil {
@@ -97,17 +98,17 @@ func (b *Tracker) write(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc
 	return replace(ctx, f, was, bad, name, body, about)
 }
 
-// time returns the present time as it is stored.
+// time returns the current time in the stored form.
 func (b *Tracker) time() time.Time { return b.now().Round(0).UTC() }
 
-// act carries out an act on a unit under the lock of its folder. Each write compares what it
-// replaces with what was read, so that no edit by hand is lost. If a file changed, act calls
-// do again with the new state.
+// act carries out an act on a unit under the lock of its folder. Each write compares the stored
+// document with the one that was read, so that no edit by hand is lost. If a file changed, act
+// calls do again with the new state.
 func (b *Tracker) act(ctx context.Context, unit string, do func(*Unit) error) (err error) {
 	return b.actOn(ctx, unit, "", do)
 }
 
-// actOn is act with only one batch read.
+// actOn does the same as act but reads only one batch.
 func (b *Tracker) actOn(ctx context.Context, unit, batch string, do func(*Unit) error) (err error) {
 	release, err := lockFolder(ctx, b.sidecar.Unit(unit).Dir())
 	if err != nil {
@@ -123,7 +124,7 @@ func (b *Tracker) actOn(ctx context.Context, unit, batch string, do func(*Unit) 
 	})
 }
 
-// retryChanged repeats an attempt that reads and writes while a file changed in between. Each
+// retryChanged repeats an attempt that reads and writes if a file changed in between. Each
 // repetition means that another writer made progress.
 func retryChanged(ctx context.Context, attempt func() error) error {
 	for {
@@ -137,7 +138,8 @@ func retryChanged(ctx context.Context, attempt func() error) error {
 	}
 }
 
-// personal is act for a named person. It refuses the act if what the person saw has changed.
+// personal does the same as act for a named person. It refuses the act if a decision changed
+// since the person saw it.
 func (b *Tracker) personal(ctx context.Context, unit, by string, do func(*Unit) error) error {
 	if err := named(by); err != nil {
 		return err

@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 
 const unit = "blog/posts"
 
-// start is when the clock of tests begins.
+// start is the time at which the clock of tests begins.
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// clock goes on by a second with every look.
+// clock returns a clock that advances by a second with every call.
 func clock() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return start.Add(time.Duration(n.Add(1)) * time.Second) }
@@ -64,7 +64,7 @@ func (b *Tracker) see(t *testing.T, name string) *Unit {
 	return get[*Unit](t)(b.Unit(t.Context(), name))
 }
 
-// wantRefused checks that an act was refused, and that the reason has the words.
+// wantRefused checks that an act was refused and that the reason contains the words.
 func wantRefused(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if code := lockkeeper.CodeOf(err); code != lockkeeper.CodeRefused && code != lockkeeper.CodeInput {
@@ -107,7 +107,7 @@ var (
 	landed  = flow.Landed{Landings: []uint64{7}, Grant: "g", Fence: 3, Files: changed, At: start}
 )
 
-// The steps of a unit, each brings it one on.
+// steps are the steps of a unit. Each one completes a phase.
 var steps = []struct {
 	name string
 	do   func(ctx context.Context, b *Tracker, unit string) error
@@ -133,7 +133,7 @@ var steps = []struct {
 	{"approve", func(ctx context.Context, b *Tracker, unit string) error { return b.ApprovePlan(ctx, unit, "ann") }},
 }
 
-// bring takes a unit through the steps, up to and with the last.
+// bring takes a unit through the steps, up to and including last.
 func bring(t *testing.T, b *Tracker, unit, last string) {
 	t.Helper()
 	for _, s := range steps {
@@ -146,7 +146,7 @@ func bring(t *testing.T, b *Tracker, unit, last string) {
 	}
 }
 
-// apply takes a batch of a unit through its phases, up to and with the last.
+// apply takes a batch of a unit through its phases, up to and including last.
 func apply(t *testing.T, b *Tracker, unit, batch, last string) {
 	t.Helper()
 	ctx := t.Context()
@@ -172,7 +172,7 @@ func apply(t *testing.T, b *Tracker, unit, batch, last string) {
 	}
 }
 
-// files lists what is in a directory, without those of the engine's own.
+// files lists the files in a directory, without lock files.
 func files(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	ok(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

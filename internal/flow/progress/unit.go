@@ -13,16 +13,16 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// Documents of this package alone, beside those of the flow.
+// Only this package uses these documents.
 const (
 	decisionsDraft = "decisions.draft.json" // decisions while some are missing
 	batchesDraft   = "batches.draft.json"   // proposed batches, which follow up gaps
 	notesFile      = "notes.json"
-	startedFile    = "started.json"  // of a batch
-	excludedFile   = "excluded.json" // of a screen
+	startedFile    = "started.json"  // for a batch
+	excludedFile   = "excluded.json" // for a screen
 )
 
-// A Unit is the state of a unit: the documents that count.
+// A Unit is the state of a unit, from its valid documents.
 type Unit struct {
 	Name      string          `json:"name"`
 	Analysis  *flow.Analysis  `json:"analysis,omitempty"`
@@ -30,28 +30,28 @@ type Unit struct {
 	Extract   *flow.Extract   `json:"extract,omitempty"`
 	Synthesis *flow.Synthesis `json:"synthesis,omitempty"`
 	Audit     *flow.Audit     `json:"audit,omitempty"`
-	Items     []Item          `json:"items,omitempty"`     // of the audit, then those that people added
+	Items     []Item          `json:"items,omitempty"`     // the items of the audit, then those that people added
 	Decisions *flow.Decisions `json:"decisions,omitempty"` // nil before every item is decided
 	Plan      *flow.Plan      `json:"plan,omitempty"`
-	Batches   []Batch         `json:"batches,omitempty"`  // of the plan, then the proposed ones
+	Batches   []Batch         `json:"batches,omitempty"`  // the batches of the plan, then the proposed ones
 	Warnings  []string        `json:"warnings,omitempty"` // about the plan
 	Malformed []Malformed     `json:"malformed,omitempty"`
-	Documents []Document      `json:"papers,omitempty"` // all that exist
+	Documents []Document      `json:"papers,omitempty"` // all existing documents
 
-	// AwaitsReview: the plan waits for approval.
+	// AwaitsReview is true if the plan waits for approval.
 	AwaitsReview bool `json:"awaits_review,omitempty"`
 
-	// Outputs holds the documents that have no type of their own, by file.
+	// Outputs holds the documents without a Go type, by file.
 	Outputs map[string]json.RawMessage `json:"-"`
 
-	phase  string // the next one; empty: none
+	phase  string // the next phase; empty: none
 	status string
 
 	folder *sidecar.Folder
 	docs   unitDocs
 }
 
-// unitDocs holds the documents of a unit, whether they count or not.
+// unitDocs holds the documents of a unit, valid or not.
 type unitDocs struct {
 	analysis  loaded[flow.Analysis]
 	texts     map[string]*sidecar.Text // by slug
@@ -67,7 +67,7 @@ type unitDocs struct {
 	batches   map[string]*batchDocs // by id
 }
 
-// Phase names the next phase; empty: there is none.
+// Phase returns the name of the next phase, or "" if no phase is left.
 func (u *Unit) Phase() string { return u.phase }
 
 // Status returns the status of the unit.
@@ -92,7 +92,7 @@ func (u *Unit) Item(id string) (Item, bool) {
 	return u.Items[at], true
 }
 
-// since returns when a document was written: its successor is due since then.
+// since returns when a document was written. The next phase is due since then.
 func since(doc *sidecar.Doc) time.Time {
 	if doc == nil {
 		return time.Time{}
@@ -105,9 +105,9 @@ func (b *Tracker) Unit(ctx context.Context, name string) (*Unit, error) {
 	return b.unit(ctx, name, "")
 }
 
-// BatchOf reads one batch (nil: there is none) and its unit without the other batches. A plan
-// may have hundreds of batches, each of which is read often. The state of other batches in the
-// unit is not valid.
+// BatchOf reads one batch and its unit without the other batches. The batch is nil if it does not
+// exist. A plan may have hundreds of batches, and each one is read often. The state of other
+// batches in the unit is not valid.
 func (b *Tracker) BatchOf(ctx context.Context, unit, id string) (*Unit, *Batch, error) {
 	u, err := b.unit(ctx, unit, id)
 	if err != nil {
@@ -117,7 +117,7 @@ func (b *Tracker) BatchOf(ctx context.Context, unit, id string) (*Unit, *Batch, 
 	return u, is, nil
 }
 
-// unit reads a unit with all batches, or with one and those in its After.
+// unit reads a unit with all batches, or with one batch and those in its After.
 func (b *Tracker) unit(ctx context.Context, name, batch string) (*Unit, error) {
 	u := &Unit{Name: name, folder: b.sidecar.Unit(name)}
 	if err := u.read(ctx, b.flow, batch); err != nil {
@@ -141,7 +141,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	if p.draft.missing() && p.decisions.missing() {
 		p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
 	}
-	// Batches move from the draft into the plan. In this order none is missed.
+	// Batches move from the draft into the plan. In this order no batch is missed.
 	p.proposed = private[flow.Plan](ctx, r, batchesDraft)
 	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
 	p.notes = private[notes](ctx, r, notesFile)
@@ -183,7 +183,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	return r.err
 }
 
-// wantedOf returns the ids of a batch and those in its After; nil: all.
+// wantedOf returns the ids of a batch and those in its After. Nil means all batches.
 func wantedOf(plan *flow.Plan, only string) []string {
 	if only == "" {
 		return nil
@@ -201,8 +201,8 @@ func (u *Unit) malformed(bad *sidecar.MalformedError) {
 	u.Malformed = append(u.Malformed, Malformed{Path: bad.Path, Line: bad.Line, Reason: bad.Reason})
 }
 
-// A reader reads documents of one folder until an error, and adds them, or what is malformed,
-// to the unit.
+// A reader reads documents of one folder until an error occurs. It adds the documents, or a
+// report of malformed ones, to the unit.
 type reader struct {
 	unit   *Unit
 	folder *sidecar.Folder
@@ -224,7 +224,7 @@ func private[T any](ctx context.Context, r *reader, name string) loaded[T] {
 	})
 }
 
-// load reads a document. Missing and malformed ones have no value.
+// load reads a document. The value is nil if the document is missing or malformed.
 func load[T any](ctx context.Context, r *reader, name string, check func(body []byte) error) (s loaded[T]) {
 	if r.err != nil {
 		return s

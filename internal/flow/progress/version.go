@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// A version is a hash of all that a decision shows, followed by a short hash of each part. The
-// short ones tell later which parts changed.
+// A version is a hash of everything that a decision shows, followed by a short hash of each part.
+// The short hashes show later which parts changed.
 const (
 	wholeDigits = 16
 	partDigits  = 4
@@ -33,15 +33,15 @@ func (g Decision) withVersion(behind ...Fact) Decision {
 	return g
 }
 
-// sum returns the hash of a fact. Names have no zero byte.
+// sum returns the hash of a fact. Names contain no zero byte.
 func (f Fact) sum() [sha256.Size]byte { return sha256.Sum256([]byte(f.Name + "\x00" + f.Value)) }
 
-// A StaleError refuses an answer because the decision is not what the person saw.
+// A StaleError refuses an answer because the decision changed since the person saw it.
 type StaleError struct {
 	Ref     Ref
 	Seen    string    // the version that the person saw
-	Now     *Decision // as it is now; nil: it is no longer open
-	Changed []Fact    // what the person did not see
+	Now     *Decision // the current decision; nil: it is no longer open
+	Changed []Fact    // the facts that the person did not see
 	Became  string    // the outcome, if it is no longer open
 }
 
@@ -109,7 +109,7 @@ func sortedRefs(seen map[Ref]string) (list []Ref) {
 	return list
 }
 
-// changedSince lists the facts that a version does not have.
+// changedSince lists the facts that are not in a version.
 func (g Decision) changedSince(seen string) []Fact {
 	list := []Fact{}
 	known := map[string]bool{}
@@ -162,7 +162,7 @@ func (u *Unit) became(ref Ref) string {
 	return "it is no longer open, and " + u.Name + " is " + u.status
 }
 
-// definitions returns the digests of batches, of which the plan shows only a line.
+// definitions returns the digests of batches, because the plan shows only one line for each.
 func definitions(batches []flow.Batch) (list []Fact) {
 	for _, b := range batches {
 		list = append(list, Fact{"definition of " + b.ID, flow.Digest(b)[:wholeDigits]})

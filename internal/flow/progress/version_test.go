@@ -11,7 +11,7 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// gateOf finds what waits under a reference.
+// gateOf returns the open decision with a reference.
 func gateOf(t *testing.T, b *Tracker, ref string) Decision {
 	t.Helper()
 	r := get[Ref](t)(ParseRef(ref))
@@ -40,8 +40,8 @@ func wantStale(t *testing.T, err error, words ...string) *StaleError {
 	return stale
 }
 
-// The version of what is shown is the same from one read to the next, whatever becomes of
-// the others, and another one when anything in it is.
+// The version of a decision stays the same from one read to the next, independent of other
+// decisions. It changes when any part of the decision changes.
 //
 // shows: PL-78
 func TestVersions(t *testing.T) {
@@ -72,7 +72,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Every kind of answer is refused if the person saw another version, and the refusal says what changed.
+// Every kind of answer is refused if the person saw another version. The refusal says what
+// changed.
 //
 // shows: PL-78 GP-25
 func TestStaleAnswers(t *testing.T) {
@@ -116,7 +117,7 @@ func TestStaleAnswers(t *testing.T) {
 	wantStale(t, b.asSeen(item).Decide(ctx, "items", "bob", Choice{Item: "i1", Decision: flow.Todo}), "it is no longer open, and items is analyzing")
 }
 
-// A change that landed and was undone can land again.
+// An undone landing can be made again.
 //
 // shows: GP-18
 func TestUndoneAndBack(t *testing.T) {
