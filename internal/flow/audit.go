@@ -17,7 +17,7 @@ type EarlierDecision struct {
 	Reenabled   bool // a person re-enabled the rejected item
 }
 
-// alike is the share of common words from which on two items are similar.
+// alike is the share of common words above which two items are similar.
 const alike = 0.6
 
 // AuditItems compares the ready items of a controller with earlier decisions on its items.
@@ -54,8 +54,8 @@ func rejection(was *EarlierDecision) string {
 	return reason
 }
 
-// earlier finds the last decision on the same item or, if there is none, on the most similar
-// one.
+// earlier finds the last decision on the same item or, if there is no such decision, on the most
+// similar item.
 func earlier(text, controller string, prior []EarlierDecision, normalise func(string) string) (was *EarlierDecision, similar bool) {
 	best := alike
 	var near *EarlierDecision

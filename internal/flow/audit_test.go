@@ -56,8 +56,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Whatever was decided before: each item is kept or dropped, once; one is dropped only
-// for the same text; and the order of the earlier decisions does not matter.
+// Whatever was decided before, each item is kept or dropped once. An item is dropped only for the
+// same text. The order of the earlier decisions does not matter.
 //
 // shows: GP-20
 func TestAuditKeepsCount(t *testing.T) {

@@ -28,8 +28,8 @@ func Digest(b Batch) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Number makes a plan from an agent's answer: it gives the batches the ids b1, b2, … and moves
-// each behind those in its After.
+// Number makes a plan from an agent's answer. It gives the batches the ids b1, b2, … and moves
+// each batch after those in its After.
 func Number(p Plan) (Plan, error) {
 	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
 		return Plan{}, f.in("plan")
@@ -60,7 +60,7 @@ func copied(b Batch) Batch {
 	return b
 }
 
-// inOrder moves every batch behind those in its After and otherwise keeps the order.
+// inOrder moves every batch after those in its After and otherwise keeps the order.
 func inOrder(batches []Batch) ([]Batch, error) {
 	known := map[string]bool{}
 	for _, b := range batches {
@@ -90,7 +90,7 @@ func inOrder(batches []Batch) ([]Batch, error) {
 }
 
 // A circleError reports batches that wait for each other.
-type circleError struct{ ids []string } // each comes after the next; the last is the first
+type circleError struct{ ids []string } // each batch comes after the next one; the last equals the first
 
 func (e *circleError) Error() string {
 	return lockkeeper.JoinNext("each of these comes after the next: "+strings.Join(e.ids, ", "), e.NextStep())
@@ -122,8 +122,9 @@ func circle(waiting []Batch) []string {
 	}
 }
 
-// CheckPlan checks a plan against the TODO items: each is in one batch, nothing else is,
-// dependencies come first, and targets are files. Risks are warnings.
+// CheckPlan checks a plan against the TODO items. Each TODO item must be in exactly one batch and
+// no other item in any, dependencies must come first, and targets must be files. Risks are
+// returned as warnings.
 func CheckPlan(p Plan, todo []Decided) (warnings []string, err error) {
 	if f := checkBatches(p); f != nil {
 		return nil, f.in("plan")

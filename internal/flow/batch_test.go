@@ -20,7 +20,7 @@ func todos(efforts ...Level) (list []Decided) {
 	return list
 }
 
-// outline is a plan on one line: b1[i1 i2: a.rb b.rb] b2[i3: c.rb < b1].
+// outline formats a plan on one line: b1[i1 i2: a.rb b.rb] b2[i3: c.rb < b1].
 func outline(p Plan) string {
 	var parts []string
 	for _, b := range p.Batches {
@@ -161,8 +161,8 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// Whatever people do to a plan, it stays one: every item once, in order, unapproved, and
-// nothing that could be changed before is forgotten.
+// Every edit by people results in a valid plan. It has each item once, is in order and is not
+// approved, and no write target is lost.
 //
 // shows: PL-25 PL-23 GP-19
 func TestEditsKeepAPlan(t *testing.T) {

@@ -91,7 +91,7 @@ func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
 	return nil
 }
 
-// unique finds an id that two elements of a list have.
+// unique finds an id that occurs twice in a list.
 func unique[T any](member string, list []T, id func(T) string) *fault {
 	seen := map[string]int{}
 	for i, it := range list {
@@ -103,7 +103,7 @@ func unique[T any](member string, list []T, id func(T) string) *fault {
 	return nil
 }
 
-// uniqueIn finds an id that two items have, or one that was kept and dropped.
+// uniqueIn finds an id that occurs twice, or that is both kept and dropped.
 func uniqueIn[T any](items []T, id func(T) string, dropped []Dropped) *fault {
 	if f := unique("items", items, id); f != nil {
 		return f

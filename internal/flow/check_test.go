@@ -10,7 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// samples is one document of each kind as the program writes it, empty lists included.
+// samples returns one document of each kind as the program writes it, including empty lists.
 func samples() map[string]any {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ready := Ready{"i1", "Paginate", High, Low, "It loads every post."}
@@ -56,7 +56,7 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 	}
 }
 
-// Whatever is cut off or damaged is refused, with a place.
+// A truncated or damaged document is refused, with a position.
 //
 // shows: PL-85
 func TestDamagedDocuments(t *testing.T) {

@@ -2,10 +2,10 @@ package flow
 
 import "encoding/json"
 
-// A CheckState says how the tests, or the CI checks, of a batch ended.
+// A CheckState is the outcome of the tests or the CI checks of a batch.
 type CheckState string
 
-// The states.
+// The states of a check.
 const (
 	CheckPassed  CheckState = "passed"
 	CheckFailed  CheckState = "failed"

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Results that earlier versions stored are read as what they mean: skipped checks have not
-// passed.
+// Results of earlier versions are read correctly: skipped checks have not passed.
 func TestCheckedOfEarlierVersions(t *testing.T) {
 	for text, want := range map[string]CheckState{
 		`{"passed": true, "skipped": "no test_command is configured", "runs": []}`:         CheckSkipped,

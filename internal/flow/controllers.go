@@ -1,7 +1,7 @@
 package flow
 
-// Controllers takes each controller from analysis to verified changes. People decide what
-// is done, and approve the batches in which it is done.
+// Controllers returns the flow that takes each controller from analysis to verified changes.
+// People decide on the items and approve the batches.
 func Controllers() Flow {
 	return Flow{
 		Name: "controllers", Source: Codebase, Counted: "unit", PlannedBy: "batch_plan", UnitsOwnFiles: true,

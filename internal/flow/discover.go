@@ -13,11 +13,11 @@ import (
 	"lockkeeper"
 )
 
-// DiscoverOptions say which files are units.
+// DiscoverOptions select the files that are units.
 type DiscoverOptions struct {
 	Glob     string   // such as app/controllers/**/*_controller.rb
 	Excludes []string // names or patterns: application_controller, blog/posts, admin/**
-	TestPath string   // the test of a controller, with the words of a Layout; empty: none
+	TestPath string   // the test file of a controller, with placeholders of a Layout; empty: none
 	Layout   Layout   // its Controller is not used
 }
 
@@ -26,9 +26,9 @@ type FoundUnit struct {
 	Name   string   `json:"name"`   // blog/posts
 	Module string   `json:"module"` // blog
 	File   string   `json:"file"`
-	Views  string   `json:"views,omitempty"` // its directory of views, whether it exists or not
-	Test   string   `json:"test,omitempty"`  // its test file, whether it exists or not
-	Files  []string `json:"files"`           // those that exist
+	Views  string   `json:"views,omitempty"` // its directory of views, which may be missing
+	Test   string   `json:"test,omitempty"`  // its test file, which may be missing
+	Files  []string `json:"files"`           // the existing files
 }
 
 // Discover lists the controllers of a tree by name. It leaves out invalid ones, such as a link
@@ -87,7 +87,7 @@ func (o DiscoverOptions) check() error {
 	return nil
 }
 
-// name returns the path without the fixed beginning of the glob and without what follows its
+// name returns the path without the fixed beginning of the glob and without the text after its
 // last star.
 func (o DiscoverOptions) name(base, file string) string {
 	rest := below(base, file)
@@ -127,7 +127,7 @@ func workable(fsys fs.FS, file string) (regular bool, err error) {
 		return false, refusedFile(file, "its name has a control character or is not UTF-8", "rename it, or exclude it")
 	}
 	at := file
-	for range 40 { // as many links as Linux follows
+	for range 40 { // Linux follows as many links
 		info, err := fs.Lstat(fsys, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && at != file:

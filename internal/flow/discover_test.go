@@ -58,7 +58,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// Names come from the glob, excludes match them in every spelling the documents use.
+// Names come from the glob. Excludes match a name in every documented spelling.
 //
 // shows: PL-10 PL-74
 func TestDiscoverNames(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"lockkeeper"
 )
 
-// Names of the documents of a unit, in the order of the phases.
+// These are the documents of a unit, in the order of the phases.
 const (
 	AnalysisFile   = "analysis.json"
 	ExtractFile    = "extract.json"
@@ -16,7 +16,7 @@ const (
 	BatchesFile    = "batches.json"
 	ResearchFolder = "research" // a text for each topic
 
-	// Of a batch, in batches/<batch id>/.
+	// These are the documents of a batch, in batches/<batch id>/.
 	ApplyFile        = "apply.json"
 	TestFile         = "test_results.json"
 	VerificationFile = "verification.json"
@@ -24,7 +24,7 @@ const (
 	LandedFile       = "landed.json"
 )
 
-// An Analysis says what a controller is for. It is the answer of the phase analyze.
+// An Analysis describes the purpose of a controller. It is the answer of the phase analyze.
 type Analysis struct {
 	Purpose   string     `json:"purpose"`
 	Behaviour string     `json:"behaviour"`
@@ -40,7 +40,7 @@ type Served struct {
 	Action string `json:"action"`
 }
 
-// A Relation says how a controller relates to another one.
+// A Relation describes how a controller relates to another one.
 type Relation struct {
 	Controller string `json:"controller"`
 	How        string `json:"how"`
@@ -83,14 +83,14 @@ type Synthesis struct {
 
 // A Ready is an improvement to decide on.
 type Ready struct {
-	ID          string `json:"id"` // of the possible item
+	ID          string `json:"id"` // the id of the possible item
 	Description string `json:"description"`
 	Impact      Level  `json:"impact"`
 	Effort      Level  `json:"effort"`
 	Rationale   string `json:"rationale"`
 }
 
-// A Dropped is an item that is not pursued, and why.
+// A Dropped is an item that is not pursued, with the reason.
 type Dropped struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
@@ -99,7 +99,7 @@ type Dropped struct {
 // An Audit lists the ready items with earlier decisions.
 type Audit struct {
 	Items   []Audited `json:"items"`
-	Dropped []Dropped `json:"dropped"` // those that were rejected before
+	Dropped []Dropped `json:"dropped"` // the items that were rejected before
 }
 
 // An Audited is a ready item with an earlier decision on it or on a similar item.
@@ -111,7 +111,7 @@ type Audited struct {
 // A Prior is an earlier decision.
 type Prior struct {
 	Decision    Decision  `json:"decision"`
-	Description string    `json:"description"`       // of the decided item
+	Description string    `json:"description"`       // the description of the decided item
 	Similar     bool      `json:"similar,omitempty"` // the decided item is similar, not the same
 	At          time.Time `json:"at"`
 	Notes       string    `json:"notes,omitempty"`
@@ -139,7 +139,7 @@ type Decided struct {
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
 	Notes    string    `json:"notes,omitempty"`
-	Added    bool      `json:"added,omitempty"` // by a person
+	Added    bool      `json:"added,omitempty"` // added by a person
 }
 
 // A Plan lists the batches of a unit in order.
@@ -148,7 +148,7 @@ type Plan struct {
 	Approved *Approval `json:"approved,omitempty"` // nil: not approved, so nothing is applied
 }
 
-// An Approval says who approved, and when.
+// An Approval records who approved, and when.
 type Approval struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
@@ -158,14 +158,14 @@ type Approval struct {
 type Batch struct {
 	ID           string   `json:"id"`
 	Title        string   `json:"title"`
-	Items        []string `json:"items"` // ids
+	Items        []string `json:"items"` // ids of the items
 	WriteTargets []string `json:"write_targets"`
-	Reads        []string `json:"reads,omitempty"` // what it depends on; if that changes, it is tested again
+	Reads        []string `json:"reads,omitempty"` // its dependencies; if they change, it is tested again
 	Effort       Level    `json:"effort,omitempty"`
 	After        []string `json:"after,omitempty"`  // ids of batches of the same plan
-	Prompt       string   `json:"prompt,omitempty"` // of a task
-	Tests        []string `json:"tests,omitempty"`  // of a task
-	Agent        string   `json:"agent,omitempty"`  // of a task; empty: the default agent
+	Prompt       string   `json:"prompt,omitempty"` // for a task
+	Tests        []string `json:"tests,omitempty"`  // for a task
+	Agent        string   `json:"agent,omitempty"`  // for a task; empty: the default agent
 }
 
 // A File is one changed file of a batch. The folder of the batch has its old and new content.
@@ -205,7 +205,7 @@ type Call struct {
 
 // An Applied describes the changes of an agent.
 type Applied struct {
-	Batch   string `json:"batch_sha256"` // of the definition
+	Batch   string `json:"batch_sha256"` // the digest of the batch's definition
 	Summary string `json:"summary"`
 	Files   []File `json:"files"`
 	Gaps    []Gap  `json:"gaps"`
@@ -218,17 +218,17 @@ type Checked struct {
 	Skipped string     `json:"skipped,omitempty"` // why no command ran
 	Runs    []CheckRun `json:"runs"`
 	Fixes   int        `json:"fix_attempts"`
-	Asked   []string   `json:"asked,omitempty"`   // what a reviewer wanted changed
-	Summary string     `json:"summary,omitempty"` // of the last agent
+	Asked   []string   `json:"asked,omitempty"`   // the changes that a reviewer requested
+	Summary string     `json:"summary,omitempty"` // the summary of the last agent
 	Again   []Recheck  `json:"rechecks,omitempty"`
-	Files   []File     `json:"files"` // as they were checked
-	Gaps    []Gap      `json:"gaps"`  // of the fixes
+	Files   []File     `json:"files"` // the files as checked
+	Gaps    []Gap      `json:"gaps"`  // the gaps of the fixes
 }
 
 // A CheckRun is one run of one command.
 type CheckRun struct {
 	Command string        `json:"command"`
-	Attempt int           `json:"attempt"` // the number of fixes before
+	Attempt int           `json:"attempt"` // the number of earlier fixes
 	Exit    int           `json:"exit"`
 	Took    time.Duration `json:"took"`
 	Output  string        `json:"output"` // the file with its output, relative to the root
@@ -248,27 +248,27 @@ type Verdict struct {
 	Issues  []string `json:"issues"`
 }
 
-// A Verification is the report on original and modified code.
+// A Verification is the report that compares the original and the modified code.
 type Verification struct {
 	Verdict
-	Files []File `json:"files"` // as they were verified
+	Files []File `json:"files"` // the files as verified
 }
 
 // A Review is a person's review of the diff of a batch.
 type Review struct {
 	State    string    `json:"state"` // wanted, approved or returned
-	Files    []File    `json:"files"` // as they were shown
+	Files    []File    `json:"files"` // the files as shown
 	Comments []string  `json:"comments,omitempty"`
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
 }
 
-// A Landed says how a batch landed.
+// A Landed records the landing of a batch.
 type Landed struct {
 	Landings []uint64  `json:"landings"`
 	Grant    string    `json:"grant_id"`
 	Fence    uint64    `json:"fence"`
-	Commit   string    `json:"commit,omitempty"` // of git
+	Commit   string    `json:"commit,omitempty"` // the git commit
 	Files    []File    `json:"files"`
 	Again    []Recheck `json:"rechecks,omitempty"`
 	At       time.Time `json:"at"`

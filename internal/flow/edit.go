@@ -37,7 +37,7 @@ func (p Plan) Move(todo []Decided, item, to string) (Plan, []string, error) {
 	return next, append(doubts, warnings...), err
 }
 
-// doubts warns about dependencies that may belong to an item that was moved.
+// doubts warns about dependencies that may belong to a moved item.
 func (p Plan) doubts(from, into Batch, item string) (warnings []string) {
 	for _, b := range p.Batches {
 		if slices.Contains(b.After, from.ID) && b.ID != into.ID && !slices.Contains(b.After, into.ID) {
@@ -52,7 +52,7 @@ func (p Plan) doubts(from, into Batch, item string) (warnings []string) {
 	return warnings
 }
 
-// Split moves items of a batch into a new one behind it, with the same targets.
+// Split moves items of a batch into a new batch after it, with the same targets.
 func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []string, error) {
 	i, err := p.batch(batch)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []stri
 		b.Effort = effortOf(todo, b.Items...)
 		b.Title = strings.Join(descriptions(todo, b.Items), "; ")
 	}
-	for n := range next.Batches { // batches after the whole come after both parts
+	for n := range next.Batches { // batches after the original come after both parts
 		if b := &next.Batches[n]; slices.Contains(b.After, batch) {
 			b.After = append(b.After, taken.ID)
 		}
@@ -85,7 +85,7 @@ func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []stri
 	return next.settled(todo)
 }
 
-// Merge moves everything of batch b into batch a.
+// Merge moves all items and targets of batch b into batch a.
 func (p Plan) Merge(todo []Decided, a, b string) (Plan, []string, error) {
 	into, err := p.batch(a)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p Plan) edited() Plan {
 	return Plan{Batches: batches}
 }
 
-// replace removes a batch. Batches after it now come after the other one.
+// replace removes a batch. Batches after it then come after the other one.
 func (p *Plan) replace(gone, by string) {
 	p.Batches = slices.DeleteFunc(p.Batches, func(b Batch) bool { return b.ID == gone })
 	for i := range p.Batches {

@@ -9,13 +9,13 @@ import (
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
-// A fault is a problem at a place in a document.
+// A fault is a problem at a position in a document.
 type fault struct {
 	at  []string // names of members and numbers of elements, from the top
 	err error
 }
 
-// faultAt returns a fault at a place.
+// faultAt returns a fault at a position.
 func faultAt(err error, place ...any) *fault {
 	f := &fault{err: err}
 	for _, part := range place {
@@ -29,11 +29,11 @@ func wrong(value, reason, next string) error {
 	return &lockkeeper.InputError{Field: "value", Value: value, Reason: reason, Next: next}
 }
 
-// A DocumentError reports a problem at a place in a file.
+// A DocumentError reports a problem at a position in a file.
 type DocumentError struct {
 	File         string
-	Line, Column int    // from 1; 0: not known
-	Member       string // batches/0/write_targets/1; empty: the whole
+	Line, Column int    // start at 1; 0: unknown
+	Member       string // such as batches/0/write_targets/1; empty: the whole document
 	Err          error
 }
 

@@ -7,40 +7,41 @@ import (
 	"lockkeeper"
 )
 
-// A Flow describes one kind of run: its phases, and the few ways in which flows differ.
-// Code outside this package reads these fields and never compares names.
+// A Flow describes one kind of run: its phases, and the few ways in which flows differ. Code
+// outside this package reads these fields and never compares names.
 type Flow struct {
 	Name   string  `json:"name"`
 	Phases []Phase `json:"phases"`
 
-	// Source says where the units of the flow come from.
+	// Source is the source of the units of the flow.
 	Source Source `json:"-"`
-	// OneUnit is the only unit of a flow whose batches people write themselves, and ""
-	// in other flows. Its name starts with a plus, which no discovered unit has.
+	// OneUnit is the only unit of a flow whose batches people write, and "" in other flows. Its
+	// name starts with a plus, which no discovered unit has.
 	OneUnit string `json:"-"`
-	// Counted is what people count: a unit, or in a flow with one unit its batches.
+	// Counted is the noun for counts: a unit, or a batch in a flow with one unit.
 	Counted string `json:"-"`
-	// Folder is the flow's folder inside the directory of documents; "" is that directory.
+	// Folder is the flow's folder inside the directory of documents. If it is "", the flow uses
+	// that directory.
 	Folder string `json:"-"`
 	// PlannedBy names the step that declares the write targets of batches.
 	PlannedBy string `json:"-"`
-	// OptionalReview is a phase that a setting can add a review to; "" is none.
+	// OptionalReview is a phase after which a setting can add a review, or "".
 	OptionalReview string `json:"-"`
-	// UnitsOwnFiles: a unit is a set of files, so a change outside it is risky.
+	// UnitsOwnFiles is true if a unit is a set of files, so that a change outside it is risky.
 	UnitsOwnFiles bool `json:"-"`
-	// DeclaresReads: a batch lists all that it depends on. In other flows a batch that
-	// lists nothing depends on every file of its unit.
+	// DeclaresReads is true if a batch lists all its dependencies. In other flows a batch without
+	// a list depends on every file of its unit.
 	DeclaresReads bool `json:"-"`
-	// LocksReads: batches lock what they read unless a setting says otherwise.
+	// LocksReads is true if batches lock their reads by default.
 	LocksReads bool `json:"-"`
 }
 
-// A Source says where the units of a flow come from.
+// A Source is a source of units.
 type Source string
 
-// The sources.
+// The sources of units.
 const (
-	Codebase     Source = "codebase"  // a glob finds them
+	Codebase     Source = "codebase"  // a glob finds the units
 	FromManifest Source = "manifest"  // a manifest lists screens, grouped by controller
 	FromPlan     Source = "plan file" // a plan file lists the batches of one unit
 )
@@ -48,13 +49,13 @@ const (
 // All lists the flows, the default first.
 func All() []Flow { return []Flow{Controllers(), Screens(), Tasks()} }
 
-// Default returns the flow that a run follows if nothing else is asked for.
+// Default returns the flow of a run that names no flow.
 func Default() Flow { return All()[0] }
 
 // IsDefault reports whether f is the default flow.
 func (f Flow) IsDefault() bool { return f.Name == Default().Name }
 
-// ForPlan returns the flow that a plan file belongs to.
+// ForPlan returns the flow of plan files.
 func ForPlan() Flow { return find(func(f Flow) bool { return f.Source == FromPlan }) }
 
 // ForScreens returns the flow that works on screens.
@@ -67,10 +68,10 @@ func ForResearch() Flow {
 	})
 }
 
-// find returns the first flow of a kind. Each kind has one.
+// find returns the first flow for which is returns true. Such a flow must exist.
 func find(is func(Flow) bool) Flow { return All()[slices.IndexFunc(All(), is)] }
 
-// IsCheck reports whether a phase of any flow with this name runs check commands.
+// IsCheck reports whether this is the name of a check phase of any flow.
 func IsCheck(phase string) bool {
 	return slices.ContainsFunc(checkPhases(), func(p Phase) bool { return p.Name == phase })
 }
@@ -106,12 +107,12 @@ func (f Flow) HasScreens() bool {
 	return slices.ContainsFunc(f.Phases, func(p Phase) bool { return p.Unit == Screen })
 }
 
-// Owns reports whether a folder of documents with this name holds a unit of the flow.
+// Owns reports whether the folder of documents with this name belongs to a unit of the flow.
 func (f Flow) Owns(unit string) bool {
 	if f.OneUnit != "" {
 		return unit == f.OneUnit
 	}
-	return !strings.HasPrefix(unit, "+") // a folder, or the one unit, of another flow
+	return !strings.HasPrefix(unit, "+") // otherwise it is a folder, or the one unit, of another flow
 }
 
 // Phase finds a phase of the flow.
@@ -119,8 +120,8 @@ func (f Flow) Phase(name string) (Phase, bool) {
 	return f.phase(func(p Phase) bool { return p.Name == name })
 }
 
-// PhaseQueued finds the phase that the scheduler knows by a name: its own, or the one it
-// has while an agent fixes what it found.
+// PhaseQueued finds a phase by its name in the scheduler. That is its own name, or its FixQueue
+// while an agent fixes a failed check.
 func (f Flow) PhaseQueued(name string) (p Phase, fixing, ok bool) {
 	if p, ok = f.Phase(name); ok {
 		return p, false, true
@@ -147,11 +148,11 @@ func (f Flow) BatchPhases() []Phase {
 	return slices.DeleteFunc(slices.Clone(f.Phases), func(p Phase) bool { return p.Unit != BatchUnit })
 }
 
-// FirstOfBatch names the phase in which a batch is made.
+// FirstOfBatch returns the name of the first phase of a batch.
 func (f Flow) FirstOfBatch() string { return f.BatchPhases()[0].Name }
 
-// LastOfBatch names the last phase of a batch. A batch that waits for its review or its
-// landing is queued in it.
+// LastOfBatch returns the name of the last phase of a batch. A batch that waits for its review or
+// its landing is queued in this phase.
 func (f Flow) LastOfBatch() string {
 	phases := f.BatchPhases()
 	return phases[len(phases)-1].Name
@@ -162,7 +163,7 @@ func (f Flow) Checks() []Phase {
 	return slices.DeleteFunc(f.BatchPhases(), func(p Phase) bool { return p.Step != Checking })
 }
 
-// Reviewed returns the flow with a review after one more of its phases.
+// Reviewed returns the flow with a review after the given phase.
 func (f Flow) Reviewed(phase string) Flow {
 	f.Phases = slices.Clone(f.Phases)
 	for i := range f.Phases {

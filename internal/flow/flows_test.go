@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The table of the phases, as it was asked for. The columns are number, phase, per what,
-// how, write locks, human, document.
+// The phases of the flow equal the specified table. Its columns are number, phase, unit,
+// concurrency, write locks, people, and document.
 //
 // shows: PL-6 PL-7 PL-8 PL-9 PL-15 PL-26
 func TestControllersAreTheTable(t *testing.T) {
@@ -29,7 +29,7 @@ func TestControllersAreTheTable(t *testing.T) {
 	for line := range strings.Lines(strings.TrimSpace(table)) {
 		want = append(want, strings.Join(strings.Fields(line), " "))
 	}
-	held := false // the phase before has the write locks
+	held := false // the previous phase holds the write locks
 	for i, p := range Controllers().Phases {
 		how := "parallel"
 		switch {

@@ -3,7 +3,7 @@ package flow
 // A form is a JSON schema.
 type form map[string]any
 
-// member is a member of an object.
+// A member is a member of an object.
 type member struct {
 	name     string
 	required bool
@@ -27,7 +27,7 @@ func object(about string, members ...member) form {
 	return f
 }
 
-// described returns the form of a type, with a description unless that is empty.
+// described returns the form of a type. It adds a description if about is not empty.
 func described(typ, about string) form {
 	f := form{"type": typ}
 	if about != "" {
@@ -93,8 +93,8 @@ func (f form) with(members ...member) form {
 	return joined
 }
 
-// stored returns the form of an object in a file: it has the member "lockkeeper", and a list
-// may be null, because an empty list is stored so.
+// stored returns the form of an object in a file. It allows the member "lockkeeper", and null for
+// a list, because an empty list may be stored as null.
 func (f form) stored() form {
 	return orNull(f.with(may("lockkeeper", described("object", "Who wrote the file, when and after which calls, with a hash of the rest.")))).(form)
 }

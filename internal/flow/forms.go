@@ -1,10 +1,10 @@
 package flow
 
-// ScreenFile is what Check and the published schemas call the document of a screen. In
-// the folder of the screen it is called AnalysisFile, like that of a controller.
+// ScreenFile is the name of a screen's document for Check and in the published schemas. In the
+// folder of the screen the file is named AnalysisFile, like that of a controller.
 const ScreenFile = "screen/" + AnalysisFile
 
-// manifestFile is what the published schemas call a screen manifest.
+// manifestFile is the name of a screen manifest in the published schemas.
 const manifestFile = "screens.json"
 
 const (
@@ -21,7 +21,8 @@ func targets(about string) form {
 
 func level(about string) form { return oneOf(about, High, Medium, Low) }
 
-// topics differ: the slug of a topic is given when it is stored.
+// analysis returns the form of an analysis. Stored topics have a slug, topics in an answer do
+// not.
 func analysis(topic form) form {
 	return object("What a controller is for and how it works today.",
 		must("purpose", words("What the controller is for, in a few sentences.")),
@@ -63,7 +64,7 @@ func synthesis() form {
 		must("dropped", list("Those that are done already or do not apply.", dropped())))
 }
 
-// batch has the members that an agent fills in.
+// batch returns the form of a batch in an agent's answer.
 func batch() form {
 	return object("",
 		must("id", words("A short name of the batch, for \"after\".")),
@@ -89,8 +90,8 @@ func screenDoc(finding form) form {
 		must("write_targets", list(targetsDoc, filePath("Path of one file, relative to the root."))))
 }
 
-// answers are the forms of agents' answers by name. Every member is required: some
-// programs take no others.
+// answers returns the forms of agents' answers by name. Every member is required, because some
+// programs do not support optional members.
 func answers() map[string]form {
 	return map[string]form{
 		"analysis":  analysis(topic()),
@@ -150,7 +151,7 @@ func checked(about string) form {
 		must("gaps", gaps()))
 }
 
-// prior is what was decided before, of the same item or of one like it.
+// prior returns the form of an earlier decision on the same or a similar item.
 func prior() form {
 	return object("What was decided before.",
 		must("decision", oneOf("The decision.", Defer, Reject)),
@@ -160,7 +161,8 @@ func prior() form {
 		may("notes", text("What the person noted.")))
 }
 
-// decided allows for items that a person added without rating them.
+// decided returns the form of a decided item. Ratings are optional, because a person may add an
+// item without them.
 func decided() form {
 	rated := func(about string) form { return oneOf(about, High, Medium, Low, "") }
 	return object("",
@@ -176,7 +178,7 @@ func decided() form {
 		may("added", yesNo("A person thought of it.")))
 }
 
-// documents are the forms of files by name.
+// documents returns the forms of files by name.
 func documents() map[string]form {
 	id := must("id", words("Its id in this unit."))
 	batchID := must("id", matching("Its id in this plan.", idForm))
@@ -226,7 +228,8 @@ func documents() map[string]form {
 	return set
 }
 
-// storedBatch is a batch of any flow: a merge has no items, and a task has a prompt.
+// storedBatch returns the form of a batch of any flow. A merge has no items, and a task has a
+// prompt.
 func storedBatch() form {
 	return object("",
 		must("title", text("What the batch does, in a few words.")),
@@ -240,7 +243,7 @@ func storedBatch() form {
 		may("agent", text("Of a task: who does it.")))
 }
 
-// manifest is the form of a screen manifest.
+// manifest returns the form of a screen manifest.
 func manifest() form {
 	entry := object("One screen.",
 		must("name", words("What people call the screen.")),

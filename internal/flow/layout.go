@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A Layout says where the parts of a controller are. In its paths {controller} is the
-// controller with its module, {name} without, {module} the module alone, and {model} the
-// name in the singular. A path that ends with a slash is a directory.
+// A Layout has the paths of a controller's parts. In a path, {controller} is the controller with
+// its module, {name} the controller without it, {module} the module, and {model} the name in the
+// singular. A path that ends with a slash is a directory.
 type Layout struct {
 	Controller string
 	Views      string
 	Models     []string
-	Also       []string // what every controller depends on
+	Also       []string // dependencies of every controller
 }
 
 // Rails returns the layout of Rails.
@@ -25,7 +25,7 @@ func Rails() Layout {
 	}
 }
 
-// TestOf returns the test file of a controller, by a template with the words of a Layout.
+// TestOf returns the test file of a controller, from a template with placeholders of a Layout.
 func TestOf(template, controller string) string { return expand(template, controller) }
 
 // expand fills in a path of a layout for a controller.
@@ -59,7 +59,7 @@ func singular(word string) string {
 	return word
 }
 
-// of lists the paths of a controller's parts. Its own file may be anywhere.
+// of lists the paths of a controller's parts. The caller passes the controller's own file.
 func (l Layout) of(controller, file string) []string {
 	parts := []string{file, expand(l.Views, controller)}
 	for _, model := range l.Models {
@@ -71,8 +71,8 @@ func (l Layout) of(controller, file string) []string {
 	return parts
 }
 
-// ReadsOf lists what the analysis of a screen reads: its controller, the views, the models
-// and what the manifest adds.
+// ReadsOf lists the files that the analysis of a screen reads: its controller, the views, the
+// models and the reads_from of the manifest.
 func (l Layout) ReadsOf(s ManifestScreen) []string {
 	l.Also = nil
 	unit := s.Unit()

@@ -14,7 +14,7 @@ import (
 type Manifest struct {
 	Screens []ManifestScreen `json:"screens"`
 
-	file string // as messages call it
+	file string // its name in messages
 	text []byte
 }
 
@@ -36,11 +36,11 @@ func (s ManifestScreen) Unit() string {
 	return s.Module + "/" + s.Controller
 }
 
-// ID names the screen in the whole manifest.
+// ID returns the name of the screen, which is unique in the manifest.
 func (s ManifestScreen) ID() string { return s.Unit() + "/" + s.Name }
 
-// ReadManifest reads a manifest, which messages call name. It reports all problems of its
-// entries at once.
+// ReadManifest reads a manifest and reports all problems of its entries at once. Messages use
+// name for the file.
 func ReadManifest(name string, text []byte) (*Manifest, error) {
 	if err := fits(manifestFile, name, text); err != nil {
 		return nil, err
@@ -78,12 +78,12 @@ func ReadManifest(name string, text []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// wrong returns an error at a place among the screens.
+// wrong returns an error at a position in the list of screens.
 func (m *Manifest) wrong(err error, place ...any) error {
 	return faultAt(err, append([]any{"screens"}, place...)...).inText(m.file, m.text)
 }
 
-// CheckReads refuses reads of the screens that are not permitted.
+// CheckReads refuses a path in reads_from that permits refuses.
 func (m *Manifest) CheckReads(permits func(path string) error) error {
 	var problems []error
 	for i, s := range m.Screens {
@@ -119,7 +119,7 @@ func (m *Manifest) Controllers() []ScreenGroup {
 	return groups
 }
 
-// Scopes of what several screens read.
+// The scopes of a shared read.
 const (
 	ModuleScope = "module"
 	AppScope    = "app"
@@ -135,7 +135,7 @@ type SharedRead struct {
 // Shared lists the paths that more than one screen declares in reads_from, directly or by a
 // directory above them.
 func (m *Manifest) Shared() []SharedRead {
-	readers := map[string][]int{} // path without its slash to screens
+	readers := map[string][]int{} // path without its final slash to screens
 	spelling := map[string]string{}
 	for i, s := range m.Screens {
 		for _, path := range Targets(s.ReadsFrom) {
@@ -168,7 +168,7 @@ func (m *Manifest) Shared() []SharedRead {
 	return shared
 }
 
-// A ScreenDoc has the findings on a screen, which are texts or objects.
+// A ScreenDoc has the findings on a screen. A finding is a text or an object.
 type ScreenDoc struct {
 	Screen       string            `json:"screen"`
 	Findings     []json.RawMessage `json:"findings"`

@@ -58,7 +58,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// A path that may not be read is refused where the manifest names it.
+// An unreadable path is refused with its position in the manifest.
 //
 // shows: SW-24
 func TestManifestPlaces(t *testing.T) {

@@ -1,28 +1,29 @@
 package flow
 
-// A Phase is one step of a flow. It is an entry in the flow's table of phases; its Step
-// names the code that carries it out.
+// A Phase is one step of a flow: an entry in the flow's table of phases. Its Step names the code
+// that carries it out.
 type Phase struct {
 	Name     string   `json:"name"`
-	Status   string   `json:"status"`           // of a unit or batch in this phase
-	Fixing   string   `json:"fixing,omitempty"` // its status while an agent fixes what the phase found
+	Status   string   `json:"status"`           // the status of a unit or batch in this phase
+	Fixing   string   `json:"fixing,omitempty"` // the status while an agent fixes a failed check
 	Unit     Unit     `json:"unit"`
 	Executor Executor `json:"executor"`
 	Review   bool     `json:"review,omitempty"` // a person approves before the next phase
 	Writes   bool     `json:"writes,omitempty"` // it runs under the write locks of its batch
 	Output   string   `json:"output,omitempty"` // its document, or a folder with one text for each topic
-	Prompt   string   `json:"prompt,omitempty"` // the prompt of its agent; for a command, of the agent that fixes what it found
+	Prompt   string   `json:"prompt,omitempty"` // the prompt of its agent; for a command, of the agent that fixes its failures
 	Answer   string   `json:"answer,omitempty"` // the schema of the agent's answer
 
 	Step     Step   `json:"-"`
-	FixQueue string `json:"-"` // the scheduler's name for the phase while an agent fixes what it found
+	FixQueue string `json:"-"` // the scheduler's name for the phase while an agent fixes a failed check
 
-	// Of a check phase: what it checks, the setting that lists its commands (empty: it runs
-	// the tests of the batch), and the setting that limits fixes.
+	// These fields are for a check phase. Checks describes it, Commands is the setting that lists
+	// its commands (empty: it runs the tests of the batch), and FixLimit is the setting that
+	// limits fixes.
 	Checks, Commands, FixLimit string `json:"-"`
 }
 
-// A Step names the code that carries out a phase: package run has one function for each.
+// A Step names the code that carries out a phase. Package run has one function for each step.
 type Step string
 
 // The steps of a run, of a unit, and of a batch.
@@ -38,11 +39,11 @@ const (
 	Merging       Step = "merge"    // make one batch from the screens of the unit
 
 	Applying  Step = "apply"  // have an agent change the code
-	Checking  Step = "check"  // run commands, and have an agent fix what they find
+	Checking  Step = "check"  // run commands, and have an agent fix their failures
 	Verifying Step = "verify" // have an agent compare the original with the change
 )
 
-// batchPhases returns the phases of a batch. It goes through them under one grant.
+// batchPhases returns the phases of a batch. A batch holds one grant during all of them.
 func batchPhases(first, prompt string) []Phase {
 	return []Phase{
 		{Name: first, Step: Applying, Status: "applying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: ApplyFile, Prompt: prompt, Answer: "summary"},
@@ -54,7 +55,7 @@ func batchPhases(first, prompt string) []Phase {
 	}
 }
 
-// A Unit says what one piece of work of a phase is about.
+// A Unit is the kind of thing that a phase works on.
 type Unit string
 
 // The units.
@@ -65,7 +66,7 @@ const (
 	BatchUnit  Unit = "batch"
 )
 
-// An Executor says who carries out a phase.
+// An Executor is the kind of worker that carries out a phase.
 type Executor string
 
 // The executors.
@@ -77,7 +78,7 @@ const (
 	Command Executor = "command"
 )
 
-// Statuses that belong to no phase.
+// These statuses belong to no phase.
 const (
 	Idle       = "idle"
 	Discovered = "ready"

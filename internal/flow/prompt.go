@@ -17,12 +17,12 @@ import (
 //go:embed prompts/*.md
 var embedded embed.FS
 
-// An Ask has the data of a prompt. Each template uses what it needs.
+// An Ask has the data of a prompt. Each template uses the fields it needs.
 type Ask struct {
 	Phase string // the first word of the prompt
-	Name  string // unit, or unit/batch
+	Name  string // the unit, or unit/batch
 
-	Files    []string // to read
+	Files    []string // files to read
 	Batch    *Batch
 	Items    []Decided
 	Analysis string // JSON
@@ -35,20 +35,20 @@ type Ask struct {
 	Checks   []AskCheck
 	Outputs  map[string]string // JSON documents of earlier phases that have no field here, by file
 	Failure  string            // the output of a command
-	Attempt  int               // of Max
-	Max      int               // 0: no limit is known
-	Comments []string          // of the reviewer of the diff
-	Notes    []string          // of people, or of an earlier attempt
+	Attempt  int               // the number of the attempt, out of Max
+	Max      int               // 0: unknown
+	Comments []string          // the reviewer's comments on the diff
+	Notes    []string          // notes from people or from an earlier attempt
 	Answer   string            // the form of the answer; empty: the schema of the template
 }
 
-// An AskCheck tells how a check phase went.
+// An AskCheck is the outcome of a check phase.
 type AskCheck struct {
 	Phase   string
-	Skipped string // why it ran no command; "" if it passed
+	Skipped string // why no command ran; "" if it passed
 }
 
-// ResearchText is the answer to a research topic.
+// A ResearchText is the answer to a research topic.
 type ResearchText struct{ Prompt, Text string }
 
 // partials are templates that others include.
@@ -57,7 +57,7 @@ func partials() []string { return []string{"reading", "writing", "ending"} }
 // FixReview is the prompt for the agent that changes a returned diff.
 const FixReview = "fix_review"
 
-// promptAnswers names the schema of the answer to each prompt.
+// promptAnswers returns the name of the answer schema of each prompt.
 func promptAnswers() map[string]string {
 	set := map[string]string{FixReview: "summary"} // it belongs to no phase
 	for _, f := range All() {
@@ -73,8 +73,8 @@ func promptAnswers() map[string]string {
 // Prompts are the templates of prompts.
 type Prompts struct{ set *template.Template }
 
-// NewPrompts returns the built-in templates, with those of the same names in override instead;
-// nil: none.
+// NewPrompts returns the built-in templates. Templates in override replace those with the same
+// name. The argument override may be nil.
 func NewPrompts(override fs.FS) (*Prompts, error) {
 	known := append(sortedKeys(promptAnswers()), partials()...)
 	slices.Sort(known)
@@ -164,8 +164,8 @@ func (p *Prompts) Render(name string, a Ask) (string, error) {
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }
 
-// fence encloses text in fences that are longer than any in it, so that nothing in it can end
-// them.
+// fence encloses text in fences that are longer than any fence in the text, so that the text
+// cannot end them.
 func fence(language, text string) string {
 	longest, run := 2, 0
 	for _, r := range text {

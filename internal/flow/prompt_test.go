@@ -20,7 +20,7 @@ func builtIn(t testing.TB) *Prompts {
 	return p
 }
 
-// asked is something for every template.
+// asked returns data for a template.
 func asked(name string) Ask {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	items := []Decided{{Ready: Ready{"i1", "Paginate posts#index", High, Low, "It loads every post."}, Decision: Todo, By: "ann", At: at}}
@@ -54,7 +54,7 @@ func asked(name string) Ask {
 	return Ask{}
 }
 
-// The golden files hold every prompt word for word.
+// Every prompt equals its golden file.
 //
 // shows: PL-12 PL-16 PL-31 SW-8
 func TestPromptsAreGolden(t *testing.T) {
@@ -158,7 +158,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// Nothing between fences can end them.
+// Text between fences cannot end them.
 func TestFence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"`", "```", "\n", "a", "````", "~~~", " "})).Draw(t, "text"), "")

@@ -29,9 +29,9 @@ func Schemas() map[string][]byte {
 	return files
 }
 
-// AnswerSchema returns the JSON schema of an agent's answer; nil for no name. It panics for an
-// unknown name. The schema is self-contained and names no draft, because some validators would
-// fetch that.
+// AnswerSchema returns the JSON schema of an agent's answer, or nil for an empty name. It panics
+// for an unknown name. The schema is self-contained and names no draft, because some validators
+// would fetch it.
 func AnswerSchema(name string) []byte {
 	if name == "" {
 		return nil
@@ -78,7 +78,7 @@ var compiled = sync.OnceValue(func() map[string]*jsonform.Form {
 // HasSchema reports whether documents with this file name have a schema of their own.
 func HasSchema(file string) bool { return compiled()[file] != nil }
 
-// answerForm returns the form of a document that stores an answer as it is.
+// answerForm returns the form of a document that stores an unchanged answer.
 func answerForm(name string) *jsonform.Form {
 	parsed, err := jsonform.Parse(answers()[name].stored().text())
 	if err != nil {
@@ -87,7 +87,7 @@ func answerForm(name string) *jsonform.Form {
 	return parsed
 }
 
-// fits checks a JSON text against the schema of a document. Messages call the text name.
+// fits checks a JSON text against the schema of a document. Messages use name for the text.
 func fits(document, name string, text []byte) error {
 	schema, ok := compiled()[document]
 	if !ok {

@@ -51,8 +51,8 @@ func TestSchemasArePublished(t *testing.T) {
 	}
 }
 
-// Agents' programs take a schema as one argument and fetch nothing: it is a plain object
-// without references, even to the draft it is written in, and small.
+// Agents' programs take a schema as one argument and fetch nothing. So a schema is a small, plain
+// object without references, even to its draft.
 func TestAnswersAreCompleteInThemselves(t *testing.T) {
 	for name := range answers() {
 		text := AnswerSchema(name)
@@ -89,7 +89,7 @@ func TestAnswersAreCompleteInThemselves(t *testing.T) {
 	AnswerSchema("anlysis")
 }
 
-// Types of the documents.
+// types returns the Go types of the documents.
 func types() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		AnalysisFile: reflect.TypeFor[Analysis](), ExtractFile: reflect.TypeFor[Extract](), SynthesizeFile: reflect.TypeFor[Synthesis](),
@@ -100,7 +100,7 @@ func types() map[string]reflect.Type {
 	}
 }
 
-// A schema names exactly the members of its type, all the way down.
+// A schema has exactly the members of its Go type, at every level.
 //
 // shows: PL-95
 func TestSchemasAreTheTypes(t *testing.T) {
@@ -149,7 +149,7 @@ func fields(at string, typ reflect.Type) (names []string) {
 			names = append(names, fields(at, f.Type)...)
 			continue
 		}
-		if !f.IsExported() { // no part of the document
+		if !f.IsExported() { // not part of the document
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

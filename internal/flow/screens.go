@@ -1,7 +1,8 @@
 package flow
 
-// Screens analyses each screen of a manifest and merges the findings into the code, one
-// batch for each controller. The batch writes what the analyses of its screens declare.
+// Screens returns the flow that analyzes each screen of a manifest and merges the findings into
+// the code, with one batch for each controller. The batch writes the files that the analyses of
+// its screens declare.
 func Screens() Flow {
 	return Flow{
 		Name: "screens", Source: FromManifest, Counted: "unit", Folder: "+screens", PlannedBy: "analyze", OptionalReview: "batch_plan", LocksReads: true,

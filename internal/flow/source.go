@@ -2,15 +2,15 @@ package flow
 
 import "io/fs"
 
-// Units lists the units of a flow, and what is known of each from its source.
+// Units has the units of a flow and the facts about each from its source.
 type Units struct {
 	Names  []string
-	Found  map[string]FoundUnit   // of Codebase
-	Groups map[string]ScreenGroup // of FromManifest
+	Found  map[string]FoundUnit   // for Codebase
+	Groups map[string]ScreenGroup // for FromManifest
 }
 
-// Units finds the units of the flow in its source. If some are invalid, it returns the others
-// beside the error.
+// Units finds the units of the flow in its source. If some units are invalid, it returns the
+// others together with an error.
 func (f Flow) Units(tree fs.FS, o DiscoverOptions, manifest *Manifest) (Units, error) {
 	u := Units{Found: map[string]FoundUnit{}, Groups: map[string]ScreenGroup{}}
 	switch f.Source {

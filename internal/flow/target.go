@@ -37,7 +37,7 @@ func readable(spelling string) (string, error) {
 	return clean, nil
 }
 
-// writable is readable for a file to change, which may have no reserved name in its path.
+// writable does the same as readable for a file to change. It refuses reserved names in the path.
 func writable(spelling string) (string, error) {
 	clean, err := readable(spelling)
 	if err != nil {
@@ -53,8 +53,8 @@ func writable(spelling string) (string, error) {
 	return clean, nil
 }
 
-// Targets returns the sorted union of lists of paths, each cleaned. An invalid path stays as it
-// is, for the lock request to refuse.
+// Targets returns the sorted union of lists of paths, each cleaned. An invalid path stays
+// unchanged, and the lock request refuses it.
 func Targets(lists ...[]string) []string {
 	all := []string{}
 	for _, list := range lists {
@@ -69,5 +69,6 @@ func Targets(lists ...[]string) []string {
 	return slices.Compact(all)
 }
 
-// isControl also reports invalid UTF-8, which would break a line as well.
+// isControl reports whether r is a control character. Invalid UTF-8 counts as one, because it
+// would break a line as well.
 func isControl(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }

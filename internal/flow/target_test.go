@@ -23,7 +23,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// The union is sorted, has everything once, and does not depend on who said it first.
+// The union is sorted, has each path once, and does not depend on the order of the lists.
 //
 // shows: SW-9
 func TestTargetsAreAUnion(t *testing.T) {

@@ -14,18 +14,18 @@ import (
 
 // A TaskFile is a plan file with tasks.
 type TaskFile struct {
-	Agent string   // for tasks without their own
-	Tests []string // test commands, for tasks without their own
+	Agent string   // for tasks without an agent
+	Tests []string // test commands, for tasks without tests
 	Tasks []Task
 
-	file string // as messages call it
+	file string // its name in messages
 }
 
 // A Task is one task of a plan file.
 type Task struct {
 	Name       string
 	Prompt     string // for the agent
-	PromptFile string // instead of Prompt: ReadPrompts reads it
+	PromptFile string // read by ReadPrompts instead of Prompt
 	Reads      []string
 	Writes     []string
 	After      []string
@@ -41,7 +41,7 @@ type taskPlaces struct {
 	reads, writes []spot
 }
 
-// CheckPaths refuses writes and reads of the tasks that are not permitted.
+// CheckPaths refuses paths that write or read refuses.
 func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	var problems []error
 	check := func(t Task, paths []string, places []spot, permits func(path string) error) {
@@ -58,7 +58,7 @@ func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	return errors.Join(problems...)
 }
 
-// ReadPrompts reads the prompts in separate files.
+// ReadPrompts reads the prompts that are in separate files.
 func (p *TaskFile) ReadPrompts(read func(file string) (string, error)) error {
 	var problems []error
 	for i := range p.Tasks {
@@ -74,7 +74,7 @@ func (p *TaskFile) ReadPrompts(read func(file string) (string, error)) error {
 	return errors.Join(problems...)
 }
 
-// Batches returns the plan of the tasks, each behind those in its After. The author of the file
+// Batches returns the plan of the tasks, each after those in its After. The author of the file
 // approved it by writing it.
 func (p *TaskFile) Batches(approvedBy string, at time.Time) Plan {
 	batches := make([]Batch, len(p.Tasks))
@@ -96,7 +96,7 @@ func (p *TaskFile) Batches(approvedBy string, at time.Time) Plan {
 
 var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(idForm) })
 
-// check checks the tasks of a file beyond its form.
+// check checks the tasks of a file after it was parsed.
 func (f *planText) check(file string) error {
 	var problems []error
 	report := func(at spot, member, reason, next string) {

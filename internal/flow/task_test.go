@@ -124,7 +124,7 @@ p.yaml:14:13: api: read app/models/`
 	}
 }
 
-// A file that was cut off is a plan or an error with the name of the file, never a panic.
+// A truncated file is a plan or an error with the name of the file, never a panic.
 func TestCutTaskPlan(t *testing.T) {
 	for n := range tasks {
 		p, err := ReadTasks("p.yaml", []byte(tasks[:n]))

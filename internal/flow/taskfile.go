@@ -14,20 +14,21 @@ import (
 	"lockkeeper"
 )
 
-// A spot is a position in a file; line 0: the whole file.
+// A spot is a position in a file. Line 0 means the whole file.
 type spot struct{ line, column int }
 
 func (s spot) wrong(file, member string, err error) error {
 	return &DocumentError{File: file, Line: s.line, Column: s.column, Member: member, Err: err}
 }
 
-// located is text with its position.
+// A located is a text with its position.
 type located struct {
 	value string
 	spot
 }
 
-// UnmarshalYAML accepts only text: a number or a word like true is usually a mistake.
+// UnmarshalYAML implements yaml.NodeUnmarshaler. It accepts only text, because a number or a word
+// like true is usually a mistake.
 func (l *located) UnmarshalYAML(node ast.Node) error {
 	at := node.GetToken()
 	l.spot = spot{at.Position.Line, at.Position.Column}
@@ -51,7 +52,7 @@ type misfit struct {
 	error
 }
 
-// planText is the form of the file.
+// A planText is the parsed plan file.
 type planText struct {
 	Agent located    `yaml:"agent"`
 	Tests []located  `yaml:"tests"`
@@ -79,7 +80,7 @@ func (t taskText) spot() spot {
 	return spot{}
 }
 
-// ReadTasks reads a plan of tasks, which messages call name.
+// ReadTasks reads a plan of tasks. Messages use name for the file.
 func ReadTasks(name string, text []byte) (*TaskFile, error) {
 	if !utf8.Valid(text) {
 		return nil, spot{}.wrong(name, "", lockkeeper.WithNext(errors.New("not UTF-8 text"), "save it as UTF-8"))

@@ -1,6 +1,7 @@
 package flow
 
-// Tasks carries out the prompts of a plan file. Its author approved the plan by writing it.
+// Tasks returns the flow that carries out the prompts of a plan file. The author approved the
+// plan by writing it.
 func Tasks() Flow {
 	return Flow{
 		Name: "tasks", Source: FromPlan, OneUnit: "+tasks", Counted: "task", PlannedBy: "plan file", DeclaresReads: true,

@@ -15,8 +15,8 @@ import (
 // filesDir holds whole files, each under the hash of its content.
 const filesDir = "files"
 
-// blobPerm lets only the owner read a kept file: the file it was taken from may have
-// been closed to others.
+// blobPerm lets only the owner read a kept file, because the original may not be readable by
+// others.
 const blobPerm fs.FileMode = 0o600
 
 func (f *Folder) files() *Folder { return f.Sub(filesDir) }
@@ -41,8 +41,8 @@ func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error
 	})
 }
 
-// Kept opens a stored content and verifies its hash. *MalformedError: it is damaged.
-// fs.ErrNotExist: it is not stored here.
+// Kept opens a stored content and verifies its hash. It returns *MalformedError if the content is
+// damaged, and fs.ErrNotExist if it is not stored here.
 func (f *Folder) Kept(sum [32]byte) (file *os.File, err error) {
 	ctx := context.Background() // nothing here waits
 	p, err := f.files().open(ctx)

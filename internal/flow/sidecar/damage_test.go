@@ -15,13 +15,13 @@ import (
 	"testing"
 )
 
-// kept is a file of the sidecar directory with a way to read it.
+// A kept is a file of the sidecar directory with a function that reads it.
 type kept struct {
 	path string
-	read func() (any, error) // nil: there is nothing
+	read func() (any, error) // returns nil if the file is missing
 }
 
-// library is a store with one of each.
+// library returns a store with one file of each kind.
 func library(t *testing.T) (*Store, map[string]kept) {
 	t.Helper()
 	s := fresh(t)
@@ -83,7 +83,7 @@ func TestWhatIsCutOffIsNeverTakenForWhole(t *testing.T) {
 			switch {
 			case errors.As(err, &bad) && is == nil:
 			case what == "text" && n == 0 && err == nil && is == nil: // no response
-			case n == len(whole)-1 && what != "text" && whole[n] == '\n' && err == nil && reflect.DeepEqual(is, before): // nothing but the newline is gone
+			case n == len(whole)-1 && what != "text" && whole[n] == '\n' && err == nil && reflect.DeepEqual(is, before): // only the final newline is missing
 			default:
 				t.Fatalf("%s of %d bytes cut to %d: got %v, %v", what, len(whole), n, is, err)
 			}
@@ -112,13 +112,13 @@ func TestWhatIsDamagedIsNeverTakenForRight(t *testing.T) {
 				damaged := bytes.Clone(whole)
 				damaged[n] ^= 1 << bit
 				if what == "decisions" && (n+bit)%16 != 0 {
-					continue // each of these costs a copy
+					continue // each of these makes a copy
 				}
 				must(t, os.WriteFile(file.path, damaged, 0o644))
 				is, err := file.read()
 				var bad *MalformedError
 				if err == nil && reflect.DeepEqual(is, before) {
-					continue // a space became a tab, or the note of who wrote it changed
+					continue // a space became a tab, or About changed
 				}
 				if !errors.As(err, &bad) || is != nil {
 					t.Fatalf("%s with bit %d of byte %d flipped: got %v, %v\n%s", what, bit, n, is, err, damaged)
@@ -151,7 +151,7 @@ func TestAMalformedListIsKeptAside(t *testing.T) {
 		t.Errorf("the copy is %q, %v", is, err)
 	}
 
-	must(t, os.Remove(list.path)) // and gone is no better
+	must(t, os.Remove(list.path)) // a missing list is an error, too
 	_, err = s.PastDecisions(t.Context())
 	if bad := wantMalformed(t, err); !strings.Contains(bad.Reason, "missing") {
 		t.Errorf("got %v", bad)
@@ -238,7 +238,7 @@ func isMalformed(err error) bool {
 	return errors.As(err, &bad)
 }
 
-// A pipe would keep a reader waiting, and a directory is no document.
+// A pipe would block a reader, and a directory is not a document.
 //
 // shows: PL-85
 func TestPathsThatAreNotFiles(t *testing.T) {
@@ -267,7 +267,7 @@ func TestPathsThatAreNotFiles(t *testing.T) {
 	}
 }
 
-// leftovers are the temporary files below a directory.
+// leftovers lists the temporary files below a directory.
 func leftovers(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

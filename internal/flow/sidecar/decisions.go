@@ -15,9 +15,9 @@ import (
 // in <kind>.previous.json.
 func kinds() [2]string { return [2]string{Deferred, Rejected} }
 
-// PastDecisions lists what earlier runs deferred and rejected. A malformed file, or one that is
-// missing while its previous version exists, is a *MalformedError until a person repairs it.
-// A malformed file is copied.
+// PastDecisions lists the items that earlier runs deferred and rejected. A malformed file, or one
+// that is missing while its previous version exists, is a *MalformedError until a person repairs
+// it. A malformed file is copied.
 func (s *Store) PastDecisions(ctx context.Context) (entries []PastDecision, err error) {
 	err = s.decisions().change(ctx, false, func(p *location) error {
 		l, err := p.ledger(ctx)

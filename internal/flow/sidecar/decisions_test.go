@@ -63,11 +63,11 @@ func TestDecisionsOutliveRuns(t *testing.T) {
 	}
 
 	again := PastDecision{Description: "  split THE model! ", Controller: "blog/posts", Decision: Rejected, Timestamp: at(4)}
-	must(t, s.Record(t.Context(), again)) // the same item, in the other file now
+	must(t, s.Record(t.Context(), again)) // the same item, now in the other file
 	wantPrior(t, s, never, other, again)
 	must(t, s.Record(t.Context(), again, again))
 	wantPrior(t, s, never, other, again)
-	must(t, s.Record(t.Context(), later)) // and back, as undo does
+	must(t, s.Record(t.Context(), later)) // and back, like an undo
 	wantPrior(t, s, later, never, other)
 	changed := never
 	changed.Notes = "really"
@@ -100,7 +100,7 @@ func TestForget(t *testing.T) {
 	wantPrior(t, s, one, otherwise)
 	must(t, s.Forget(t.Context(), otherwise, one))
 	wantPrior(t, s)
-	must(t, s.Forget(t.Context(), otherwise, one)) // again is no harm
+	must(t, s.Forget(t.Context(), otherwise, one)) // repeating it does no harm
 	must(t, s.Forget(t.Context()))
 	must(t, s.Record(t.Context(), PastDecision{Description: "now", Controller: "c", Decision: Deferred}))
 	must(t, s.Forget(t.Context(), PastDecision{Description: "now", Controller: "c", Decision: Deferred}))
@@ -132,7 +132,7 @@ func TestReenable(t *testing.T) {
 	wantPrior(t, s, later, no)
 }
 
-// What a person adds to an entry stays until a new decision.
+// Members that a person adds to an entry stay until a new decision.
 // shows: GP-22
 func TestListsOfOthers(t *testing.T) {
 	s := fresh(t)

@@ -20,14 +20,14 @@ const (
 	format = 1
 )
 
-// About says who wrote a document, when, and after which calls. The hash does not cover it.
+// About records who wrote a document, when, and after which calls. The hash does not cover it.
 type About struct {
-	WrittenAt time.Time // zero: now
+	WrittenAt time.Time // zero means now
 	By        string
-	Calls     []json.RawMessage // of agents
+	Calls     []json.RawMessage // agent calls
 }
 
-// A Doc is a document as it is on disk.
+// A Doc is a document as stored on disk.
 type Doc struct {
 	Path  string          // relative to the sidecar directory
 	Body  json.RawMessage // compact, without the member "lockkeeper"
@@ -35,7 +35,7 @@ type Doc struct {
 	About About           // zero if a person or another tool wrote it
 }
 
-// note is the member "lockkeeper".
+// A note is the member "lockkeeper".
 type note struct {
 	Format    int               `json:"format"`
 	SHA256    string            `json:"sha256"`
@@ -44,8 +44,9 @@ type note struct {
 	Calls     []json.RawMessage `json:"calls,omitempty"`
 }
 
-// Read reads a document. nil, nil: there is none. *MalformedError: it is not JSON, its
-// hash is wrong, or check refuses it; check may be nil.
+// Read reads a document. It returns nil if the document is missing. It returns *MalformedError if
+// the document is not JSON, its hash does not match, or check refuses it. The function check may
+// be nil.
 func (f *Folder) Read(ctx context.Context, name string, check func(body []byte) error) (doc *Doc, err error) {
 	if err := documentName(name); err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (f *Folder) Read(ctx context.Context, name string, check func(body []byte) 
 	return p.document(ctx, name, check)
 }
 
-// document is Read in an open folder.
+// document does the same as Read in an open folder.
 func (p *location) document(ctx context.Context, name string, check func(body []byte) error) (*Doc, error) {
 	data, _, err := p.read(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,8 +85,8 @@ func (p *location) document(ctx context.Context, name string, check func(body []
 	return doc, nil
 }
 
-// parse parses a document. It rejects a text with anything before, after or twice in it, so
-// that no part is silently dropped.
+// parse parses a document. It rejects trailing data and duplicate members, so that no part is
+// silently dropped.
 func parse(data []byte) (*Doc, *MalformedError) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
@@ -209,8 +210,8 @@ func (f *Folder) Write(ctx context.Context, name string, body any, about About) 
 	return f.put(ctx, name, body, about, func(*location) error { return nil })
 }
 
-// Replace is Write if the document is still was; nil: missing. Otherwise it changes nothing and
-// returns a *ChangedError. Documents with equal bodies are equal.
+// Replace does the same as Write if the document is still was, where nil means missing. Otherwise
+// it changes nothing and returns a *ChangedError. Documents with equal bodies are equal.
 func (f *Folder) Replace(ctx context.Context, was *Doc, name string, body any, about About) (*Doc, error) {
 	return f.put(ctx, name, body, about, func(p *location) error { return p.expect(ctx, was, name) })
 }
@@ -271,7 +272,7 @@ func (p *location) expect(ctx context.Context, was *Doc, name string) error {
 	return p.folder.differs(was, is, name)
 }
 
-// differs returns a *ChangedError unless both are the same document, or both missing.
+// differs returns a *ChangedError unless both are the same document or both are missing.
 func (f *Folder) differs(was, is *Doc, name string) error {
 	changed := &ChangedError{Path: f.rel(name)}
 	if was != nil {
@@ -286,8 +287,8 @@ func (f *Folder) differs(was, is *Doc, name string) error {
 	return changed
 }
 
-// SetAside renames a malformed document, so that it is neither read nor overwritten, and
-// returns its new path relative to the sidecar directory; empty: there is no document.
+// SetAside renames a malformed document, so that it is neither read nor overwritten. It returns
+// the new path relative to the sidecar directory, or "" if there is no document.
 func (f *Folder) SetAside(ctx context.Context, name string) (kept string, err error) {
 	if err := documentName(name); err != nil {
 		return "", err

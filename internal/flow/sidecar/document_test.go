@@ -44,7 +44,7 @@ func TestDocuments(t *testing.T) {
 	if filepath.Join(s.Dir(), "blog%2Fposts", "batches", "b-1") != f.Dir() {
 		t.Errorf("it is said to be in %s", f.Dir())
 	}
-	again, err := f.Write(t.Context(), "apply.json", read.Body, About{By: "ben"}) // as it was read
+	again, err := f.Write(t.Context(), "apply.json", read.Body, About{By: "ben"}) // the body as it was read
 	must(t, err)
 	if again.Sum != want.Sum || again.About.WrittenAt.IsZero() {
 		t.Errorf("the same body has another hash, or no time: %+v", again)
@@ -56,7 +56,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// A document that a person or another tool wrote lacks our members, and check validates it.
+// A document of a person or another tool lacks the member "lockkeeper", and check validates it.
 // shows: PL-85
 func TestDocumentsOfOthers(t *testing.T) {
 	s := fresh(t)
@@ -210,7 +210,7 @@ func TestKeptContents(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(text+"x"), 0o600))
 		_, err := f.Kept(sum)
 		wantMalformed(t, err)
-		_, err = f.Keep(t.Context(), strings.NewReader(text)) // makes it whole again
+		_, err = f.Keep(t.Context(), strings.NewReader(text)) // repairs it
 		must(t, err)
 		file, err := f.Kept(sum)
 		must(t, err)

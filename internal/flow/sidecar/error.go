@@ -11,7 +11,7 @@ import (
 // another form. The file counts as missing, and only Write, WriteText and Keep overwrite it.
 type MalformedError struct {
 	Path   string // relative to the sidecar directory
-	Line   int    // 0: not known
+	Line   int    // 0 if unknown
 	Reason string
 	Next   string
 }
@@ -30,16 +30,16 @@ func (e *MalformedError) NextStep() string { return e.Next }
 // Code implements lockkeeper.CodeOf.
 func (e *MalformedError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
-// A ChangedError reports that a document is no longer what the caller read.
+// A ChangedError reports that a document changed since the caller read it.
 type ChangedError struct {
 	Path string
-	Was  string // its hash then; "": it was missing
-	Is   string // its hash now; "": it is missing or malformed
+	Was  string // the hash at that time; "": the document was missing
+	Is   string // the present hash; "": the document is missing or malformed
 
-	By string    // who wrote it since, if known
-	At time.Time // when
+	By string    // the author of the change, if known
+	At time.Time // the time of the change
 
-	Malformed error // why it cannot be read, if it cannot
+	Malformed error // why the document cannot be read; nil if it can
 }
 
 func (e *ChangedError) Error() string {

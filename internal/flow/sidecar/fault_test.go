@@ -15,7 +15,7 @@ import (
 	"lockkeeper/durable/durabletest"
 )
 
-// failing is a store on the same directory whose operations fail as planned.
+// failing returns a store on the same directory whose operations fail as configured.
 func failing(s *Store) (*Store, *durabletest.Faults) {
 	faults := &durabletest.Faults{}
 	bad := Open(s.Dir())
@@ -23,7 +23,7 @@ func failing(s *Store) (*Store, *durabletest.Faults) {
 	return bad, faults
 }
 
-// acts are all that change files, each on what prepare made.
+// acts returns all functions that change files. Each one works on a store of prepare.
 func acts() map[string]func(context.Context, *Store) error {
 	return map[string]func(context.Context, *Store) error{
 		"write": func(ctx context.Context, s *Store) error {
@@ -60,7 +60,7 @@ func acts() map[string]func(context.Context, *Store) error {
 	}
 }
 
-// moved decides about two items the other way round, and about one again.
+// moved returns opposite decisions on two items, and a decision on a new one.
 func moved() []PastDecision {
 	return []PastDecision{{Description: "one", Controller: "c", Decision: Rejected, Timestamp: at(5)},
 		{Description: "two", Controller: "c", Decision: Deferred, Timestamp: at(5)},
@@ -78,7 +78,7 @@ func prepare(t *testing.T) *Store {
 	return s
 }
 
-// whole holds that everything in a store can be read and nothing that prepare made is lost.
+// whole checks that every file of a store can be read and that no file of prepare is lost.
 func whole(t *testing.T, s *Store, done string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -106,8 +106,8 @@ func whole(t *testing.T, s *Store, done string) {
 	}
 }
 
-// Every operation of every act fails once: the act says so, or does it; what was there is
-// there or was replaced; done again, it succeeds.
+// Every operation of every act fails once. The act reports the error or succeeds. Existing files
+// stay or are replaced. When the act is repeated, it succeeds.
 // shows: GP-22 PL-85
 func TestFullAndFailingDisks(t *testing.T) {
 	for what, act := range acts() {
@@ -140,7 +140,7 @@ func TestFullAndFailingDisks(t *testing.T) {
 	}
 }
 
-// The process ends at every operation of every act.
+// The process crashes at every operation of every act.
 // shows: GP-22 PL-85
 func TestCrashes(t *testing.T) {
 	for what, act := range acts() {
@@ -166,8 +166,8 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// The process that made a directory may have died before its name was durable, so every write syncs
-// all of them.
+// A process may die before the name of a directory that it created is durable. So every write
+// syncs all names.
 // shows: PL-59
 func TestDirectoriesAreDurable(t *testing.T) {
 	s := fresh(t)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whatever is taken for a document is one: written again, it is the same.
+// An accepted document is the same after it is written and read again.
 // shows: PL-85
 func FuzzDocument(f *testing.F) {
 	whole, _, err := compose(result{Count: 1, Files: []string{"\u2028<&>"}}, About{By: "anna", WrittenAt: at(1)})
@@ -31,7 +31,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// Whatever is cut off a text with a header is missed.
+// A truncated text with a header is detected.
 // shows: PL-85
 func FuzzText(f *testing.F) {
 	f.Add("What -- why?", "# Found\n", 40)

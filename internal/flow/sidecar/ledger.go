@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// list is the content of one of the files.
+// A list is the content of one file of decisions.
 type list struct {
 	Lines []line `json:"entries"`
 }
@@ -19,8 +19,8 @@ type list struct {
 // A ledger has the decisions on the items of all controllers, in an open folder.
 type ledger struct {
 	p      *location
-	disk   map[string][]line // what the files have
-	wanted map[string][]line // what they should have
+	disk   map[string][]line // the lines in the files
+	wanted map[string][]line // the lines that the files should have
 }
 
 // ledger reads both files.

@@ -55,7 +55,7 @@ type location struct {
 	ops    durable.Ops
 }
 
-// open opens the folder for reading. fs.ErrNotExist: it is missing.
+// open opens the folder for reading. It returns fs.ErrNotExist if the folder is missing.
 func (f *Folder) open(ctx context.Context) (*location, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func (f *Folder) open(ctx context.Context) (*location, error) {
 	return f.enter(false)
 }
 
-// enter opens a folder name by name. With making it creates missing ones and syncs every name
-// on the way.
+// enter opens a folder name by name. If making is set, it creates missing folders and syncs every
+// name on the way.
 func (f *Folder) enter(making bool) (*location, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -73,7 +73,7 @@ func (f *Folder) enter(making bool) (*location, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := true // every directory so far is one that was synced
+	known := true // every directory so far was synced
 	for i := range f.parts {
 		at := &Folder{store: f.store, parts: f.parts[:i+1]}
 		next, info, err := at.step(root, making)
@@ -127,9 +127,9 @@ func (f *Folder) syncName(above *os.Root, info fs.FileInfo) error {
 	return nil
 }
 
-// directories has the directories whose names this process has synced, by path. The process
-// that created a directory may have died before it synced the name, so each is synced once, and
-// again if it or one above it was replaced. The holder of the lock uses it.
+// A directories has the directories whose names this process has synced, by path. The process
+// that created a directory may have died before it synced the name. So each name is synced once,
+// and again if the directory or one above it was replaced. Only the holder of the lock uses it.
 type directories map[string]fs.FileInfo
 
 func (d directories) holds(path string, info fs.FileInfo) bool {
@@ -194,7 +194,7 @@ func (p *location) openFile(ctx context.Context, name string) (*os.File, error) 
 		if !info.Mode().IsRegular() {
 			return nil, notA("a file", p.folder.rel(name), info)
 		}
-		f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it could be a FIFO by now
+		f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a FIFO
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was replaced or removed
 		}

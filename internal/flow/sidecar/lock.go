@@ -17,8 +17,8 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// change runs do in the folder under the exclusive lock of the sidecar directory. With making
-// it creates the folder; otherwise a missing folder is fs.ErrNotExist.
+// change runs do in the folder under the exclusive lock of the sidecar directory. If making is
+// set, it creates the folder. Otherwise it returns fs.ErrNotExist for a missing folder.
 func (f *Folder) change(ctx context.Context, making bool, do func(*location) error) (err error) {
 	if f.err != nil {
 		return f.err
@@ -83,7 +83,7 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 				return f, nil
 			}
 		}
-		// The file or the directory was removed while we waited.
+		// The file or the directory was removed during the wait.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, errors.Join(err, s.unlock(f))
 		}

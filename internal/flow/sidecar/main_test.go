@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childArg makes the test binary one of the processes of the tests.
+// childArg makes the test binary act as a child process of a test.
 const childArg = "sidecar-child"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// fresh is a store whose directory does not exist yet.
+// fresh returns a store whose directory does not exist yet.
 func fresh(t *testing.T) *Store { return Open(filepath.Join(t.TempDir(), "app", ".pipeline")) }
 
 // A result is a sample document.
@@ -54,7 +54,7 @@ func strictly(body []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// wantMalformed is the error, which must be one.
+// wantMalformed returns the *MalformedError in err, and fails the test if there is none.
 func wantMalformed(t *testing.T, err error) *MalformedError {
 	t.Helper()
 	var bad *MalformedError
@@ -64,5 +64,5 @@ func wantMalformed(t *testing.T, err error) *MalformedError {
 	return bad
 }
 
-// at is a moment of the tests.
+// at returns a time for tests.
 func at(minute int) time.Time { return time.Date(2026, 3, 4, 5, minute, 6, 789, time.UTC) }

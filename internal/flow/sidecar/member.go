@@ -8,7 +8,7 @@ import (
 // A part is the text of one member of an object.
 type part struct {
 	name, value []byte
-	offset      int64 // of the name
+	offset      int64 // the offset of the name
 }
 
 // members lists the members of an object, which must be valid JSON.
@@ -58,7 +58,7 @@ func extent(text []byte) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return at // behind a number or a word
+				return at // after a number or a word
 			}
 			if depth--; depth == 0 {
 				return at + 1

@@ -18,8 +18,8 @@ const maxName = 255
 const upperHex = "0123456789ABCDEF"
 
 // FolderName returns the folder name of a unit. No two units share one, also on a disk that
-// ignores case or the form of accents: lower-case letters, digits, "_", "-" and "." stay, every
-// other byte is %XX. A leading dot is escaped, a leading "+" is not. The folder of the empty
+// ignores case or the form of accents. Lower-case letters, digits, "_", "-" and "." stay; every
+// other byte becomes %XX. A leading dot is escaped, a leading "+" is not. The folder of the empty
 // name is "%". If a name is too long, its Folder refuses every operation.
 func FolderName(unit string) string {
 	if unit == "" {
@@ -45,7 +45,7 @@ func escape(b *strings.Builder, c byte) {
 	b.WriteByte(upperHex[c&15])
 }
 
-// UnitName is the inverse of FolderName; ok is false if no unit has this folder name.
+// UnitName is the inverse of FolderName. It returns false if no unit has this folder name.
 func UnitName(folder string) (unit string, ok bool) {
 	if folder == "%" {
 		return "", true
@@ -70,7 +70,7 @@ func UnitName(folder string) (unit string, ok bool) {
 	return unit, unit != "" && FolderName(unit) == folder
 }
 
-// spell is FolderName with a suffix. It refuses a name that is too long.
+// spell returns FolderName with a suffix. It refuses a name that is too long.
 func spell(name, suffix string) (string, error) {
 	folder := FolderName(name) + suffix
 	if len(folder) > maxName {

@@ -54,7 +54,7 @@ func TestFolderNames(t *testing.T) {
 	}
 }
 
-// Names are the same on no disk, also where it folds case or takes accents apart.
+// Two names never share a folder, even if the disk ignores case or decomposes accents.
 // shows: GP-23
 func TestTwoNamesNeverShareAFolder(t *testing.T) {
 	odd := rapid.OneOf(rapid.String(), rapid.StringMatching(`[.+%]?[a-zA-Z%/_.+]{0,6}`), rapid.StringOf(rapid.SampledFrom([]rune("%2Ff.+/d"))),
@@ -72,7 +72,7 @@ func TestTwoNamesNeverShareAFolder(t *testing.T) {
 		if folder == "" || folder == decisionsDir || folder[0] == '.' || strings.ContainsFunc(folder, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == '\\' }) {
 			t.Fatalf("%q is no safe folder", folder)
 		}
-		if unit, ok := UnitName(other); ok && FolderName(unit) != other { // other as the folder of a unit
+		if unit, ok := UnitName(other); ok && FolderName(unit) != other { // other is used as a folder name
 			t.Fatalf("%q is read as %q, which is not spelled so", other, unit)
 		}
 	})

@@ -25,20 +25,20 @@ type PastDecision struct {
 	Description string    `json:"description"`
 	Controller  string    `json:"controller"`
 	Decision    string    `json:"decision"`
-	Timestamp   time.Time `json:"timestamp"` // zero: now
+	Timestamp   time.Time `json:"timestamp"` // zero means now
 	Notes       string    `json:"notes,omitempty"`
 	By          string    `json:"by,omitempty"`
 	Reenabled   *Mark     `json:"reenabled,omitempty"` // a person re-enabled it
 }
 
-// A Mark says who did something, and when.
+// A Mark records who did something, and when.
 type Mark struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
-// Normalise returns a description for comparison: without differences of case, space and
-// punctuation. Symbols such as < and > stay, because they can be the only difference.
+// Normalise returns a description for comparison, without case, white space and punctuation.
+// Symbols such as < and > stay, because they can be the only difference.
 func Normalise(description string) string {
 	folded := strings.ToLower(cases.Fold().String(norm.NFKC.String(description))) // some scripts fold to capitals
 	spaced := strings.Map(func(r rune) rune {
@@ -50,12 +50,12 @@ func Normalise(description string) string {
 	return strings.Join(strings.Fields(spaced), " ")
 }
 
-// item identifies the item of a decision.
+// An item identifies the item of a decision.
 type item struct{ controller, description string }
 
 func (e PastDecision) item() item { return item{e.Controller, Normalise(e.Description)} }
 
-// problem returns what is invalid in a decision; empty: nothing.
+// problem returns why a decision is invalid, or "" if it is valid.
 func (e PastDecision) problem() string {
 	switch {
 	case e.Controller == "":
@@ -75,7 +75,7 @@ type line struct {
 	text json.RawMessage // compact, with unknown members that a person added
 }
 
-// line returns the decision as it is stored.
+// line returns the decision in its stored form.
 func (e PastDecision) line() (line, error) {
 	wrong := func(reason string) error {
 		return &lockkeeper.InputError{Field: "decision", Value: e.Controller + ": " + e.Description, Reason: reason}

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// children are what the test binary can be in place of a test.
+// children returns the functions that the test binary can run as a child process.
 func children() map[string]func(args []string) error {
 	return map[string]func(args []string) error{"record": recordMany, "count": countUp, "hold": holdLock}
 }
@@ -38,8 +38,8 @@ func child(t *testing.T, args ...string) (cmd *exec.Cmd, in io.Closer, out *bufi
 	return cmd, stdin, bufio.NewScanner(stdout)
 }
 
-// recordMany decides about one item after the other, and about every third a second time,
-// and says so each time it is done.
+// recordMany records a decision on one item after the other, and a second one on every third
+// item. It prints each recorded decision.
 func recordMany(args []string) error {
 	s, controller := Open(args[0]), args[1]
 	count, err := strconv.Atoi(args[2])
@@ -71,7 +71,7 @@ func TestNoDecisionIsLostWhenProcessesDie(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := fresh(t)
-	acknowledged := make([]map[string]string, processes) // of each controller: item → decision
+	acknowledged := make([]map[string]string, processes) // by controller: item to decision
 	var all sync.WaitGroup
 	for p := range processes {
 		acknowledged[p] = map[string]string{}
@@ -80,7 +80,7 @@ func TestNoDecisionIsLostWhenProcessesDie(t *testing.T) {
 		if p%2 == 0 {
 			lives = random.IntN(each)
 		}
-		pause := time.Duration(random.IntN(3000)) * time.Microsecond // into the next write
+		pause := time.Duration(random.IntN(3000)) * time.Microsecond // to hit the next write
 		all.Go(func() {
 			for n := 0; out.Scan(); n++ {
 				i, decision, _ := strings.Cut(out.Text(), " ")
@@ -107,7 +107,7 @@ func TestNoDecisionIsLostWhenProcessesDie(t *testing.T) {
 	}
 	for p, items := range acknowledged {
 		controller := fmt.Sprintf("c%d", p)
-		beyond := len(is[controller]) - len(items) // one may have been under way when it was killed
+		beyond := len(is[controller]) - len(items) // one write may have been in progress at the kill
 		for item, decision := range items {
 			switch got := is[controller][item]; {
 			case got == decision:
@@ -126,7 +126,7 @@ func TestNoDecisionIsLostWhenProcessesDie(t *testing.T) {
 	}
 }
 
-// countUp adds to the number in a document, as often as told.
+// countUp increments the number in a document the given number of times.
 func countUp(args []string) error {
 	times, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -193,7 +193,7 @@ func TestReplaceNeverUndoesAnother(t *testing.T) {
 	}
 }
 
-// holdLock has the lock until its standard input ends.
+// holdLock holds the lock until its standard input ends.
 func holdLock(args []string) error {
 	if _, err := Open(args[0]).lock(context.Background()); err != nil {
 		return err
@@ -217,7 +217,7 @@ func TestTheLockOfADeadProcessIsFree(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	for range 2 { // the second finds the first still in the kernel
+	for range 2 { // during the second call the first still waits in the kernel
 		if err := write(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), lockFile) {
 			t.Errorf("got %v", err)
 		}

@@ -19,7 +19,7 @@ const legacyDir = ".harden"
 // A Store is a sidecar directory. It is safe for concurrent use.
 type Store struct {
 	dir  string
-	turn chan struct{} // full while a goroutine of this process has, or waits for, the file lock
+	turn chan struct{} // full while a goroutine of this process holds or waits for the file lock
 
 	synced directories
 
@@ -42,8 +42,8 @@ func (s *Store) Unit(name string) *Folder { return (&Folder{store: s}).Sub(name)
 // decisions returns the folder of past decisions. No unit has its name.
 func (s *Store) decisions() *Folder { return &Folder{store: s, parts: []string{decisionsDir}} }
 
-// Units lists the units that have a folder. Odd lists folders that no unit has, and links.
-// Files are ignored.
+// Units lists the units that have a folder. The list odd has links, and folders whose name is not
+// that of a unit. Files are ignored.
 func (s *Store) Units(ctx context.Context) (names, odd []string, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err
@@ -77,7 +77,7 @@ type Folder struct {
 	err   error    // why its name is invalid
 }
 
-// Sub returns a folder below this one, each part named by FolderName.
+// Sub returns a folder below this one. FolderName gives the name of each part.
 func (f *Folder) Sub(parts ...string) *Folder {
 	sub := &Folder{store: f.store, parts: slices.Clone(f.parts), err: f.err}
 	for _, part := range parts {

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// watched notes which directories are synced.
+// A watched records which directories are synced.
 type watched struct {
 	rooted
 	dirs *[]string
@@ -23,9 +23,9 @@ func (w watched) SyncDir(dir string) error {
 	return w.rooted.SyncDir(dir)
 }
 
-// Every name on the way to a file is synced before the file counts as written: once by
-// each writer, because another may have died before, and again when it is another
-// directory's.
+// Every name on the way to a file is synced before the file counts as written. Each writer syncs
+// it once, because another writer may have died before its sync. It is synced again if the
+// directory was replaced.
 //
 // shows: PL-85
 func TestDirectoriesAreSyncedOnce(t *testing.T) {
@@ -44,13 +44,13 @@ func TestDirectoriesAreSyncedOnce(t *testing.T) {
 		{func() {}, []string{"side", "posts", "batches", "b"}},
 		{func() {}, []string{"b"}},
 		{func() { s = open() }, []string{"side", "posts", "batches", "b"}},
-		{func() { // the same directory, in another one
+		{func() { // the same directory, moved into another one
 			posts := filepath.Join(dir, "posts")
 			must(t, os.Rename(posts, posts+".away"))
 			must(t, os.Mkdir(posts, 0o755))
 			must(t, os.Rename(filepath.Join(posts+".away", "batches"), filepath.Join(posts, "batches")))
 		}, []string{"side", "posts", "batches", "b"}},
-		{func() { // one that another made
+		{func() { // a directory that another process created
 			b := filepath.Join(dir, "posts", "batches", "b")
 			must(t, os.Rename(b, b+".away"))
 			must(t, os.Mkdir(b, 0o755))

@@ -29,7 +29,7 @@ const (
 // A Text is the answer to a topic.
 type Text struct {
 	Prompt, Method, By string
-	At                 time.Time // zero: now
+	At                 time.Time // zero means now
 	Body               string
 }
 
@@ -55,7 +55,7 @@ func (h header) comment() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Two hyphens in JSON are always inside a string.
+	// In JSON, two hyphens occur only inside a string.
 	text = bytes.ReplaceAll(text, []byte("--"), []byte(`-\u002d`))
 	return append(append([]byte(headerOpen), text...), headerClose...), nil
 }
@@ -69,8 +69,8 @@ func (h header) seal(body string) (string, error) {
 
 func (f *Folder) research() *Folder { return f.Sub(researchDir) }
 
-// ReadText reads the text of a topic, research/<slug>.md. nil, nil: it is missing or empty. A
-// file without a header counts as pasted by a person.
+// ReadText reads the text of a topic, research/<slug>.md. It returns nil if the file is missing
+// or empty. A file without a header counts as pasted by a person.
 func (f *Folder) ReadText(ctx context.Context, name string) (text *Text, err error) {
 	file, err := spell(name, ".md")
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *Folder) ReadText(ctx context.Context, name string) (text *Text, err err
 	return text, nil
 }
 
-// parseText parses a file; nil: it is empty.
+// parseText parses a file. It returns nil if the file is empty.
 func parseText(data string) (*Text, error) {
 	if !utf8.ValidString(data) {
 		return nil, errors.New("not UTF-8")

@@ -53,7 +53,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// A person puts a text there by hand; an empty file is no response.
+// A person can create a text by hand. An empty file counts as no answer.
 // shows: GP-23
 func TestTextsOfOthers(t *testing.T) {
 	f := fresh(t).Unit("posts")
