@@ -34,15 +34,15 @@ type stream interface {
 	// result returns the result so far, and the failure that the agent reported, if any.
 	result(rest []byte) (Result, *failure)
 
-	// ended classifies an end without a result by the exit code and the last line of the
-	// log. It returns nil if these say nothing.
+	// ended classifies an end without a result by the exit code and the last line of the log. It
+	// returns nil if it cannot classify the end.
 	ended(exit Exit, said string) *failure
 }
 
-// resultState says whether a protocol that ends with a result has reached it.
+// A resultState tracks whether a protocol that ends with a result has reached it.
 type resultState struct {
-	said  bool // there was a result
-	final bool // nothing came after it
+	said  bool // a result was printed
+	final bool // no output followed it
 }
 
 func (w *resultState) skip() { w.final = false }
@@ -68,8 +68,9 @@ var adapters = map[string]func(argv []string) Adapter{
 	"gemini": func(argv []string) Adapter { return Gemini{argv} },
 }
 
-// ByName returns the adapter of a name, or the default if it is empty. argv is the program and
-// its first arguments; if there is none, the program of the same name in PATH is used.
+// ByName returns the adapter with a name, or the default if the name is empty. argv is the
+// program and its first arguments. If argv is empty, the program of the same name in PATH is
+// used.
 func ByName(name string, argv ...string) (Adapter, error) {
 	if name == "" {
 		name = program.Names()[0]

@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/agent/program"
 )
 
-// The commands that agents are called with, and what they find in their environment. The
-// golden file is written with -update.
+// The golden file has the commands of the agents and their environments. It is written with
+// -update.
 //
 // shows: PL-11 PL-16 PL-27 PL-70
 func TestCommands(t *testing.T) {
@@ -71,7 +71,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A program that cannot be given a schema finds it in its prompt, once.
+// If a program has no option for a schema, the prompt contains the schema once.
 func TestSchemaInPrompt(t *testing.T) {
 	schema := []byte("{\n  \"type\": \"object\"\n}\n")
 	for _, prompt := range []string{"Look at it.", "Look at it. Answer so:\n\n```json\n" + strings.TrimSpace(string(schema)) + "\n```\n"} {

@@ -43,7 +43,7 @@ type Budget struct {
 	sharers     int   // number of these calls
 }
 
-// NewBudget returns a budget with limits in dollars and tokens, of which a part may be spent
+// NewBudget returns a budget with limits in dollars and tokens. A part of it may be spent
 // already. 0 means no limit.
 func NewBudget(usd float64, tokens int64, spent Spent) (*Budget, error) {
 	if !(usd >= 0) || usd > 1e9 || tokens < 0 || spent.MicroUSD < 0 || spent.Tokens < 0 {
@@ -67,10 +67,10 @@ func (b *Budget) Spent() Spent { return b.spent }
 // of dollars. With too little, a call would stop before it is done.
 const firstShare = 2_000_000
 
-// Reserve reserves a share of the budget for one of the given number of calls, until Return.
-// Each share is an equal part of what is free, and at least twice the cost of the most
-// expensive call so far. If less is free and other calls have a share, ok is false, and the
-// caller waits for a Return. Without a limit the share is 0.
+// Reserve reserves a share of the budget for one of the given number of calls, until Return. Each
+// share is an equal part of the free budget, and at least twice the cost of the most expensive
+// call so far. If less is free and other calls have a share, ok is false, and the caller waits
+// for a Return. Without a limit the share is 0.
 func (b *Budget) Reserve(calls int) (usd float64, ok bool) {
 	if b.maxMicroUSD == 0 {
 		return 0, true
@@ -145,7 +145,7 @@ func CostOf(res Result, err error) Spent {
 	return cost
 }
 
-// reached lists the limits of which at least a part is used.
+// reached lists the limits that are used up to at least the given part.
 func (b *Budget) reached(part float64) (list []string) {
 	if b.maxMicroUSD > 0 && float64(b.spent.MicroUSD) >= part*float64(b.maxMicroUSD) {
 		list = append(list, fmt.Sprintf("$%.2f of $%.2f", b.spent.USD(), float64(b.maxMicroUSD)/1e6))

@@ -10,7 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// A budget warns once for each limit, and starts nothing when one is reached.
+// A budget warns once for each limit. When a limit is reached, no call starts.
 func TestBudget(t *testing.T) {
 	call := func(usd float64, tokens int64) Result {
 		return Result{CostUSD: usd, Priced: true, Usage: Usage{Input: tokens / 2, Output: tokens - tokens/2}}
@@ -21,8 +21,8 @@ func TestBudget(t *testing.T) {
 		tokens int64
 		spent  Spent
 		calls  []Result
-		warns  string // one letter a call: w for a warning
-		starts string // whether a call could start before each, and at last: y or n
+		warns  string // one letter for each call: w for a warning
+		starts string // whether a call can start before each call and at the end: y or n
 	}{
 		"no limit":             {calls: []Result{call(1e6, 1e12)}, warns: "-", starts: "yy"},
 		"money":                {usd: 1, calls: []Result{call(0.5, 0), call(0.3, 0), call(0.19, 0), call(0.01, 0)}, warns: "-w--", starts: "yyyyn"},
@@ -71,8 +71,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// What calls may spend is set aside while they run: together they cannot pass the limit,
-// and none gets too little to be done with, as long as it can wait for the others.
+// A share is reserved for each running call. Together the calls cannot exceed the limit, and no
+// call gets too small a share as long as it can wait for the others.
 func TestBudgetIsShared(t *testing.T) {
 	const calls = 10
 	b, err := NewBudget(10, 0, Spent{})
@@ -97,7 +97,7 @@ func TestBudgetIsShared(t *testing.T) {
 		b.Add(Result{CostUSD: cost, Priced: true}, nil)
 		b.Return(usd)
 	}
-	for _, usd := range reserve(2, 2, 2, 2, 2) { // the cost of a call is not known yet
+	for _, usd := range reserve(2, 2, 2, 2, 2) { // the cost of a call is still unknown
 		end(usd, 0.25)
 	}
 	for range calls {
@@ -106,7 +106,7 @@ func TestBudgetIsShared(t *testing.T) {
 			t.Fatalf("%v, %v", usd, ok)
 		}
 	}
-	for i := range calls { // they take more than anybody thought
+	for i := range calls { // they cost more than expected
 		if _, ok := b.Reserve(calls); ok && i == 0 {
 			t.Error("more was set aside than there is")
 		}
@@ -134,7 +134,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// A thousand cents are ten dollars, which floats do not know.
+// The sum of a thousand cents is exactly ten dollars, unlike with floats.
 func TestBudgetIsExact(t *testing.T) {
 	b, err := NewBudget(10, 0, Spent{})
 	if err != nil {
@@ -149,7 +149,7 @@ func TestBudgetIsExact(t *testing.T) {
 	if s := b.Spent(); b.Start() == nil || s.MicroUSD != 10_000_000 || s.Calls != 1000 {
 		t.Errorf("%+v", s)
 	}
-	b.Add(Result{}, &CrashedError{}) // says no price, because it says nothing
+	b.Add(Result{}, &CrashedError{}) // has no output and so no price
 	if s := b.Spent(); s.Unpriced != 0 || s.Calls != 1001 {
 		t.Errorf("%+v", s)
 	}

@@ -18,7 +18,7 @@ const (
 	DefaultMaxOutput  = 1 << 30
 )
 
-// Options say how a call is run.
+// Options configure a call.
 type Options struct {
 	Run  Runner
 	Tell func(Event) // gets the events, and must return quickly; may be nil
@@ -44,8 +44,8 @@ var (
 )
 
 // Call calls an agent and returns when all of its processes have ended. It returns an error if
-// the agent reported a failure, if its answer does not match the schema, or if the Runner
-// failed. The result has what is known in every case.
+// the agent reported a failure, if its answer does not match the schema, or if the Runner failed.
+// The result always has the known facts.
 func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)

@@ -15,14 +15,14 @@ import (
 	"lockkeeper"
 )
 
-// act is what a played agent does after a wait.
+// An act is one output of a played agent after a wait.
 type act struct {
 	after time.Duration
 	says  string
 }
 
-// plays is a Runner that says things in time and then ends as told. When the context ends
-// first, so does it.
+// plays returns a Runner that prints at given times and then exits as given. If the context ends
+// first, it stops.
 func plays(exit Exit, acts ...act) Runner {
 	return func(ctx context.Context, c Command) (Exit, error) {
 		for _, a := range acts {
@@ -41,7 +41,7 @@ func plays(exit Exit, acts ...act) Runner {
 
 func asks(dir string) Request { return Request{Prompt: "Do it.", Dir: dir, Env: []string{}} }
 
-// story is the kinds of events with the minute of each.
+// story formats the kinds of events with the minute of each.
 func story(start time.Time, list []Event) string {
 	var parts []string
 	for _, e := range list {
@@ -53,7 +53,7 @@ func story(start time.Time, list []Event) string {
 	return strings.Join(parts, ", ")
 }
 
-// A silence is reported once, and its end.
+// A stall is reported once, and so is its end.
 func TestStallIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var list []Event
@@ -75,8 +75,8 @@ func TestStallIsReported(t *testing.T) {
 	})
 }
 
-// The receiver of EventStalled may end the call, which then returns a StalledError. The session is
-// known.
+// The receiver of EventStalled may end the call, which then returns a StalledError with the
+// session.
 func TestStalledIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -116,7 +116,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// The end of the context ends the call, with its cause.
+// When the context ends, the call ends with its cause.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("the operator said stop")
@@ -136,8 +136,8 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// A result that is complete counts, whatever ended the agent then; and one that does not
-// go after its last word is ended.
+// A complete result counts, whatever ended the agent afterwards. If the agent does not exit after
+// its result, the call ends it.
 //
 // shows: PL-80
 func TestFinishedWhoeverDied(t *testing.T) {
@@ -168,7 +168,7 @@ func TestFinishedWhoeverDied(t *testing.T) {
 	}
 }
 
-// Background work keeps the last word open, for as long as it takes.
+// A result is not final while background work runs.
 func TestLingerWaitsForTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := `{"type":"system","subtype":"task_started","session_id":"s-1","task_id":"b1"}` + "\n"
@@ -182,12 +182,12 @@ func TestLingerWaitsForTasks(t *testing.T) {
 	})
 }
 
-// What a Runner could not do is not lost behind a result.
+// An error of the Runner is returned together with a result.
 func TestRunnerTrouble(t *testing.T) {
 	left := errors.New("a process would not go")
 	for name, test := range map[string]struct {
 		run   Runner
-		want  error // wrapped
+		want  error // the wrapped error
 		typed error
 	}{
 		"leftovers beside a result": {func(_ context.Context, c Command) (Exit, error) {
@@ -217,7 +217,7 @@ func TestRunnerTrouble(t *testing.T) {
 	}
 }
 
-// What an agent floods its output with is not waited for.
+// A call ends an agent that prints too much.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var acts []act
@@ -232,7 +232,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// An output that exists is not written over: it may hold a result that was paid for.
+// An existing output is not overwritten, because it may contain a paid result.
 func TestOutputIsKept(t *testing.T) {
 	f := filesIn(t.TempDir())
 	run := plays(Exit{}, act{0, initLine + goodLine})
@@ -253,8 +253,8 @@ func TestOutputIsKept(t *testing.T) {
 	}
 }
 
-// A command without a protocol is finished when it ended by itself, and not when it was
-// told to.
+// A command without a protocol is finished if it exited by itself, but not if the call stopped
+// it.
 func TestPlainCommandEnds(t *testing.T) {
 	gives := func(code int, ended bool) Runner {
 		return func(ctx context.Context, c Command) (Exit, error) {

@@ -164,7 +164,8 @@ func (s *codexStream) result([]byte) (Result, *failure) {
 	return answered(s.res), s.failed
 }
 
-// ended uses the error in the stream, or the log, of a codex that could not start.
+// ended returns the error in the stream of a codex that could not start, or else classifies the
+// log.
 func (s *codexStream) ended(exit Exit, said string) *failure {
 	if s.failed != nil && !exit.ok() && exit.byItself() {
 		return s.failed

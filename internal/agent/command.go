@@ -20,10 +20,10 @@ type Command struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
-// An Exit says how a process ended.
+// An Exit records how a process ended.
 type Exit struct {
-	Code    int            `json:"code"`    // as in a shell
-	Signal  syscall.Signal `json:"signal"`  // that killed it; 0: none
+	Code    int            `json:"code"`    // as a shell reports it
+	Signal  syscall.Signal `json:"signal"`  // the signal that killed it; 0: none
 	Stopped bool           `json:"stopped"` // the caller stopped it
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 // Completed reads the files of a call, which another process may have made. It reports whether
-// the call is finished; then the error is what Call would have returned. Otherwise the result
-// has what is known, such as the session. Missing or partial output is not an error.
+// the call is finished. If so, the error is the one that Call would have returned. Otherwise the
+// result has the known facts, such as the session. Missing or partial output is not an error.
 func Completed(a Adapter, f Files, schemaText []byte) (res Result, finished bool, err error) {
 	form, err := newSchema(schemaText)
 	if err != nil {

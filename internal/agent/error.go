@@ -7,10 +7,10 @@ import (
 	"lockkeeper"
 )
 
-// Origin describes the call that an error came from.
+// An Origin describes the call that an error came from.
 type Origin struct {
 	Agent   string
-	Session string // with which the call can be resumed; empty if it had none yet
+	Session string // can be used to resume the call; empty if there was no session yet
 	Output  string // the file with everything the agent printed
 	Log     string // the file with everything it printed to standard error
 }
@@ -24,7 +24,7 @@ func (o Origin) message(what, next string) string {
 	return lockkeeper.JoinNext(s, next)
 }
 
-// retry is the advice to try again, in the same session if there is one.
+// retry returns the advice to retry, in the same session if there is one.
 func (o Origin) retry() string {
 	if o.Session == "" {
 		return "lockkeeper run --retry"
@@ -139,8 +139,8 @@ func (e *TimedOutError) NextStep() string { return e.retry() + ", or raise its t
 type StalledError struct {
 	Origin
 	Silent time.Duration
-	Doing  string // what it did last
-	Err    error  // why it was ended
+	Doing  string // its last activity
+	Err    error  // the cause of the end
 }
 
 func (e *StalledError) Error() string {
@@ -156,12 +156,12 @@ func (e *StalledError) Unwrap() error { return e.Err }
 // NextStep implements lockkeeper.NextStep.
 func (e *StalledError) NextStep() string { return e.retry() }
 
-// A GarbageError reports that an agent exited successfully, and its output does not
-// follow its protocol.
+// A GarbageError reports that an agent exited successfully but its output does not follow its
+// protocol.
 type GarbageError struct {
 	Origin
 	Reason string
-	Sample string // the first output that was not understood
+	Sample string // the first output that could not be parsed
 }
 
 func (e *GarbageError) Error() string {
@@ -191,8 +191,8 @@ func (e *EmptyError) NextStep() string {
 // counts as not done.
 type OutputError struct {
 	Origin
-	Line, Column int    // in the answer, from 1; 0 if unknown
-	Pointer      string // the place in the document; empty for the whole
+	Line, Column int    // position in the answer, starting at 1; 0 if unknown
+	Pointer      string // the location in the document; empty for the whole
 	Reason       string
 }
 

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// An EventKind says what happened.
+// An EventKind is the kind of an event.
 type EventKind string
 
 // The kinds of events.
@@ -31,12 +31,12 @@ type Event struct {
 	Text    string        `json:"text,omitempty"`
 	Tool    string        `json:"tool,omitempty"`
 	ToolID  string        `json:"tool_id,omitempty"`
-	Failed  bool          `json:"failed,omitempty"` // of a tool's answer
+	Failed  bool          `json:"failed,omitempty"` // for a tool's answer
 	Session string        `json:"session,omitempty"`
 	Model   string        `json:"model,omitempty"`
 	Usage   *Usage        `json:"usage,omitempty"`
-	Attempt int           `json:"attempt,omitempty"` // of a retry
-	Wait    time.Duration `json:"wait,omitempty"`    // before a retry; of a stall, how long it has lasted
+	Attempt int           `json:"attempt,omitempty"` // the number of a retry
+	Wait    time.Duration `json:"wait,omitempty"`    // the wait before a retry, or the duration of a stall
 }
 
 // maxEventText bounds the text of an event in bytes.
@@ -73,7 +73,7 @@ func clean(text string, limit int) string {
 // quotable is the longest text of an agent that an error repeats, in bytes.
 const quotable = 300
 
-// quote returns the first line of a text that is not empty, fit for an error.
+// quote returns the first line of a text that is not empty, cleaned for an error.
 func quote(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(clean(line, quotable)); line != "" {

@@ -21,7 +21,7 @@ const (
 	malformed
 )
 
-// A failure is a failure as the agent reported it.
+// A failure is an error that an agent reported.
 type failure struct {
 	class      class
 	status     int
@@ -54,7 +54,7 @@ func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// signs classify the errors of programs that report no kind; the first match counts. They come
+// signs classify the errors of programs that report no kind. The first match counts. They come
 // from the errors of codex (codex-rs/protocol/src/error.rs) and gemini
 // (packages/core/src/utils/errorParsing.ts, googleQuotaErrors.ts), and from Node.
 var signs = []struct {
@@ -72,7 +72,7 @@ func classOf(status int, text string) class {
 		status = statusIn(text)
 	}
 	for _, s := range signs {
-		if s.class == limit && s.text().MatchString(text) { // a 429 may be either
+		if s.class == limit && s.text().MatchString(text) { // a 429 may be a limit or a temporary failure
 			return limit
 		}
 	}
@@ -118,7 +118,7 @@ var waitPattern = pattern(`(?i)(?:again in|retry after|retry in|reset after)\s+(
 // waitIn returns the wait that a text asks for, as in "try again in 12s".
 func waitIn(text string) time.Duration {
 	if m := waitPattern().FindStringSubmatch(text); m != nil {
-		d, _ := time.ParseDuration(strings.ToLower(strings.ReplaceAll(m[1], " ", ""))) // too long for a duration: none
+		d, _ := time.ParseDuration(strings.ToLower(strings.ReplaceAll(m[1], " ", ""))) // 0 if it is too long for a duration
 		return d
 	}
 	return 0

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// Files names the files of a call. All of them are next to Output, in a directory that the
+// Files has the names of a call's files. All of them are next to Output, in a directory that the
 // agent should not be able to write to.
 type Files struct {
 	Output string // standard output of the agent; must not exist yet
@@ -39,13 +39,14 @@ func (f Files) Schema() string { return f.Output + ".schema.json" }
 // Exit returns the file that records how the agent ended.
 func (f Files) Exit() string { return f.Output + ".exit.json" }
 
-// opened lists the files that this process has open during a call.
+// An opened has the files that this process has open during a call.
 type opened struct {
 	all    []*os.File
 	output *os.File // the output, to read
 }
 
-// close ignores errors, because this process has written nothing through these descriptors.
+// close closes the files. It ignores errors, because this process has written nothing through
+// these descriptors.
 func (o *opened) close() {
 	for _, f := range o.all {
 		f.Close()
@@ -63,8 +64,8 @@ func (o *opened) open(name string, flag int) (*os.File, error) {
 	return file, err
 }
 
-// prepare creates the files of a call. A file that exists belongs to another call and must not
-// be lost.
+// prepare creates the files of a call. It refuses an existing file, which belongs to another
+// call.
 func (f Files) prepare(r *Request, stdin string, cmd *Command) (_ *opened, err error) {
 	const made = os.O_CREATE | os.O_EXCL | os.O_WRONLY | os.O_APPEND
 	o := &opened{}
@@ -129,7 +130,7 @@ func readExit(f Files) (*Exit, error) {
 	return &e.Exit, err
 }
 
-// lastLine returns the last line of a log that is not empty, fit for an error.
+// lastLine returns the last line of a log that is not empty, cleaned for an error.
 func lastLine(name string) string {
 	file, err := openRegular(name)
 	if err != nil {
@@ -141,7 +142,7 @@ func lastLine(name string) string {
 		return ""
 	}
 	end := make([]byte, 4<<10)
-	n, _ := file.ReadAt(end, max(0, info.Size()-int64(len(end)))) // what could be read is enough
+	n, _ := file.ReadAt(end, max(0, info.Size()-int64(len(end)))) // a partial read is enough
 	text := strings.TrimSpace(string(end[:n]))
 	return quote(text[strings.LastIndexAny(text, "\r\n")+1:])
 }

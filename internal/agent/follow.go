@@ -18,13 +18,13 @@ type watch struct {
 	began   time.Time
 	moved   time.Time // when output last arrived
 	stalled bool      // EventStalled was sent
-	doing   string    // what the agent did last
-	ended   error     // why Call ended the agent; nil: it did not
+	doing   string    // the last activity of the agent
+	ended   error     // why Call ended the agent; nil if it did not
 }
 
 func (w *watch) silent() time.Duration { return time.Since(w.moved) }
 
-// hear passes an event on, and records what the agent is doing.
+// hear passes an event on and records the agent's activity.
 func (c *call) hear(e Event) {
 	switch e.Kind {
 	case EventToolUse:

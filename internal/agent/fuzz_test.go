@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever is said, the readers come to an end, and nothing that is cut short is
-// finished unless the whole of it is, too, or continues.
+// The readers terminate for any output. A truncated output is finished only if the whole output
+// is finished, too, or continues.
 func FuzzStreams(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.jsonl")
 	if err != nil {

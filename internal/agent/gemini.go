@@ -13,10 +13,10 @@ import (
 //
 // Read from google-gemini/gemini-cli at 5411f11 (packages/core/src/output/types.ts,
 // packages/cli/src/config/config.ts, packages/core/src/utils/errors.ts) and
-// geminicli.com/docs/cli/headless, and tried with 0.61.0. Without a prompt in the arguments,
-// the prompt is standard input, which must start within half a second and is read up to
-// 8 MiB. It refuses a directory that is not trusted, unless a variable is set. It takes
-// neither a schema nor a limit of turns, and reports no price.
+// geminicli.com/docs/cli/headless, and tried with 0.61.0. Without a prompt in the arguments, the
+// prompt is standard input. It must start within half a second and is read up to 8 MiB. The
+// program refuses an untrusted directory, unless a variable is set. It supports neither a schema
+// nor a limit of turns, and reports no price.
 type Gemini struct {
 	Argv []string // the program and its first arguments; empty: gemini, in PATH
 }
@@ -24,7 +24,7 @@ type Gemini struct {
 // Name implements Adapter.
 func (Gemini) Name() string { return "gemini" }
 
-// maxGeminiPrompt is how much of standard input the Gemini CLI reads.
+// maxGeminiPrompt is the number of bytes that the Gemini CLI reads from standard input.
 const maxGeminiPrompt = 8 << 20
 
 func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
@@ -59,7 +59,7 @@ type geminiStream struct {
 	resultState
 	res    Result
 	answer strings.Builder   // the text since the last tool
-	tools  map[string]string // names of the tools that were used, by id
+	tools  map[string]string // the names of used tools, by id
 	failed *failure
 }
 
@@ -86,7 +86,7 @@ func (s *geminiStream) line(b []byte, tell func(Event)) bool {
 	if json.Unmarshal(b, &l) != nil || l.Type == "" {
 		return false
 	}
-	// Before a session it prints nothing except a result that is an error.
+	// Before a session, the program prints only a result that is an error.
 	if s.res.Session == "" && l.Type != "init" && !(l.Type == "result" && l.Status == "error") {
 		return false
 	}
@@ -142,7 +142,7 @@ func (s *geminiStream) trouble(severity, message string) {
 }
 
 type geminiStats struct {
-	Input    int64 `json:"input"` // without those from the cache
+	Input    int64 `json:"input"` // without cached tokens
 	Cached   int64 `json:"cached"`
 	Output   int64 `json:"output_tokens"`
 	Duration int64 `json:"duration_ms"`

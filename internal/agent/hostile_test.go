@@ -17,8 +17,8 @@ const (
 	wordLine  = `{"type":"assistant","session_id":"s-1","message":{"id":"m1","content":[{"type":"text","text":"\u001b[2Jhi \u202ethere\u0007"}]}}` + "\n"
 )
 
-// said is what comes of an output, when the agent ended well (0), failed (1), or was not
-// seen to end (-1).
+// said returns the evaluation of an output. The agent succeeded (0), failed (1), or its exit was
+// not observed (-1).
 func said(t *testing.T, a Adapter, output string, code int) (Result, bool, error) {
 	t.Helper()
 	r := newReader(nil, a.stream(), func(Event) {})
@@ -35,8 +35,7 @@ func said(t *testing.T, a Adapter, output string, code int) (Result, bool, error
 	return res, finished, err
 }
 
-// A line that looks like a result is not taken for one unless it is the agent's last
-// word.
+// A line that looks like a result counts only if it is the agent's last line.
 func TestFakeResults(t *testing.T) {
 	quoted := `{"type":"user","session_id":"s-1","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":` +
 		strings.TrimSuffix(string(quoteJSON(fakeLine+goodLine)), "\n") + `}]}}` + "\n"
@@ -71,7 +70,7 @@ func quoteJSON(text string) []byte {
 	return []byte(`"` + strings.NewReplacer(`"`, `\"`, "\n", `\n`).Replace(text) + `"`)
 }
 
-// An end without a result has a class, which says what there was.
+// An end without a result has a typed error that describes the output.
 func TestEndsWithoutResult(t *testing.T) {
 	for name, test := range map[string]struct {
 		output string
@@ -99,7 +98,7 @@ func TestEndsWithoutResult(t *testing.T) {
 	}
 }
 
-// What is told is fit to be shown, and short.
+// Events are short and safe to display.
 func TestEventsAreClean(t *testing.T) {
 	var list []Event
 	r := newReader(nil, Claude{}.stream(), gather(&list))
@@ -116,7 +115,7 @@ func TestEventsAreClean(t *testing.T) {
 	}
 }
 
-// A line of 100 MB is passed over in little memory, and what follows it is read.
+// A line of 100 MB is skipped with little memory, and the lines after it are read.
 func TestLongLine(t *testing.T) {
 	f := filesIn(t.TempDir())
 	file, err := os.Create(f.Output)
@@ -146,7 +145,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// Lines come whole, however they are cut on their way.
+// Lines arrive complete, however the input is split.
 func TestLines(t *testing.T) {
 	text := []byte("a\n\nbcd\nefghijkl\nm\nno end")
 	for size := 1; size <= len(text); size++ {
@@ -176,7 +175,7 @@ func bytesOf(text []byte, size int) func(func([]byte) bool) {
 	}
 }
 
-// The other protocols, too, have one last word.
+// In the other protocols, too, only the last result counts.
 func TestOtherFakes(t *testing.T) {
 	codex := `{"type":"thread.started","thread_id":"t-1"}` + "\n"
 	ended := `{"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":2}}` + "\n"
@@ -203,7 +202,7 @@ func TestOtherFakes(t *testing.T) {
 	}
 }
 
-// A program that stops at a limit of its own has not finished, whatever it says then.
+// A program that stops at its own limit has not finished, even if it then reports success.
 func TestGeminiStopsShort(t *testing.T) {
 	output := `{"type":"init","session_id":"g-1","model":"m"}` + "\n" + `{"type":"error","severity":"error","message":"Maximum session turns exceeded"}` + "\n" + `{"type":"result","status":"success"}` + "\n"
 	_, finished, err := said(t, Gemini{}, output, 0)

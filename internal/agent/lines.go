@@ -5,7 +5,7 @@ import "bytes"
 // maxLine is the longest line that is read. A message may contain an image.
 const maxLine = 16 << 20
 
-// lines splits its input into lines and skips those that are too long.
+// A lines splits its input into lines and skips those that are too long.
 type lines struct {
 	limit   int
 	each    func(line []byte)  // gets a line without its end; valid until it returns

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files, and record real programs where they are installed")
 
-// playsVariable makes the test binary the scripted agent.
+// playsVariable makes the test binary act as the scripted agent.
 const playsVariable = "LOCKKEEPER_TEST_PLAYS_AGENT"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
 }
 
-// runPlainly runs a command with nothing but the standard library.
+// runPlainly runs a command with only the standard library.
 func runPlainly(ctx context.Context, c Command) (Exit, error) {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr
@@ -64,12 +64,12 @@ func runPlainly(ctx context.Context, c Command) (Exit, error) {
 	return exit, err
 }
 
-// filesIn are the files of a call in a directory.
+// filesIn returns the files of a call in a directory.
 func filesIn(dir string) Files {
 	return Files{Output: filepath.Join(dir, "output"), Log: filepath.Join(dir, "log")}
 }
 
-// gather collects events.
+// gather returns a function that collects events.
 func gather(list *[]Event) func(Event) {
 	return func(e Event) { *list = append(*list, e) }
 }

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// runSupervised runs a command as the program does, under a grant.
+// runSupervised returns a Runner that runs a command as the program does, under a grant.
 func runSupervised(grant string) Runner {
 	return func(ctx context.Context, c Command) (exit Exit, err error) {
 		exit.Code, err = process.Run(ctx, process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
@@ -23,7 +23,7 @@ func runSupervised(grant string) Runner {
 	}
 }
 
-// running counts the processes that carry a mark in their environment.
+// running counts the processes with a mark in their environment.
 func running(t *testing.T, mark string) (n int) {
 	t.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -38,7 +38,8 @@ func running(t *testing.T, mark string) (n int) {
 	return n
 }
 
-// When a call is over nothing of its agent runs, whatever the agent left or refused.
+// When a call returns, no process of its agent is left, even if the agent started daemons or
+// ignored signals.
 //
 // shows: GP-15
 func TestNothingIsLeft(t *testing.T) {

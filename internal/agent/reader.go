@@ -18,8 +18,8 @@ type reader struct {
 
 	size    int64  // bytes read
 	known   bool   // a line belonged to the protocol
-	garbage int    // number of lines that did not
-	sample  string // the first of them
+	garbage int    // number of lines that do not belong to the protocol
+	sample  string // the first such line
 }
 
 func newReader(file *os.File, s stream, tell func(Event)) *reader {

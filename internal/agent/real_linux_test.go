@@ -15,10 +15,10 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// realPrograms are the agents whose programs the tests drive, where they are installed.
+// realPrograms are the agents whose programs the tests run if they are installed.
 var realPrograms = map[string]struct {
-	variable string // names the program, when it is not in PATH
-	source   string // of the program, in npm
+	variable string // names the program if it is not in PATH
+	source   string // the package of the program in npm
 
 	// confine gives a request an environment in which the program has no login and reaches
 	// only a scripted API.
@@ -86,7 +86,7 @@ func TestRealPrograms(t *testing.T) {
 
 var loopback = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// keep records what a program said, without what is of this machine.
+// keep records the output of a program, without the paths of this machine.
 func (s *scenario) keep(t *testing.T, output string, places map[string]string) {
 	t.Helper()
 	b, err := os.ReadFile(output)

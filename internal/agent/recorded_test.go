@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorded is the output of a call of a real program, put where a call leaves it.
+// recorded returns the recorded output of a real program and copies it to the files of a call.
 func (s *scenario) recorded(t *testing.T) (Files, []byte) {
 	t.Helper()
 	text, err := os.ReadFile(s.record())
@@ -40,8 +40,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// An output that was cut anywhere is not finished, and its session is known as soon as it
-// was said.
+// A truncated output is not finished, and its session is known once it was printed.
 //
 // shows: PL-85
 func TestTruncated(t *testing.T) {
@@ -66,7 +65,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// The same of files, of one recording: at every length.
+// A truncated file of one recording is not finished, at every length.
 func TestTruncatedFiles(t *testing.T) {
 	s := claudeScenarios()[2]
 	s.agent = "claude"
@@ -91,7 +90,7 @@ func TestTruncatedFiles(t *testing.T) {
 	}
 }
 
-// What happens is told in order, and in few words.
+// Events arrive in order and are short.
 func TestEvents(t *testing.T) {
 	for agent, want := range map[string]string{
 		"claude": `started; tool_use Write; usage 130; tool_result; tool_use Bash; usage 260; tool_result; text All done.; usage 390`,
@@ -130,7 +129,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Requests for a repeated try are told, with the wait.
+// A retry is reported with its wait.
 func TestRetryEvents(t *testing.T) {
 	s := scenario{agent: "claude", name: "rate"}
 	_, text := s.recorded(t)
@@ -145,7 +144,7 @@ func TestRetryEvents(t *testing.T) {
 	t.Errorf("no retry in %+v", list)
 }
 
-// The records hold nothing of the machine they were made on.
+// The recordings contain nothing specific to the machine on which they were made.
 func TestRecordingsAreClean(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.jsonl")
 	if err != nil || len(files) < 20 {

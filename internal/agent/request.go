@@ -8,13 +8,13 @@ import (
 	"lockkeeper"
 )
 
-// A Permission says what an agent may do without asking. Everything else is denied, because
-// no person is there to answer.
+// A Permission is what an agent may do without asking. Everything else is denied, because no
+// person can answer.
 type Permission string
 
 // The permissions. Each includes the previous one.
 const (
-	PermitNamed Permission = ""      // AllowedTools, and what the program permits by default
+	PermitNamed Permission = ""      // AllowedTools, and the default permissions of the program
 	PermitEdits Permission = "edits" // changing files in its directory
 	PermitAll   Permission = "all"   // everything; only for an agent in a sandbox
 )
@@ -27,7 +27,7 @@ type Request struct {
 	Model  string   // empty: the program's default
 
 	Permission   Permission
-	AllowedTools []string // as the program spells them
+	AllowedTools []string // in the program's spelling
 
 	Schema []byte // JSON schema of the answer; nil: any text
 	Resume string // the session to resume; empty: a new one
@@ -35,7 +35,7 @@ type Request struct {
 	MaxTurns int     // 0: no limit
 	MaxUSD   float64 // 0: no limit
 
-	Extra []string // more arguments, as the program spells them
+	Extra []string // more arguments, in the program's spelling
 }
 
 // maxArgument is the longest argument in bytes. Linux refuses one of 128 KiB.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Result is the outcome of a call and its cost. For a failed call it has what is known, so
+// A Result is the outcome of a call and its cost. For a failed call it has the known facts, so
 // that the session can be resumed and the cost counted.
 type Result struct {
 	Text       string          `json:"text"`

@@ -8,7 +8,7 @@ import (
 	"lockkeeper"
 )
 
-// A RetryPolicy says how often and when a call that failed temporarily is retried.
+// A RetryPolicy limits how often and when a call that failed temporarily is retried.
 type RetryPolicy struct {
 	Attempts int           // in total; 1: no retry
 	First    time.Duration // wait before the second; doubles each time
@@ -19,12 +19,12 @@ type RetryPolicy struct {
 	Random func() float64
 }
 
-// Retry repeats a call that fails with a TransientError, up to the allowed number of attempts.
-// It returns other failures at once, also limits of the account, because every call fails
-// until they are reset. It waits as long as the API asks. A wait longer than the policy
-// allows becomes a LimitError.
+// Retry repeats a call that fails with a TransientError, up to the allowed number of attempts. It
+// returns other failures at once. These include limits of the account, because every call fails
+// until they are reset. It waits as long as the API asks. A wait longer than the policy allows
+// becomes a LimitError.
 //
-// call counts the cost of each attempt itself.
+// The function call counts the cost of each attempt itself.
 func Retry(ctx context.Context, p RetryPolicy, call func(ctx context.Context, attempt int) (Result, error)) (Result, error) {
 	if p.Attempts < 1 || p.First <= 0 || p.Longest < p.First || p.Random == nil {
 		return Result{}, &lockkeeper.InputError{Field: "retry policy", Reason: "needs at least one attempt, and positive bounded waits"}

@@ -19,8 +19,8 @@ func TestRetry(t *testing.T) {
 	long := &TransientError{Origin: Origin{Agent: "claude"}, Reason: "much slower", RetryAfter: time.Hour}
 	limited := &LimitError{}
 	for name, test := range map[string]struct {
-		fails []error // one after the other; then it works
-		at    string  // when it was called
+		fails []error // the failures in order; then a call succeeds
+		at    string  // the times of the calls
 		want  error
 	}{
 		"works":                     {nil, "0s", nil},
@@ -78,7 +78,7 @@ func TestRetryStops(t *testing.T) {
 	}
 }
 
-// Errors of programs that give no class are classed by their words.
+// Errors of programs that report no class are classified by their text.
 func TestClasses(t *testing.T) {
 	for text, want := range map[string]class{
 		"You’ve hit your usage limit. Upgrade to Pro or try again at 3:05 PM.": limit,
@@ -116,7 +116,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// When codex says that a limit ends.
+// codexReset returns the time at which a limit ends.
 func TestCodexReset(t *testing.T) {
 	now := time.Date(2026, 3, 4, 10, 0, 0, 0, time.UTC)
 	for text, want := range map[string]string{

@@ -12,8 +12,8 @@ import (
 	"lockkeeper/internal/agent/scriptedapi"
 )
 
-// scenario is one call of a real agent program against a scripted API. Its output is recorded in
-// testdata, and the recording is checked where the program is not installed.
+// A scenario is one call of a real agent program against a scripted API. Its output is recorded
+// in testdata, and the recording is checked where the program is not installed.
 type scenario struct {
 	agent  string
 	name   string
@@ -21,13 +21,13 @@ type scenario struct {
 	env    []string
 	ask    func(*Request)
 
-	text    string // of the result
+	text    string // the text of the result
 	turns   int
 	cost    float64
 	tokens  Usage
-	denied  string // the tool
-	answer  string // the structured one
-	failure error  // of this type; nil: none
+	denied  string // the denied tool
+	answer  string // the structured answer
+	failure error  // the type of the error; nil: none
 	says    string // part of the error
 }
 
@@ -44,10 +44,10 @@ func (s *scenario) adapter(t *testing.T, argv ...string) Adapter {
 	return a
 }
 
-// record is the file with what the program said.
+// record returns the file with the recorded output of the program.
 func (s *scenario) record() string { return filepath.Join("testdata", s.agent, s.name+".jsonl") }
 
-// play is a script of one conversation.
+// play returns a script of one conversation.
 func play(steps ...scriptedapi.Step) []scriptedapi.Play { return []scriptedapi.Play{{Steps: steps}} }
 
 func says(text string) scriptedapi.Step { return scriptedapi.Step{Text: text} }
@@ -56,7 +56,7 @@ func uses(tool string, input map[string]any) scriptedapi.Step {
 	return scriptedapi.Step{Tools: []scriptedapi.Tool{{Name: tool, Input: input}}}
 }
 
-// fails is a script of nothing but an error, whose members each API has of its own.
+// fails returns a script with only an error. Its members depend on the API.
 func fails(status int, members map[string]any) []scriptedapi.Play {
 	body, err := json.Marshal(map[string]any{"type": "error", "error": members})
 	if err != nil {
@@ -98,7 +98,7 @@ func claudeScenarios() []scenario {
 		{name: "background", ask: permitAll, text: "ok", turns: 3, cost: 0.0030661, tokens: used(3),
 			script: []scriptedapi.Play{
 				{Times: 1, Steps: []scriptedapi.Step{uses("Bash", map[string]any{"command": "sleep 1; echo hi", "description": "x", "run_in_background": true}), says("ok")}},
-				{Steps: []scriptedapi.Step{says("ok")}}, // once the command has ended
+				{Steps: []scriptedapi.Step{says("ok")}}, // after the command has ended
 			}},
 		{name: "overloaded", failure: &TransientError{}, says: "529", turns: 1, text: "*", script: refuse(529, "overloaded_error", "Overloaded", nil)},
 		{name: "broken", failure: &TransientError{}, says: "500", turns: 1, text: "*", script: refuse(500, "api_error", "internal", nil)},
@@ -146,7 +146,7 @@ func otherScenarios() []scenario {
 	for i := range gemini {
 		more := gemini[i].ask
 		gemini[i].agent, gemini[i].ask = "gemini", func(r *Request) {
-			r.Model = "gemini-2.5-pro" // otherwise it asks a model which model to ask
+			r.Model = "gemini-2.5-pro" // otherwise it asks a model to choose the model
 			if more != nil {
 				more(r)
 			}
@@ -155,10 +155,10 @@ func otherScenarios() []scenario {
 	return append(codex, gemini...)
 }
 
-// strictSchema is countSchema as the Responses API wants it.
+// strictSchema is countSchema in the form that the Responses API requires.
 const strictSchema = `{"type":"object","properties":{"name":{"type":"string"},"count":{"type":"integer"}},"required":["name","count"],"additionalProperties":false}`
 
-// request is what is asked in a directory.
+// request returns the request of the scenario in a directory.
 func (s *scenario) request(dir string) Request {
 	r := Request{Prompt: "Do it.", Dir: dir, Env: []string{}}
 	if s.ask != nil {
@@ -167,7 +167,7 @@ func (s *scenario) request(dir string) Request {
 	return r
 }
 
-// check holds what came of a call against the scenario.
+// check compares the outcome of a call with the scenario.
 func (s *scenario) check(t *testing.T, res Result, err error) {
 	t.Helper()
 	if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", s.failure) {

@@ -70,7 +70,7 @@ func endOfDocument(text []byte) int64 {
 	return at + int64(len(text[at:])-len(bytes.TrimLeft(text[at:], " \t\r\n")))
 }
 
-// answered uses the text of a result as its structured answer, without the code fence that
+// answered uses the text of a result as its structured answer. It removes the code fence that
 // models often add.
 func answered(res Result) Result {
 	text := strings.TrimSpace(res.Text)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An answer that does not match its schema is not done, and where it is wrong is said.
+// An answer that does not match its schema is an error with a position.
 //
 // shows: PL-63 PL-85
 func TestAnswers(t *testing.T) {

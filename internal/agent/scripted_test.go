@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/agent/scripted"
 )
 
-// scriptedCall is a call of the scripted agent, as a process of its own.
+// A scriptedCall is a call of the scripted agent as a separate process.
 type scriptedCall struct {
 	adapter Adapter
 	request Request
@@ -37,8 +37,8 @@ func newScriptedCall(t *testing.T, script string) *scriptedCall {
 	}
 }
 
-// The scripted agent through the adapter of Claude Code: each thing that can go well or
-// wrong with an agent, with a real process.
+// The scripted agent runs through the adapter of Claude Code as a real process, with every kind
+// of success and failure.
 //
 // shows: PL-27 PL-80 SW-71
 func TestScriptedAgent(t *testing.T) {
@@ -167,7 +167,7 @@ func TestScriptedRetry(t *testing.T) {
 	}
 }
 
-// The output is all that is left of a process that died, and it is enough.
+// If the calling process dies, the output alone is enough to evaluate the call.
 func TestScriptedAgentOutlivesUs(t *testing.T) {
 	c := newScriptedCall(t, "calls:\n- result: {text: done, cost_usd: 0.25}")
 	if _, err := Call(t.Context(), c.adapter, c.request, c.files, Options{Run: runPlainly, Timeout: time.Minute}); err != nil {

@@ -14,16 +14,16 @@ import (
 
 // A Copy is the private directory of one call.
 type Copy struct {
-	Write string   // what the call may change: the copy, and locks that programs make beside it
-	Read  []string // directories of the person with settings, to which links in the copy lead
+	Write string   // the directory that the call may change: the copy, and locks that programs make next to it
+	Read  []string // directories with the person's settings, to which links in the copy lead
 
-	variable, value string   // name the copy to the program
-	root            *os.Root // of the copy
+	variable, value string   // tell the program where the copy is
+	root            *os.Root // the root of the copy
 	login           *login   // nil if no login can be renewed
 }
 
-// Open makes a copy below a new directory, which the caller removes after Close. It calls tell
-// with the reason if a login that the call changed is not saved.
+// Open makes a copy below a new directory, which the caller removes after Close. If it does not
+// save a login that the call changed, it calls tell with the reason.
 func (d *Dir) Open(ctx context.Context, at string, tell func(error)) (c *Copy, err error) {
 	dir := filepath.Join(at, d.Program.Dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -98,8 +98,9 @@ func (d *Dir) sources() (map[string]string, error) {
 // maxCopied bounds the files that are copied from a directory of settings: some are programs.
 const maxCopied = 1 << 20
 
-// add puts settings into the copy; within is the directory of settings that they are in, or
-// empty. It skips paths that do not exist, are unreadable, or are neither files nor directories.
+// add puts settings into the copy. The argument within is the directory of settings that contains
+// them, or empty. It skips paths that do not exist, are unreadable, or are neither files nor
+// directories.
 func (c *Copy) add(name, source, within string) error {
 	real, err := filepath.EvalSymlinks(source)
 	if err != nil {
@@ -126,8 +127,8 @@ func (c *Copy) add(name, source, within string) error {
 	return c.root.WriteFile(name, text, info.Mode().Perm()|0o600)
 }
 
-// makeDir adds a directory with the files of another one, and with links to its directories:
-// programs add to directories of settings, and what lies below may be large.
+// makeDir adds a directory with the files of another one and with links to its subdirectories.
+// Programs add files to directories of settings, and subdirectories may be large.
 func (c *Copy) makeDir(name, real string) error {
 	entries, err := os.ReadDir(real)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 type Dir struct {
 	program.Program
 
-	path   string            // the person's, absolute; empty if it cannot be used, so that copies start empty
+	path   string            // the person's directory, absolute; if it is empty, copies start empty
 	beside map[string]string // settings from other directories, by their names in a copy
 	lock   string
 	usable func(path string) bool
 }
 
-// Of returns the directory of an agent as an environment names it, or nil if the agent has
-// none. A directory or login for which usable reports false is not used. lock is a file that
-// no agent can reach; it is created if needed, and all runs of a user share it.
+// Of returns the directory of an agent according to an environment, or nil if the agent has no
+// directory. A directory or login for which usable reports false is not used. The argument lock
+// is a file that no agent can reach. It is created if needed, and all runs of a user share it.
 func Of(agent string, env func(string) (string, bool), lock string, usable func(path string) bool) *Dir {
 	p, known := program.ByName(agent)
 	if !known {

@@ -24,14 +24,14 @@ const maxLogin = 1 << 20
 
 // A login keeps the login of a copy and that of the person equal while a call runs.
 type login struct {
-	name  string   // in the copy
-	root  *os.Root // of the copy
-	file  string   // the person's, by its real path
+	name  string   // its name in the copy
+	root  *os.Root // the root of the copy
+	file  string   // the real path of the person's login
 	token []string
-	lock  string // orders the writers of the person's
+	lock  string // the lock file that serializes writers of the person's login
 	tell  func(error)
 
-	seen    []byte // what both were when they were last equal
+	seen    []byte // the content of both when they were last equal
 	watcher *fsnotify.Watcher
 	done    sync.WaitGroup
 }
@@ -79,7 +79,7 @@ func (l *login) follow(ctx context.Context) {
 	}
 	l.watcher = watcher
 	l.done.Go(func() {
-		l.sync(ctx) // what changed before it was watched
+		l.sync(ctx) // for changes before the watch began
 		for e := range watcher.Events {
 			if name := filepath.Base(e.Name); name == l.name || name == filepath.Base(l.file) {
 				l.sync(ctx) // ignores errors: a program may still be writing the file
@@ -103,8 +103,8 @@ func (l *login) end(ctx context.Context) {
 	}
 }
 
-// sync makes both logins equal again, if one of them changed. It does not stop with the
-// call: a login that was renewed may be the only valid one.
+// sync makes both logins equal again if one of them changed. It continues after the call was
+// canceled, because a renewed login may be the only valid one.
 func (l *login) sync(ctx context.Context) error {
 	release, err := l.acquire()
 	if err != nil {
@@ -177,22 +177,22 @@ func (l *login) adopt(theirs []byte) error {
 
 func (l *login) theirs() ([]byte, error) { return content(os.OpenFile(l.file, readable, 0)) }
 
-// ours reads the login of the copy, in which the agent may have put anything.
+// ours reads the login of the copy, which the agent may have replaced with anything.
 func (l *login) ours() ([]byte, error) {
 	info, err := l.root.Lstat(l.name)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // content could not tell a link
+	if !info.Mode().IsRegular() { // content cannot detect a link
 		return nil, errors.New("not a regular file")
 	}
 	return content(l.root.OpenFile(l.name, readable, 0))
 }
 
-// readable opens a file without waiting for the other end of a pipe.
+// readable are the flags that open a file without waiting for the other end of a pipe.
 const readable = os.O_RDONLY | syscall.O_NONBLOCK
 
-// content reads an open file, if it is a regular one of the size that a login may have.
+// content reads an open file if it is a regular file of at most maxLogin bytes.
 func content(f *os.File, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err

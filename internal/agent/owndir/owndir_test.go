@@ -52,7 +52,7 @@ func (p *person) write(name, text string) {
 	must(p.t, os.WriteFile(p.at(name), []byte(text), 0o600))
 }
 
-// read is the content of a file; empty: there is none.
+// read returns the content of a file, or "" if it does not exist.
 func (p *person) read(name string) string {
 	text, _ := os.ReadFile(p.at(name))
 	return string(text)
@@ -87,7 +87,7 @@ func codex(token string) string {
 	return `{"OPENAI_API_KEY": null, "tokens": {"access_token": "a", "refresh_token": "` + token + `"}}`
 }
 
-// A copy has the login and the settings of the person, and nothing of other sessions.
+// A copy has the person's login and settings, and no files of other sessions.
 func TestCopy(t *testing.T) {
 	everything := map[string]string{
 		"home/.claude/.credentials.json": "{}", "home/.claude.json": "{1}", "home/.claude/settings.json": "{2}", "home/.claude/hooks/x.sh": "3", "home/.claude/projects/-a/s.jsonl": "secret",
@@ -97,7 +97,7 @@ func TestCopy(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		agent, variable, moved string
-		value                  string // of the variable, in the copy
+		value                  string // the value of the variable, in the copy
 		want                   map[string]string
 		read                   []string
 	}{
@@ -162,8 +162,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// A login that a call renews is the person's at once, however the program writes it, and
-// nothing else of the call ever is.
+// A login that a call renews is saved to the person's directory at once, however the program
+// writes it. No other file of the call is saved.
 func TestRenewed(t *testing.T) {
 	p := newPerson(t, map[string]string{"dotfiles/auth.json": codex("old"), "home/.codex/config.toml": "a"})
 	must(t, os.Symlink(p.at("dotfiles/auth.json"), p.at("home/.codex/auth.json")))
@@ -191,7 +191,7 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// What is no renewed login does not get to the person, and the reason is told.
+// An invalid login is not saved, and the reason is reported.
 func TestNotRenewed(t *testing.T) {
 	for name, test := range map[string]struct {
 		put  func(p *person, file string) error
@@ -243,7 +243,7 @@ func TestNotRenewed(t *testing.T) {
 	}
 }
 
-// A login is saved only where there was one that programs renew: a call never logs the person in.
+// A login is saved only if there was a renewable one before: a call never logs the person in.
 func TestNoLogin(t *testing.T) {
 	for name, before := range map[string]string{"none": "", "an API key": `{"OPENAI_API_KEY": "sk"}`, "another form": "encrypted"} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestNoLogin(t *testing.T) {
 	}
 }
 
-// A login in the codebase is not used, even if a link leads there: it would be changed around
+// A login in the codebase is not used, even through a link, because it would be changed without
 // the gate.
 func TestLoginInTheCodebase(t *testing.T) {
 	p := newPerson(t, map[string]string{"codebase/auth.json": codex("old"), "home/.codex/config.toml": ""})
@@ -283,7 +283,7 @@ func TestPersonRenews(t *testing.T) {
 	c := p.open("codex", "own")
 	p.write("home/.codex/auth.json", codex("by the person"))
 	p.await("own/.codex/auth.json", codex("by the person"))
-	p.write("home/.codex/auth.json", "{") // as a program that has not written all of it
+	p.write("home/.codex/auth.json", "{") // like a program that has not finished writing
 	p.write("own/.codex/auth.json", codex("by the call"))
 	p.write("home/.codex/auth.json", codex("by the person again"))
 	p.close(c)
@@ -299,7 +299,7 @@ func TestPersonRenews(t *testing.T) {
 	}
 }
 
-// Calls that run at once have the login that one of them renewed, and none is lost.
+// Concurrent calls share the login that one of them renewed, and no login is lost.
 func TestConcurrentCalls(t *testing.T) {
 	const calls, rounds = 4, 20
 	p := newPerson(t, map[string]string{"home/.codex/auth.json": codex("old")})
@@ -335,7 +335,7 @@ func TestConcurrentCalls(t *testing.T) {
 	p.close(later)
 }
 
-// BenchmarkCopy is what a copy adds to the start of a call.
+// BenchmarkCopy measures the time that a copy adds to the start of a call.
 func BenchmarkCopy(b *testing.B) {
 	files := map[string]string{"home/.codex/auth.json": codex("old"), "home/.codex/config.toml": strings.Repeat("a = 1\n", 100)}
 	for i := range 50 {

@@ -7,7 +7,7 @@ import (
 
 // A Program describes one agent program.
 type Program struct {
-	Name string // in agent.name of the configuration, and of its executable
+	Name string // its name in agent.name of the configuration, and of its executable
 
 	// The program's own directory, with its login, settings and sessions.
 	Dir            string   // in the user's home
@@ -26,9 +26,9 @@ type Program struct {
 
 	Signs        []string            // environment variables that it sets for the commands it runs
 	APIVariables []string            // environment variables with the keys of its API; a name can end in *
-	Providers    map[string][]string // further ones, by the variable that selects another provider of the API
+	Providers    map[string][]string // further variables, by the variable that selects another provider of the API
 
-	LimitsCost bool // it reports what a call cost, and can be told what a call may cost
+	LimitsCost bool // it reports the cost of a call and accepts a limit for it
 }
 
 // All lists the programs. The first is the default.

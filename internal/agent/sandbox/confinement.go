@@ -12,11 +12,11 @@ import (
 	"lockkeeper"
 )
 
-// ExitFailed is the exit code when the sandbox could not be made. The command
-// did not run then, and standard error says why.
+// ExitFailed is the exit code if the sandbox could not be made. In that case the command did not
+// run, and standard error has the reason.
 const ExitFailed = 125
 
-// A Confinement lists what a command sees in addition to the system's own directories.
+// A Confinement lists the files that a command sees in addition to the system's own directories.
 // It sees nothing else. Every path must exist and have no links in it.
 type Confinement struct {
 	// Write lists directories and files that the command may change.
@@ -45,14 +45,14 @@ type order struct {
 	Confinement
 }
 
-// The first arguments by which the program knows what it was started for.
+// These first arguments select the stage that the program runs.
 const (
-	enterArg = "@sandbox"       // then an order and a command
+	enterArg = "@sandbox"       // followed by an order and a command
 	innerArg = "@sandbox-inner" // the same, as the first process of its namespace
 	tryArg   = "@sandbox-try"   // the command that Probe runs
 )
 
-// self is the program that runs now, even if its file has been replaced.
+// self is the path of the running program, even if its file has been replaced.
 const self = "/proc/self/exe"
 
 // Wrap turns a command into one that runs it under a Level that Probe found. The
@@ -86,7 +86,7 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 	return o.argv(enterArg, argv)
 }
 
-// prepare makes the directories that Private holds.
+// prepare creates the directories in Private.
 func (o order) prepare() error {
 	if o.Private == "" {
 		return nil
@@ -118,8 +118,8 @@ func (o order) argv(arg string, command []string) ([]string, error) {
 	return append([]string{self, arg, string(text)}, command...), nil
 }
 
-// check refuses a path that is not clean and absolute, leads through a link, or names
-// something that the field does not take.
+// check refuses a path that is not clean and absolute, leads through a link, or has a type that
+// the field does not accept.
 func check(field, path string) error {
 	wrong := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: field, Value: path, Reason: reason, Next: next}
@@ -150,12 +150,12 @@ func check(field, path string) error {
 	return nil
 }
 
-// within reports whether path is dir or lies in it.
+// within reports whether path is dir or is in it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// outermost returns the paths without those that lie in another of them.
+// outermost returns the paths without those that are in another one of them.
 func outermost(paths []string) []string {
 	var kept []string
 	for _, path := range slices.Sorted(slices.Values(paths)) {

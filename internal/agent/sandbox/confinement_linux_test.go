@@ -10,7 +10,7 @@ import (
 	"lockkeeper"
 )
 
-// Paths that are not what they seem are refused before anything runs.
+// Paths that lead through links are refused before anything runs.
 func TestHostilePathsAreRefused(t *testing.T) {
 	s := newScene(t)
 	for link, target := range map[string]string{"/link": s.root, "/linked": s.workspace, "/dangling": s.dir + "/nowhere"} {
@@ -51,8 +51,7 @@ func TestHostilePathsAreRefused(t *testing.T) {
 	}
 }
 
-// A link that is swapped in after the check is not followed: the command does
-// not run.
+// A link that is swapped in after the check is not followed, and the command does not run.
 //
 // shows: GP-5
 func TestSwappedLinkIsNotFollowed(t *testing.T) {
@@ -76,7 +75,7 @@ func TestSwappedLinkIsNotFollowed(t *testing.T) {
 	})
 }
 
-// Single files, nested places and places with mounts of their own are written.
+// A command can write to single files, nested directories, and directories with their own mounts.
 func TestOddPlacesAreWritten(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
@@ -102,7 +101,7 @@ func TestOddPlacesAreWritten(t *testing.T) {
 	})
 }
 
-// A broken order runs nothing.
+// An invalid order runs nothing.
 func TestBrokenOrderRunsNothing(t *testing.T) {
 	s := newScene(t)
 	for _, args := range [][]string{{enterArg}, {enterArg, "{}"}, {enterArg, "{", "echo", "ran"}, {innerArg, "{}", "echo", "ran"}, {tryArg}, {tryArg, "{", "x"},

@@ -57,8 +57,8 @@ func report(err error) int {
 	return ExitFailed
 }
 
-// A startError says that the command itself could not be started. code is the exit
-// code that shells use for that.
+// A startError reports that the command itself could not be started. Its code is the exit code
+// that shells use for that.
 type startError struct {
 	code int
 	err  error
@@ -130,7 +130,7 @@ func enterNamespaces(o order, argv []string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("make namespaces: %w", err)
 	}
-	cmd.Wait() // its status says more than the error
+	cmd.Wait() // its status has more information than the error
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if said, err := readVerdict(verdict); err == nil {
 		status = said

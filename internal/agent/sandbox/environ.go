@@ -15,8 +15,8 @@ var secretParts = []string{"PASSWORD", "PASSWD", "PASSPHRASE", "PASSFILE", "SECR
 // a credential or the address of a program that has some.
 var secretWords = []string{"KEY", "KEYS", "AUTH", "PASS", "PWD", "PAT", "DSN", "COOKIE", "SOCK", "SOCKET", "IPC"}
 
-// secretNames are variables that hold a credential, or lead to a program or a file
-// that has some: stores, key agents, desktops, daemons.
+// secretNames are variables that hold a credential, or lead to a program or a file that has
+// credentials: stores, key agents, desktops, daemons.
 var secretNames = []string{
 	"LOCKKEEPER_STORE*", "LOCKKEEPER_WEBHOOK*", "PGSERVICEFILE", "SSH_*", "GPG_*", "GNUPGHOME", "KRB5CCNAME", "NETRC",
 	"KUBECONFIG", "DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST", "DBUS_*", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY",
@@ -66,8 +66,8 @@ func isSecret(name, value string) bool {
 	return len(words) > 1 && slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
 }
 
-// leadsAway reports whether a variable moves a user's directory out of the home
-// directory, to where the command would not find it.
+// leadsAway reports whether a variable moves a user's directory out of the home directory, where
+// the command would not find it.
 func leadsAway(name, value string) bool {
 	if !isOneOf(name, []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"}) {
 		return false

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A variable goes when its name or its value shows a credential, unless it is
-// kept by name.
+// A variable is dropped if its name or its value shows a credential, unless keep has its name.
 func TestEnviron(t *testing.T) {
 	t.Setenv("HOME", "/home/u")
 	stay := []string{"PATH=/bin", "HOME=/home/u", "RAILS_ENV=test", "LANG=C", "KEYBOARD=us", "TOKENIZERS_PARALLELISM=false", "PWD=/work", "COMPASS=north",

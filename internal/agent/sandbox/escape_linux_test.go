@@ -14,8 +14,7 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// escape tries to reach processes and privileges outside. It is only ever run
-// confined.
+// escape tries to reach processes and privileges outside. It runs only confined.
 func escape(supervisor string) int {
 	tell := func(what string, err error) {
 		if err == nil {
@@ -83,7 +82,7 @@ func TestNothingReachesOut(t *testing.T) {
 		for line := range strings.Lines(string(said)) {
 			line = strings.TrimSpace(line)
 			switch {
-			case line == "done: enter an abstract socket" && l.Landlock < scopes: // namespaces do not hold that
+			case line == "done: enter an abstract socket" && l.Landlock < scopes: // namespaces do not deny that
 			default:
 				t.Error(line)
 			}
@@ -91,7 +90,7 @@ func TestNothingReachesOut(t *testing.T) {
 	})
 }
 
-// A process of the supervisor's user is out of reach, too.
+// A confined command cannot signal other processes of the supervisor's user.
 func TestSignalsStayInside(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		if l.Landlock < scopes && !l.Namespaces {
@@ -116,7 +115,7 @@ func TestSignalsStayInside(t *testing.T) {
 	})
 }
 
-// A user namespace inside gives back nothing.
+// A user namespace inside the sandbox restores no rights.
 //
 // shows: GP-5
 func TestNamespacesInsideGiveNothing(t *testing.T) {

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attackKind says what an attack changes, if it works.
+// An attackKind is the kind of change that an attack makes if it works.
 type attackKind int
 
 const (
 	content   attackKind = iota // files and directories of the shared tree
-	attribute                   // nothing but what Landlock cannot hold
-	machine                     // more than the scene: never to be tried unconfined
+	attribute                   // only changes that Landlock cannot deny
+	machine                     // more than the scene: never run unconfined
 )
 
-// anAttack is one way to change the shared tree from a workspace.
+// An anAttack is one way to change the shared tree from a workspace.
 type anAttack struct {
 	name string
 	kind attackKind
@@ -136,7 +136,7 @@ func attacks(root, workspace string) []anAttack {
 	}
 }
 
-// attack tries what is named, and says what worked.
+// attack runs the named attacks and prints those that worked.
 func attack(root, workspace string, names []string) int {
 	for _, a := range attacks(root, workspace) {
 		if slices.Contains(names, a.name) && a.do() == nil {
@@ -146,8 +146,8 @@ func attack(root, workspace string, names []string) int {
 	return 0
 }
 
-// Nothing in the shared tree changes, whatever a command tries, and what a Level
-// does not hold is exactly what it says.
+// Nothing in the shared tree changes, whatever a command tries. A Level fails to deny only the
+// documented attacks.
 //
 // shows: GP-5
 func TestNothingOutsideChanges(t *testing.T) {
@@ -177,8 +177,7 @@ func TestNothingOutsideChanges(t *testing.T) {
 	})
 }
 
-// The attacks are attacks: unconfined they work. Only those that stay in the
-// scene are tried.
+// The attacks work if they are not confined. Only those that stay in the scene are tried.
 //
 // shows: GP-5
 func TestAttacksWorkUnconfined(t *testing.T) {
@@ -196,7 +195,7 @@ func TestAttacksWorkUnconfined(t *testing.T) {
 	}
 }
 
-// Permitted operations work, and so does what every command needs.
+// Permitted operations work, and so do the operations that every command needs.
 //
 // shows: GP-5
 func TestInsideWorksAsEver(t *testing.T) {
@@ -212,7 +211,7 @@ func TestInsideWorksAsEver(t *testing.T) {
 	})
 }
 
-// What was written to as standard output can be opened again by its name.
+// A command can open its standard output file again by name.
 func TestOutputFileOpensAgain(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
@@ -234,7 +233,7 @@ func TestOutputFileOpensAgain(t *testing.T) {
 	})
 }
 
-// What an agent does to a workspace with git stays there.
+// Changes that an agent makes with git stay in its workspace.
 //
 // shows: GP-5
 func TestGitResetStaysInside(t *testing.T) {

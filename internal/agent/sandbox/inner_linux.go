@@ -18,9 +18,9 @@ import (
 // verdictFD is the pipe through which the parent outside learns how the command ended.
 const verdictFD = 3
 
-// inner is the second stage, the first process of the namespaces. It makes the root that
-// the command sees, starts the command and reaps. When it ends, the kernel kills all other
-// processes of the namespace and waits until they are gone.
+// inner is the second stage, the first process of the namespaces. It makes the root that the
+// command sees, starts the command, and reaps ended processes. When it ends, the kernel kills all
+// other processes of the namespace and waits until they are gone.
 func inner(o order, argv []string) (int, error) {
 	if os.Getpid() != 1 {
 		return 0, errors.New("not the first process of a namespace") // its mounts would affect every process

@@ -8,26 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedMemory is where programs share memory by name.
+// sharedMemory is the directory in which programs share memory by name.
 const sharedMemory = "/dev/shm"
 
 // pseudoTerminals is the directory of pseudo-terminals. With namespaces, a command
 // has its own.
 const pseudoTerminals = "/dev/pts"
 
-// devices may be used by every command: they keep nothing. A command has no
-// controlling terminal, so /dev/tty leads only to one that it made itself.
+// devices are the devices that every command may use, because they store nothing. A command has
+// no controlling terminal, so /dev/tty leads only to one that it made itself.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// keyLists list the keys of the kernel's key rings by name.
+// keyLists are files that list the keys of the kernel's key rings by name.
 var keyLists = []string{"/proc/keys", "/proc/key-users"}
 
 // deviceLinks are the other names that programs expect in /dev.
 var deviceLinks = map[string]string{"/dev/ptmx": "pts/ptmx", "/dev/fd": "/proc/self/fd",
 	"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
 
-// addKernel adds the directories that the kernel fills: the namespace's own
-// processes, a few devices, and pseudo-terminals and shared memory of its own.
+// addKernel adds the directories that the kernel fills: the namespace's own processes, a few
+// devices, and private pseudo-terminals and shared memory.
 func (r *root) addKernel() error {
 	attr := unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 	if os.Geteuid() == 0 {
@@ -36,7 +36,7 @@ func (r *root) addKernel() error {
 	if err := r.add("/proc", "proc", nil, attr); err != nil {
 		return err
 	}
-	if os.Geteuid() == 0 { // others see their own keys alone, and may need a whole /proc to nest a sandbox
+	if os.Geteuid() == 0 { // other users see only their own keys, and may need a whole /proc to nest a sandbox
 		for _, path := range keyLists {
 			if err := r.hide(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err

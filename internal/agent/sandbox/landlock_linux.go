@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The rights that Landlock denies unless a rule permits them. No rule permits making
-// devices, through which root could reach its disks.
+// Landlock denies these rights unless a rule permits them. No rule permits making devices,
+// through which root could reach its disks.
 const (
 	readFile  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir   = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -22,16 +22,16 @@ const (
 	makeDevice = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
-// rules is a ruleset under construction, with the rights that this version of Landlock
-// supports for files and directories.
+// A rules is a ruleset under construction, with the rights that this version of Landlock supports
+// for files and directories.
 type rules struct {
 	*os.File
 	readFile, readDir   uint64
 	writeFile, writeDir uint64
-	ioctl               uint64 // on devices
+	ioctl               uint64 // for devices
 }
 
-// landlockVersion returns the version of Landlock in the kernel; 0: none.
+// landlockVersion returns the version of Landlock in the kernel, or 0 if it has none.
 func landlockVersion() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -95,8 +95,8 @@ func newRules(version int, reads bool) (*rules, error) {
 	return r, nil
 }
 
-// permitPath adds a rule for a path, with the rights for its kind. Device files,
-// which every command may use, take their ioctls as well.
+// permitPath adds a rule for a path, with the rights for its kind. For device files, which every
+// command may use, it also permits ioctls.
 func (r *rules) permitPath(path string, file, dir uint64) error {
 	f, err := openPath(path)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *rules) permitGiven(given *os.File) error {
 		return fmt.Errorf("look at %s: %w", given.Name(), err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil // devices have rules of their own; pipes and sockets need none
+		return nil // devices have their own rules; pipes and sockets need none
 	}
 	switch flags & unix.O_ACCMODE {
 	case unix.O_RDONLY:

@@ -7,12 +7,12 @@ import (
 	"lockkeeper"
 )
 
-// A Mode is what a person asks for in the configuration.
+// A Mode is a setting for the sandbox in the configuration.
 type Mode string
 
-// The modes.
+// The modes of the sandbox.
 const (
-	Prefer  Mode = "prefer"  // use what this machine supports
+	Prefer  Mode = "prefer"  // use the best level that this machine supports
 	Require Mode = "require" // run nothing unless reads and writes of other files are denied
 	Off     Mode = "off"
 )
@@ -23,12 +23,11 @@ const truncates = 3
 // scopes is the first version of Landlock that denies signals to the outside.
 const scopes = 6
 
-// A Level says by which mechanisms a command is confined. The zero Level confines
-// nothing.
+// A Level lists the mechanisms by which a command is confined. The zero Level confines nothing.
 type Level struct {
 	Landlock   int  // the version of its interface, 0: none
 	Namespaces bool // own processes, which end with the command, and a root with only the listed paths
-	User       bool // the namespaces are in a user namespace, as an ordinary user makes them
+	User       bool // the namespaces are in a user namespace, as for an ordinary user
 
 	Missing string // why no higher level works, for people
 }
@@ -68,9 +67,9 @@ func (l Level) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Choose returns the Level to use, given the mode and the Level that Probe found. Under
-// Require it refuses a machine that cannot deny reads and writes of other files. Under
-// Prefer the caller reports what the Level lacks.
+// Choose returns the Level to use, given the mode and the Level that Probe found. Under Require
+// it refuses a machine that cannot deny reads and writes of other files. Under Prefer the caller
+// reports the missing protection.
 func Choose(mode Mode, machine Level) (Level, error) {
 	switch mode {
 	case Off:

@@ -37,7 +37,7 @@ func TestProbeFindsWhatHolds(t *testing.T) {
 	}
 }
 
-// A level that claims more than holds is found out.
+// A level that claims more than it enforces is detected.
 func TestTrialFindsOutEmptyClaims(t *testing.T) {
 	for name, claim := range map[string]Level{
 		"writes":     {Landlock: truncates},

@@ -16,10 +16,10 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// helperArg makes the test program play a command that a shell cannot.
+// helperArg makes the test binary run a command that a shell cannot run.
 const helperArg = "@test-helper"
 
-// ownVariable tells helpers which run of the tests they belong to.
+// ownVariable identifies the run of the tests to helpers.
 const ownVariable = "LOCKKEEPER_TEST_RUN"
 
 // ownGrant returns the id of a grant of this run of the tests. Leftover processes of a grant are
@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// levels are all ways to confine a command, best first; each must hold alone
-// what it says.
+// levels returns all ways to confine a command, best first. Each must enforce its claims alone.
 func levels() map[string]Level {
 	v := landlockVersion()
 	return map[string]Level{
@@ -54,7 +53,7 @@ func levels() map[string]Level {
 	}
 }
 
-// eachLevel runs a test under every way to confine that works here.
+// eachLevel runs a test under every level that works on this machine.
 func eachLevel(t *testing.T, test func(t *testing.T, l Level)) {
 	for name, l := range levels() {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +63,7 @@ func eachLevel(t *testing.T, test func(t *testing.T, l Level)) {
 	}
 }
 
-// found keeps what the trials of levels said, since many tests ask.
+// found caches the results of trials of levels, because many tests need them.
 var found sync.Map
 
 func needLevel(t *testing.T, l Level) {
@@ -85,7 +84,7 @@ func needLevel(t *testing.T, l Level) {
 	}
 }
 
-// best is what this machine can do.
+// best returns the best level of this machine.
 func best(t *testing.T) Level {
 	t.Helper()
 	l, err := Probe(t.Context())
@@ -98,12 +97,12 @@ func best(t *testing.T) Level {
 	return l
 }
 
-// scene is a shared tree that commands may read, a store that is not named to
-// them, and a workspace elsewhere.
+// A scene has a shared tree that commands may read, a store that is not listed for them, and a
+// workspace in another directory.
 type scene struct {
 	t                                 *testing.T
 	dir, root, store, workspace, temp string
-	env                               []string // more variables of its commands
+	env                               []string // additional variables for its commands
 }
 
 func newScene(t *testing.T) *scene {
@@ -184,7 +183,7 @@ func (s *scene) shell(l Level, script string, args ...string) string {
 	return said
 }
 
-// shared describes the shared tree with all that can be changed about it.
+// shared describes the shared tree with everything that can be changed in it.
 func (s *scene) shared() string {
 	s.t.Helper()
 	out, err := exec.CommandContext(s.t.Context(), "sh", "-c",

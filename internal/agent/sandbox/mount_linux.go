@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone makes a mount of a tree, with all that is mounted in it.
+// clone makes a mount of a tree, including the mounts in it.
 func clone(tree *os.File) (*os.File, error) {
 	fd, err := unix.OpenTree(int(tree.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {

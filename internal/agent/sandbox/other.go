@@ -7,10 +7,10 @@ import (
 	"runtime"
 )
 
-// Probe finds nothing: there is no sandbox on this system.
+// Probe returns the zero Level, because this system has no sandbox.
 func Probe(context.Context) (Level, error) {
 	return Level{Missing: "there is no sandbox for " + runtime.GOOS}, nil
 }
 
-// Main has nothing to do: no command was wrapped.
+// Main does nothing, because Wrap wraps no command on this system.
 func Main([]string) (handled bool, code int) { return false, 0 }

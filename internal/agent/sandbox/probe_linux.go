@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe finds out what this machine supports by trial: it confines a command that
-// tries what must fail. The result is valid as long as this program runs.
+// Probe finds the Level that this machine supports by trial: it confines a command that tries
+// forbidden operations. The result is valid as long as this program runs.
 //
-// An error means that the trial could not be made, for example because there is no
-// temporary directory. A machine without a sandbox is not an error.
+// An error means that the trial could not be made, for example because there is no temporary
+// directory. A machine without a sandbox is not an error.
 func Probe(ctx context.Context) (Level, error) {
 	var failed []string
 	for _, l := range candidates(landlockVersion()) {
@@ -70,7 +70,7 @@ func makeTrial() (string, error) {
 	return real, nil
 }
 
-// runTrial returns why a level does not work, "" if it works.
+// runTrial returns why a level does not work, or "" if it works.
 func runTrial(ctx context.Context, l Level) (why string, err error) {
 	dir, err := makeTrial()
 	if err != nil {
@@ -102,8 +102,8 @@ func runTrial(ctx context.Context, l Level) (why string, err error) {
 	return line, nil
 }
 
-// try is the confined command of a trial. It reports what it could do but must not, and
-// what it must be able to do but could not.
+// try is the confined command of a trial. It reports forbidden operations that worked and
+// permitted operations that failed.
 func try(args []string) int {
 	var l Level
 	if len(args) != 2 || json.Unmarshal([]byte(args[0]), &l) != nil {

@@ -16,12 +16,11 @@ import (
 	"lockkeeper/internal/machine/process"
 )
 
-// daemon leaves a process behind that has left its parent, session, group and
-// environment, and holds standard output open as long as it lives.
+// daemon starts a process that leaves its parent, session, group and environment. It holds
+// standard output open as long as it runs.
 const daemon = `(setsid env -i sh -c 'sleep 1000 & sleep 1000' &) `
 
-// heard is standard output of a tree of processes: it ends when all of them
-// have.
+// A heard is the standard output of a tree of processes. It ends when all of them have ended.
 type heard struct {
 	t     *testing.T
 	in    *os.File
@@ -49,10 +48,10 @@ func (h *heard) line() string {
 	return strings.TrimSpace(line)
 }
 
-// hung is how long a test waits for a process before it fails. It only ends hangs.
+// hung is how long a test waits for a process before it fails. It is only a limit for hangs.
 const hung = 5 * time.Minute
 
-// wantSilence waits until no process is left that could speak.
+// wantSilence waits until no process that could print is left.
 func (h *heard) wantSilence() {
 	h.t.Helper()
 	h.out.Close()
@@ -62,8 +61,7 @@ func (h *heard) wantSilence() {
 	}
 }
 
-// A daemon that gave up everything by which it could be found dies with the run,
-// before Run returns.
+// A daemon without any identifying mark ends with the run, before Run returns.
 //
 // shows: GP-5 SW-71
 func TestDaemonsEndWithTheRun(t *testing.T) {
@@ -78,7 +76,7 @@ func TestDaemonsEndWithTheRun(t *testing.T) {
 	})
 }
 
-// Even kill -9 of the supervisor leaves nothing behind.
+// Even if the supervisor is killed with SIGKILL, no process is left.
 //
 // shows: GP-5 SW-71
 func TestKilledSupervisorLeavesNothing(t *testing.T) {
@@ -102,7 +100,7 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	})
 }
 
-// supervise is a supervisor to be killed.
+// supervise runs as a supervisor that the test kills.
 func supervise(argv []string) int {
 	code, err := process.Run(context.Background(), process.Command{Argv: argv, Grant: ownGrant("g-killed"), Stdout: os.Stdout, Stderr: os.Stderr})
 	if err != nil {
@@ -123,7 +121,7 @@ func TestNothingOutlivesTheProcessOutside(t *testing.T) {
 			Grant: ownGrant("g-outside"), Stdout: h.out, Stderr: os.Stderr,
 			Started: func(p lockkeeper.Process) error {
 				go func() {
-					_, err := h.lines.ReadString('\n') // it is ready
+					_, err := h.lines.ReadString('\n') // the command is ready
 					killed <- errors.Join(err, syscall.Kill(p.Group, syscall.SIGKILL))
 				}()
 				return nil
@@ -139,7 +137,7 @@ func TestNothingOutlivesTheProcessOutside(t *testing.T) {
 	})
 }
 
-// The end of a command is seen outside as it was.
+// The exit code or signal of a command is visible outside unchanged.
 func TestEndIsSeenAsItWas(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
@@ -170,7 +168,7 @@ func TestEndIsSeenAsItWas(t *testing.T) {
 	})
 }
 
-// The end of the context asks the command itself, once, and lets it finish.
+// When the context ends, the command itself gets one signal and can finish.
 //
 // shows: GP-15
 func TestCommandIsAskedToEnd(t *testing.T) {
@@ -200,8 +198,8 @@ func TestCommandIsAskedToEnd(t *testing.T) {
 	})
 }
 
-// What was started under a grant is found by its mark from outside, although it
-// has a PID namespace of its own.
+// Processes started under a grant are found by their mark from outside, although they have their
+// own PID namespace.
 func TestMarkIsSeenFromOutside(t *testing.T) {
 	l, s, h := best(t), newScene(t), listen(t)
 	host, err := process.NewHost("")
@@ -246,7 +244,7 @@ func BenchmarkTrue(b *testing.B) {
 				}
 				used += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 			}
-			b.ReportMetric(float64(used.Milliseconds())/float64(b.N), "cpu-ms/op") // what a busy machine does not change
+			b.ReportMetric(float64(used.Milliseconds())/float64(b.N), "cpu-ms/op") // independent of the load of the machine
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A reach lists the paths that Landlock permits a command to open.
 type reach struct {
 	read  []string // nil: every path that exists for the command
-	write []string // to read and write
+	write []string // paths to read and write
 }
 
 // reachOf returns the reach of a command without namespaces. It also sets up the

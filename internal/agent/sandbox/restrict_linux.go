@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptCapabilities are those that root keeps: what an ordinary container has,
-// without the making of devices and raw sockets, which show all packets of this
-// machine. Others could undo the sandbox, or the system.
+// keptCapabilities are the capabilities that root keeps. An ordinary container has the same, plus
+// making devices and raw sockets, which show all packets of this machine. Other capabilities
+// could undo the sandbox or damage the system.
 const keptCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
 	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE |
 	1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_SETFCAP
 
-// restrict takes from the calling thread, and from what it executes, everything
-// that a command does not need, for good.
+// restrict permanently removes from the calling thread, and from programs that it executes, every
+// right that a command does not need.
 func restrict(l Level, to reach) error {
 	// Open files keep their rights, so the command must not inherit them.
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -35,8 +35,8 @@ func restrict(l Level, to reach) error {
 	return filterCalls()
 }
 
-// dropCapabilities keeps no more than keptCapabilities; programs cannot give
-// them back, since privileges were renounced.
+// dropCapabilities keeps only keptCapabilities. Programs cannot regain the others, since
+// privileges were renounced.
 func dropCapabilities() error {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var has [2]unix.CapUserData
@@ -45,7 +45,7 @@ func dropCapabilities() error {
 	}
 	kept := [2]uint32{keptCapabilities & (1<<32 - 1), keptCapabilities >> 32}
 	if os.Geteuid() != 0 {
-		kept = [2]uint32{} // those of a user namespace
+		kept = [2]uint32{} // drops those of a user namespace
 	}
 	for i := range has {
 		has[i] = unix.CapUserData{Effective: has[i].Effective & kept[i], Permitted: has[i].Permitted & kept[i]}

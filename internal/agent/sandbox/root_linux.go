@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attributes of mounts of existing directories.
+// These are the attributes of mounts of existing directories.
 const (
 	readOnly  = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
 	readWrite = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
@@ -26,7 +26,7 @@ type root struct {
 	writable []string // paths that the command may write to
 }
 
-// A place is what will be at a path of a root: a mount, or a link.
+// A place is the mount or the link at a path of a root.
 type place struct {
 	mount  *os.File
 	dir    bool   // the mount is a directory
@@ -34,9 +34,8 @@ type place struct {
 	link   string // the text of a link, if mount is nil
 }
 
-// enterRoot makes the root of an order and makes it this process's root. It returns the
-// paths in it that may be written. Files that the command line names are found
-// by the same links as outside.
+// enterRoot makes the root of an order and makes it this process's root. It returns the writable
+// paths in it. Files named on the command line are found through the same links as outside.
 func enterRoot(o order, argv []string) (writable []string, err error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -60,8 +59,8 @@ func enterRoot(o order, argv []string) (writable []string, err error) {
 	return r.writable, nil
 }
 
-// fill adds everything that a command sees to the root. A later place replaces an
-// earlier one at the same path, and covers the part of a mount above it.
+// fill adds everything that a command sees to the root. A later place replaces an earlier one at
+// the same path, and covers part of a mount above it.
 func (r *root) fill(o order) error {
 	for _, path := range systemPaths() {
 		if err := r.bind(path, path, readOnly); err != nil {
@@ -100,11 +99,11 @@ func (r *root) fill(o order) error {
 	return r.addKernel()
 }
 
-// ownProgram is the file of this program: commands talk to their supervisor with it.
+// ownProgram returns the file of this program, which commands use to talk to their supervisor.
 func ownProgram() []string {
 	path, err := filepath.EvalSymlinks(self)
 	if err != nil {
-		return nil // it was removed since
+		return nil // the file was removed
 	}
 	return []string{path}
 }
@@ -134,7 +133,7 @@ func (r *root) addOwn(o order) error {
 	return nil
 }
 
-// realHome returns the user's home directory without links; empty: unknown.
+// realHome returns the user's home directory without links, or "" if it is unknown.
 func realHome() string {
 	home, err := filepath.EvalSymlinks(os.Getenv("HOME"))
 	if err != nil || !filepath.IsAbs(home) || slices.ContainsFunc(system, func(path string) bool { return within(path, home) }) {
@@ -188,8 +187,8 @@ func (r *root) seal(path, mode string) error {
 	return nil
 }
 
-// overlay places a directory that the command may change for itself, or a read-only one
-// if overlays do not work here.
+// overlay places a directory that the command may change privately. If overlays do not work, the
+// directory is read-only.
 func (r *root) overlay(path string, o order, number int) error {
 	if o.Private != "" {
 		mount, err := newOverlay(path, filepath.Join(o.privateLayers(), fmt.Sprint(number)))
@@ -227,7 +226,7 @@ func (r *root) addLinks(paths ...string) {
 			continue
 		}
 		for at, text := range linksTo(filepath.Clean(path)) {
-			if r.places[at] == nil && !within(at, "/proc") && !within(at, "/dev") { // which are the command's own
+			if r.places[at] == nil && !within(at, "/proc") && !within(at, "/dev") { // the command has its own /proc and /dev
 				r.places[at] = &place{link: text}
 			}
 		}
@@ -297,7 +296,7 @@ func (p *place) attach(top *os.File, path string) error {
 	name := filepath.Base(path)
 	if p.mount == nil {
 		err := unix.Symlinkat(p.link, int(dir.Fd()), name)
-		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EROFS) { // a mount shows it, or what is there instead
+		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EROFS) { // a mount has the link or something else there
 			return nil
 		}
 		return wrapPath("link", path, err)
@@ -315,7 +314,7 @@ func (p *place) attach(top *os.File, path string) error {
 		return err
 	}
 	defer at.Close()
-	return moveMount(p.mount, at) // its descriptor goes with this program
+	return moveMount(p.mount, at) // its descriptor is closed when this program ends
 }
 
 // makeParents opens the directory above a path in a root, and makes it if needed.

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An abi is one way for programs to call the kernel, with the numbers of the
-// calls that are filtered.
+// An abi is one interface for system calls, with the numbers of the filtered calls.
 type abi struct {
 	audit uint32
 	ioctl uint32
 	keys  [3]uint32 // add_key, request_key, keyctl
 }
 
-// abis are those that a kernel for this architecture offers.
+// abis lists the interfaces that a kernel for each architecture offers.
 var abis = map[string][]abi{
 	"amd64": {{unix.AUDIT_ARCH_X86_64, 16, [3]uint32{248, 249, 250}}, {unix.AUDIT_ARCH_I386, 54, [3]uint32{286, 287, 288}}},
 	"arm64": {{unix.AUDIT_ARCH_AARCH64, 29, [3]uint32{217, 218, 219}}, {unix.AUDIT_ARCH_ARM, 54, [3]uint32{309, 310, 311}}},
@@ -25,16 +24,16 @@ var abis = map[string][]abi{
 // x32 marks the calls of a third interface on amd64, which no program needs.
 const x32 = 0x40000000
 
-// Offsets in struct seccomp_data.
+// These are offsets in struct seccomp_data.
 const (
 	offsetCall = 0
 	offsetArch = 4
 	offsetArg1 = 24 // the lower half, on little-endian machines
 )
 
-// filterCalls makes system calls fail with EPERM that type into a terminal (TIOCSTI,
-// TIOCLINUX) or use the kernel's key rings. For terminals it is a second protection, for
-// key rings the only one.
+// filterCalls makes system calls fail with EPERM if they type into a terminal (TIOCSTI,
+// TIOCLINUX) or use the kernel's key rings. For terminals it is a second protection, for key
+// rings the only one.
 func filterCalls() error {
 	list := abis[runtime.GOARCH]
 	if len(list) == 0 {

@@ -17,8 +17,8 @@ var credentials = []string{".ssh/id_ed25519", ".gnupg/private-keys-v1.d/key", ".
 	".local/state/lockkeeper/access/space/key", ".local/state/lockkeeper/access/space/server.json", ".local/state/lockkeeper/tokens/space/grant",
 	".tool/credentials.toml", "notes.txt"}
 
-// home is a home directory of a scene with secrets and a tool in it, and the
-// Confinement that names the tool, a cache and one agent's own directory.
+// home creates a home directory with secrets and a tool. It returns a Confinement that lists the
+// tool, a cache and one agent's own directory.
 func (s *scene) home() (string, Confinement) {
 	s.t.Helper()
 	home := s.dir + "/people/one"
@@ -48,8 +48,8 @@ func (s *scene) home() (string, Confinement) {
 	return home, c
 }
 
-// Nothing of a home directory can be read but what is named, and of the store and
-// the system's secrets nothing at all.
+// A command can read only listed files of a home directory, and nothing of the store and of the
+// system's secrets.
 //
 // shows: GP-5
 func TestSecretsAreOutOfReach(t *testing.T) {
@@ -87,8 +87,8 @@ func (s *scene) startNamed(l Level, c Confinement, argv ...string) (string, int)
 	return s.start(argv)
 }
 
-// What is named in a home directory works under its usual name, and the rest of
-// the home directory is empty and the command's own.
+// Listed paths in a home directory work under their usual names. The rest of the home directory
+// is empty and private.
 func TestNamedInHomeWorks(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
@@ -110,7 +110,7 @@ func TestNamedInHomeWorks(t *testing.T) {
 	})
 }
 
-// A command writes into a cache for itself; the next one does not see it.
+// A command can write into a cache, but the next command does not see the changes.
 func TestScratchIsDiscarded(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
@@ -128,7 +128,7 @@ func TestScratchIsDiscarded(t *testing.T) {
 	})
 }
 
-// To an ordinary user the same is out of reach, and the same works.
+// An ordinary user has the same restrictions and permissions.
 func TestOrdinaryUserSeesWhatIsNamed(t *testing.T) {
 	eachLevelOfUsers(t, func(t *testing.T, l Level) {
 		s, h := newScene(t), listen(t)
@@ -136,7 +136,8 @@ func TestOrdinaryUserSeesWhatIsNamed(t *testing.T) {
 		if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", nobody, nobody), s.dir+"/people", c.Private).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		// The caller of Wrap makes the private directories. Outside of tests it is the same user.
+		// The caller of Wrap makes the private directories. Outside of tests the caller is the
+		// same user.
 		argv, err := Wrap(l, c, []string{"sh", "-c", `cat ~/.ssh/id_ed25519 ~/notes.txt "$0" /etc/shadow; ls -A ~; tool; echo; echo x > ~/mine && echo x > ~/.agent/new && echo works`, s.store + "/state.db"})
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +162,7 @@ func TestOrdinaryUserSeesWhatIsNamed(t *testing.T) {
 	})
 }
 
-// Programs of the system run, and so do a toolchain's.
+// Programs of the system and of toolchains run.
 func TestProgramsRun(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
@@ -182,7 +183,7 @@ func TestProgramsRun(t *testing.T) {
 	})
 }
 
-// A program that is named by a link works by that name.
+// A program can be started through a link.
 func TestLinkedProgramRuns(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		s := newScene(t)
@@ -196,7 +197,7 @@ func TestLinkedProgramRuns(t *testing.T) {
 	})
 }
 
-// A program that the sandbox does not show says so.
+// If the sandbox hides a program, the error says so.
 func TestHiddenProgramSaysSo(t *testing.T) {
 	l, s := best(t), newScene(t)
 	if err := os.WriteFile(s.store+"/program", []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
@@ -208,7 +209,7 @@ func TestHiddenProgramSaysSo(t *testing.T) {
 	}
 }
 
-// The kernel's key rings are not for commands.
+// Commands cannot use the kernel's key rings.
 func TestKeyRings(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		said, _ := newScene(t).run(l, helperArgv("grope")...)
@@ -218,7 +219,7 @@ func TestKeyRings(t *testing.T) {
 	})
 }
 
-// With namespaces, root does not see the keys of others by name either.
+// With namespaces, root cannot see the names of other users' keys.
 func TestKeyLists(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		said, code := newScene(t).run(l, "cat", "/proc/keys", "/proc/key-users")

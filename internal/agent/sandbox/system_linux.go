@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system lists what every command sees, read-only: programs, libraries, their
-// configuration, certificates, name services, and what programs ask the kernel
-// about the machine. None of it belongs to a user.
+// system lists the paths that every command sees, read-only: programs, libraries, their
+// configuration, certificates, name services, and kernel information about the machine. None of
+// it belongs to a user.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
 	"/nix", "/gnu", "/snap", "/run/current-system",
@@ -44,9 +44,9 @@ func systemPaths() []string {
 	return list
 }
 
-// systemSecrets returns the files and directories of the system that this user can read
-// but not every user: password hashes, host keys, private certificates. The kernel
-// already denies most of them to an ordinary user.
+// systemSecrets returns the files and directories of the system that this user can read but not
+// every user can: password hashes, host keys, private certificates. The kernel already denies
+// most of them to an ordinary user.
 func systemSecrets() []string {
 	var list []string
 	for dir, depth := range guarded {
@@ -106,7 +106,7 @@ func without(dir string, hidden []string) []string {
 
 // linksTo finds the symbolic links on the way to a path, each with its text.
 func linksTo(path string) map[string]string {
-	const most = 40 // as the kernel follows
+	const most = 40 // the kernel's limit
 	found := map[string]string{}
 	for range most {
 		at, text := firstLink(path)

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveTerminal gives up the controlling terminal of this process, and so of the
-// command, which could type into it otherwise. The session and the process group
-// stay the same, so signals to the group still reach the command.
+// leaveTerminal gives up the controlling terminal of this process, and so of the command, which
+// could otherwise type into it. The session and the process group stay the same, so signals to
+// the group still reach the command.
 func leaveTerminal() error {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
-		return nil // there is none
+		return nil // there is no terminal
 	}
 	defer unix.Close(fd)
 	if _, err := unix.IoctlRetInt(fd, unix.TIOCNOTTY); err != nil {
@@ -25,8 +25,8 @@ func leaveTerminal() error {
 	return nil
 }
 
-// checkFiles refuses standard files through which a command would reach a
-// terminal, or a directory that it is not shown.
+// checkFiles refuses standard files through which a command could reach a terminal or a directory
+// that is not listed.
 func checkFiles() error {
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		info, err := f.Stat()

@@ -30,8 +30,8 @@ func openTerminal() (master, slave *os.File, err error) {
 	return master, slave, err
 }
 
-// grope looks for a terminal and for keys wherever a command could find some, and
-// says what it found. It is only ever run confined.
+// grope searches for a terminal and for keys wherever a command could find them, and prints its
+// findings. It runs only confined.
 func grope() int {
 	if f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 		fmt.Println("opened /dev/tty")
@@ -64,8 +64,8 @@ func grope() int {
 	return 0
 }
 
-// A command reaches the terminal of the person who started it by no name and by
-// no descriptor, also when its supervisor forgot to give it a session of its own.
+// A command cannot reach the terminal of the person who started it, by name or by descriptor,
+// even if its supervisor did not give it its own session.
 //
 // shows: GP-5
 func TestTerminalIsOutOfReach(t *testing.T) {
@@ -77,7 +77,7 @@ func TestTerminalIsOutOfReach(t *testing.T) {
 		}
 		defer master.Close()
 		defer slave.Close()
-		// The shell has the terminal; what it starts is in its session.
+		// The shell owns the terminal, and its children are in its session.
 		argv := s.wrap(l, helperArgv("grope")...)
 		if argv[0], err = os.Executable(); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestTerminalAsFileIsRefused(t *testing.T) {
 	})
 }
 
-// ownTerminal has a shell work in a pseudo-terminal that it makes.
+// ownTerminal runs a shell in a pseudo-terminal that it makes.
 func ownTerminal() int {
 	master, slave, err := openTerminal()
 	if err != nil {
@@ -138,7 +138,7 @@ func ownTerminal() int {
 	return 0
 }
 
-// Where a command has a root of its own, it makes terminals of its own.
+// With its own root, a command can make terminals.
 func TestOwnTerminalsWork(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		if !l.Namespaces {

@@ -12,8 +12,8 @@ import (
 // nobody is a user without any rights.
 const nobody = 65534
 
-// asNobody gives the scene to an ordinary user and prepares a command of his,
-// which says what it says to h.
+// asNobody gives the scene to an ordinary user and returns a command of that user, which prints
+// to h.
 func (s *scene) asNobody(h *heard, argv []string) *exec.Cmd {
 	s.t.Helper()
 	for dir := s.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
@@ -30,8 +30,7 @@ func (s *scene) asNobody(h *heard, argv []string) *exec.Cmd {
 	return cmd
 }
 
-// eachLevelOfUsers runs a test under every way to confine that an ordinary user
-// has.
+// eachLevelOfUsers runs a test under every level that an ordinary user can use.
 func eachLevelOfUsers(t *testing.T, test func(t *testing.T, l Level)) {
 	if os.Geteuid() != 0 {
 		t.Skip("every test here runs as an ordinary user")
@@ -44,7 +43,7 @@ func eachLevelOfUsers(t *testing.T, test func(t *testing.T, l Level)) {
 	})
 }
 
-// An ordinary user gets what root gets.
+// The sandbox of an ordinary user works like that of root.
 //
 // shows: GP-5
 func TestOrdinaryUser(t *testing.T) {
@@ -75,7 +74,7 @@ func TestOrdinaryUser(t *testing.T) {
 	})
 }
 
-// For an ordinary user, too, the death of the process outside ends all.
+// For an ordinary user, too, the death of the outer process ends all others.
 //
 // shows: GP-5
 func TestOrdinaryUserLeavesNothing(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first process of a PID namespace cannot end by a signal of its own, so it
-// tells its parent outside how the command ended, and that ends the same way.
+// readVerdict reads how the command ended. The first process of a PID namespace cannot end itself
+// by a signal. So it sends the status to its parent outside, which ends the same way.
 
 func readVerdict(from io.Reader) (syscall.WaitStatus, error) {
 	var status uint32
@@ -27,8 +27,8 @@ func endAs(status syscall.WaitStatus) int {
 	if !status.Signaled() {
 		return status.ExitStatus()
 	}
-	// The core, if any, was the command's to leave. A limit that cannot be lowered
-	// leaves one of this process, and changes nothing else.
+	// Only the command should leave a core file. If the limit cannot be lowered, this process may
+	// leave one, too, which does no harm.
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	var byDefault [4]uint64 // a zero struct sigaction
 	unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(status.Signal()), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
@@ -36,8 +36,8 @@ func endAs(status syscall.WaitStatus) int {
 	return 128 + int(status.Signal())
 }
 
-// checkParent fails if the process that started this one is gone: it died before
-// the kernel was told to end this one with it.
+// checkParent fails if the parent process is gone. The parent may die before the kernel is told
+// to end this process with it.
 func checkParent(verdict *os.File) error {
 	ready := []unix.PollFd{{Fd: int32(verdict.Fd())}}
 	if _, err := unix.Poll(ready, 0); err != nil {

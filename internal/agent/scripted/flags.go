@@ -13,7 +13,7 @@ type flags struct {
 	print        bool
 	verbose      bool
 	format       string
-	mode         string // of permissions
+	mode         string // the permission mode
 	allowed      []string
 	model        string
 	resume       string

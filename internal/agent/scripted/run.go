@@ -18,8 +18,8 @@ import (
 
 // A Process is the environment of the agent.
 type Process struct {
-	Args           []string // without the name of the program
-	Script         string   // the file
+	Args           []string // the arguments without the name of the program
+	Script         string   // the script file
 	Dir            string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -240,7 +240,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // await reads a line from a named pipe.
 func await(ctx context.Context, pipe string) error {
-	f, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0) // without waiting for a writer
+	f, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0) // does not wait for a writer
 	if err != nil {
 		return err
 	}
@@ -268,8 +268,7 @@ func die(ctx context.Context, name string) error {
 	return context.Cause(ctx)
 }
 
-// spawn starts a process in a session of its own, as a server does that an agent leaves
-// behind.
+// spawn starts a process in its own session, like a server that an agent leaves running.
 func spawn(lasts time.Duration) error {
 	cmd := exec.Command("sleep", fmt.Sprint(lasts.Seconds()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -30,7 +30,7 @@ func play(t *testing.T, file, dir, prompt string, args ...string) (code int, out
 	return code, stdout.String(), stderr.String()
 }
 
-// A script that is wrong anywhere is refused before anything is said.
+// An invalid script is refused before any output.
 func TestStrictScripts(t *testing.T) {
 	for name, test := range map[string]struct{ script, says string }{
 		"an unknown key":   {"calls:\n- stepz: []", "[2:3] unknown field \"stepz\""},
@@ -54,14 +54,14 @@ func TestStrictScripts(t *testing.T) {
 	}
 }
 
-// The flags are those of Claude Code, and so is what they ask for.
+// The flags and their effects are those of Claude Code.
 func TestFlags(t *testing.T) {
 	const script = "calls:\n- match: it\n  result: {text: done, structured: [1], cost_usd: 0.5}"
 	for name, test := range map[string]struct {
 		prompt string
 		args   []string
 		code   int
-		out    string // part of it
+		out    string // part of the output
 		log    string
 	}{
 		"text":           {"Do it.", []string{"-p"}, 0, "done\n", ""},
@@ -87,7 +87,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// Groups of the expression are filled in wherever text is.
+// Groups of the expression are filled in wherever text occurs.
 func TestGroups(t *testing.T) {
 	const script = "calls:\n- match: 'Do (\\w+) and (\\w+)'\n  result: {text: $1, structured: {a: ['${2}x', 3], b: {c: $1}}}"
 	code, out, log := run(t, script, "Do this and that.", "-p", "--output-format=json", "--json-schema={}")
@@ -115,7 +115,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// A call is played as often as it may be, by however many.
+// A call is played at most Times times, across concurrent processes.
 func TestTimes(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "s.yaml")
 	if err := os.WriteFile(script, []byte("calls:\n- {times: 2, result: {text: early}}\n- result: {text: late}"), 0o600); err != nil {
@@ -185,8 +185,7 @@ func TestEdit(t *testing.T) {
 	})
 }
 
-// An agent that awaits a pipe continues with the line that comes through it, and ends when
-// it is asked to.
+// An agent that awaits a pipe continues when a line arrives, and ends when its context ends.
 func TestAwait(t *testing.T) {
 	dir := t.TempDir()
 	file, pipe := filepath.Join(dir, "script.yaml"), filepath.Join(dir, "go")

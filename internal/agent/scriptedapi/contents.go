@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// contents is the Gemini API, which Gemini CLI uses.
+// contents implements the Gemini API, which Gemini CLI uses.
 type contents struct{}
 
 // read uses the last text of the user as the prompt. Before it, Gemini CLI describes the

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// messages is the Messages API, which Claude Code uses.
+// messages implements the Messages API, which Claude Code uses.
 type messages struct{}
 
 type message struct {
@@ -17,7 +17,7 @@ type message struct {
 	Content content `json:"content"`
 }
 
-// content is a list of blocks; a plain string stands for one of text.
+// A content is a list of blocks. A plain string stands for one text block.
 type content []block
 
 type block struct {
@@ -36,7 +36,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]block)(c))
 }
 
-// text returns the text of all blocks, without what Claude Code adds for the model.
+// text returns the text of all blocks, without the reminders that Claude Code adds for the model.
 func (c content) text() string {
 	var all []string
 	for _, b := range c {
@@ -47,7 +47,7 @@ func (c content) text() string {
 	return strings.Join(all, "\n")
 }
 
-// workingDirectory is how Claude Code 2.1.197 tells the model where it is.
+// workingDirectory matches the line in which Claude Code 2.1.197 tells the model its directory.
 var workingDirectory = regexp.MustCompile(`(?m)^ *-? *(?:Primary w|W)orking directory: (.+)$`)
 
 func (messages) read(r *Request) error {
@@ -171,7 +171,7 @@ func (s *Server) stream(w http.ResponseWriter, model string, at place, step Step
 	send("message_stop", object{})
 }
 
-// abort flushes what was written and cuts the connection.
+// abort flushes the output and cuts the connection.
 func abort(w http.ResponseWriter) {
 	http.NewResponseController(w).Flush() // fails only if the client is gone
 	panic(http.ErrAbortHandler)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// responses is the Responses API, which Codex uses.
+// responses implements the Responses API, which Codex uses.
 type responses struct{}
 
-// pieces is a list of texts, or one as a plain string.
+// A pieces is a list of texts. A plain string stands for one text.
 type pieces []piece
 
 type piece struct {
@@ -61,7 +61,7 @@ func (responses) read(r *Request) error {
 		case "function_call", "custom_tool_call":
 			if at, ok := placeOf(item.CallID); ok && r.answers != "" {
 				if last, _ := placeOf(r.answers); last != at {
-					r.Results = nil // those of an earlier step
+					r.Results = nil // results of an earlier step
 				}
 			}
 		case "function_call_output", "custom_tool_call_output":

@@ -10,7 +10,7 @@ import (
 
 // A Play is a conversation: the answers to prompts of one kind.
 type Play struct {
-	Prompt string // a regular expression; empty fits everything
+	Prompt string // a regular expression; empty matches everything
 	Times  int    // how often it may begin; 0: any number
 	Steps  []Step
 }
@@ -21,12 +21,12 @@ type Step struct {
 
 	Text  string
 	Tools []Tool
-	Stop  string // the stop reason; empty: tool_use or end_turn, as it should be
+	Stop  string // the stop reason; empty: tool_use or end_turn, whichever fits
 	Usage Usage  // zero: 100 in, 20 out, 7 from the cache, 3 into it
 
 	Fail *Fail         // an error instead of an answer
-	Wait time.Duration // before it answers
-	Hang bool          // no answer at all, until the client goes
+	Wait time.Duration // wait before the answer
+	Hang bool          // no answer until the client disconnects
 	Cut  bool          // the connection ends in the middle of the answer
 }
 
@@ -34,7 +34,7 @@ type Step struct {
 type Tool struct {
 	Name  string
 	Input map[string]any
-	Text  string // instead of the input, for tools of Codex that take one
+	Text  string // instead of the input, for tools of Codex that take a text
 }
 
 // Bash returns a call that runs a command.
@@ -65,7 +65,7 @@ func Structured(answer map[string]any) Tool {
 // A Fail is an error of the API.
 type Fail struct {
 	Status  int
-	Type    string // its word for the error
+	Type    string // the API's name for the error
 	Message string
 	Header  map[string]string
 	Body    string // instead of the document with type and message
@@ -117,7 +117,7 @@ func newScript(plays []Play) (script, error) {
 // A place is a step of a play.
 type place struct{ play, step int }
 
-// toolID names the use of a tool so that its result leads back here.
+// toolID returns an id for a tool call, from which placeOf finds this place again.
 func (p place) toolID(n int64) string { return fmt.Sprintf("toolu_%d_%d_%06d", p.play, p.step, n) }
 
 var toolIDPattern = regexp.MustCompile(`^toolu_(\d+)_(\d+)_\d+$`)

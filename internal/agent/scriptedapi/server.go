@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Request is a received request, with the parts that decide about the answer.
+// A Request is a received request, with the parts that determine the answer.
 type Request struct {
 	At     time.Time
 	Method string
@@ -22,12 +22,12 @@ type Request struct {
 
 	Model   string
 	Stream  bool
-	Tools   []string // that the model may use, as Claude Code says
-	Prompt  string   // what the user said last
-	Results []string // of the tools that were used since, all of the last turn
-	Dir     string   // where Claude Code works; empty: it does not say
+	Tools   []string // the tools that the model may use, according to Claude Code
+	Prompt  string   // the user's last message
+	Results []string // the results of the tools used since then, all of the last turn
+	Dir     string   // the working directory of Claude Code; empty: unknown
 
-	answers string // the id of the use of a tool that the results are of
+	answers string // the id of the tool call that the results belong to
 }
 
 // A Server is a running scripted API.
@@ -82,12 +82,12 @@ func (s *Server) Requests() []Request {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
 	speaks := dialectOf(r.URL.Path)
 	if r.Method != http.MethodPost || speaks == nil {
 		w.Header().Set("Content-Type", "application/json")
-		// To questions about the account, its models, and how long a text is.
+		// This answers requests about the account, its models, and the length of a text.
 		io.WriteString(w, `{"data":[],"models":[],"input_tokens":10,"totalTokens":10}`)
 		return
 	}
@@ -101,13 +101,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A dialect is the API between an agent and its model.
 type dialect interface {
-	// read takes in what the body of a request says.
+	// read parses the body of a request.
 	read(*Request) error
-	// write plays a step that is an answer.
+	// write sends a step that is an answer.
 	write(s *Server, w http.ResponseWriter, ask *Request, at place, step Step)
 }
 
-// dialectOf returns the API of a path; nil: the path asks for no answer.
+// dialectOf returns the API of a path, or nil if the path asks for no answer.
 func dialectOf(path string) dialect {
 	switch {
 	case path == "/v1/messages":

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newClient is the client of the vendor: what it understands is the API.
+// newClient returns the vendor's client, which defines the API.
 func newClient(t *testing.T, url string) anthropic.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -32,7 +32,7 @@ func user(blocks ...anthropic.ContentBlockParamUnion) anthropic.MessageParam {
 	return anthropic.NewUserMessage(blocks...)
 }
 
-// ask asks with and without streaming.
+// ask sends a request with or without streaming.
 func ask(t *testing.T, c anthropic.Client, stream bool, params anthropic.MessageNewParams) (*anthropic.Message, error) {
 	if !stream {
 		return c.Messages.New(t.Context(), params)
@@ -53,7 +53,7 @@ func modes(t *testing.T, test func(t *testing.T, stream bool)) {
 	t.Run("stream", func(t *testing.T) { test(t, true) })
 }
 
-// A conversation goes through its steps, whatever others do meanwhile.
+// A conversation goes through its steps, independent of other conversations.
 func TestConversation(t *testing.T) {
 	modes(t, func(t *testing.T, stream bool) {
 		s := Start(t,
@@ -105,7 +105,7 @@ func (p Play) with(steps ...Step) Play {
 	return p
 }
 
-// What the script has no answer for is an error, and is told.
+// A request without an answer in the script is an error and is reported.
 func TestNoAnswer(t *testing.T) {
 	play := Play{Prompt: "once", Times: 1}.with(Step{Tools: []Tool{Bash("true")}}, Step{Expect: "^fine$", Text: "done"})
 	s, err := newServer([]Play{play})
@@ -125,7 +125,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 	for _, messages := range [][]anthropic.MessageParam{
 		{user(anthropic.NewTextBlock("something else"))},
-		{once}, // for the second time
+		{once}, // the second time
 		{once, first.ToParam(), result(first.Content[0].ID, "not fine")},
 		{once, first.ToParam(), result("toolu_0_1_000009", "fine")},
 		{once, first.ToParam(), result("toolu_7_0_000009", "fine")},
@@ -151,7 +151,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// Failures reach the client as the API's own would.
+// Failures reach the client like those of the real API.
 func TestFailures(t *testing.T) {
 	modes(t, func(t *testing.T, stream bool) {
 		s := Start(t,

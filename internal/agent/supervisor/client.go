@@ -18,7 +18,8 @@ type Client struct {
 	http  http.Client
 }
 
-// FromEnviron finds the supervisor that the environment names, if it names one.
+// FromEnviron returns a client for the supervisor in the environment. It returns false if there
+// is none.
 func FromEnviron(getenv func(string) string) (*Client, bool) {
 	socket, token := getenv(SocketVariable), getenv(TokenVariable)
 	if socket == "" || token == "" {
@@ -32,15 +33,15 @@ func FromEnviron(getenv func(string) string) (*Client, bool) {
 		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}, true
 }
 
-// Grant returns what this command may write, and until when.
+// Grant returns the paths that this command may write, and until when.
 func (c *Client) Grant(ctx context.Context) (GrantView, error) {
 	var view GrantView
 	err := c.call(ctx, http.MethodGet, "/grant", nil, &view)
 	return view, err
 }
 
-// Gap records, for people to decide, that this command wants to change a path that it must
-// not change. It changes no permission.
+// Gap records, for people to decide, that this command wants to change a path that it must not
+// change. It changes no permission.
 func (c *Client) Gap(ctx context.Context, path, reason string) error {
 	return c.call(ctx, http.MethodPost, "/gaps", gapBody{path, reason}, nil)
 }

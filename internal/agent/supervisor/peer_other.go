@@ -4,6 +4,6 @@ package supervisor
 
 import "net"
 
-// checkPeer accepts all users: the directory of the socket is this user's alone,
-// and a request needs the token.
+// checkPeer accepts all users, because only this user can access the directory of the socket and
+// a request needs the token.
 func checkPeer(*net.UnixConn) error { return nil }

@@ -8,7 +8,7 @@ import (
 	"lockkeeper"
 )
 
-// The environment variables with the socket of the supervisor, and the token for it.
+// These environment variables have the socket of the supervisor and its token.
 const (
 	SocketVariable = "LOCKKEEPER_SOCKET"
 	TokenVariable  = "LOCKKEEPER_SOCKET_TOKEN"
@@ -17,7 +17,7 @@ const (
 // A Handler handles the requests of a command. Its methods may be called concurrently, and
 // return when their context ends.
 type Handler interface {
-	// Grant returns what the command may write now.
+	// Grant returns the paths that the command may write now.
 	Grant(ctx context.Context) (GrantView, error)
 	// Gap records that the command wants to change a path that it must not change.
 	Gap(ctx context.Context, path, reason string) error
@@ -44,7 +44,7 @@ func (e *AnswerError) Error() string { return fmt.Sprintf("supervisor: %s", e.Me
 // Code implements lockkeeper.CodeOf.
 func (e *AnswerError) Code() lockkeeper.Code { return e.Class }
 
-// The bodies of requests and of refusals.
+// These are the bodies of requests and of refusals.
 type (
 	gapBody struct {
 		Path   string `json:"path"`

@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/encoding/httpstatus"
 )
 
-// The longest texts that are recorded, in bytes.
+// These are the longest recorded texts, in bytes.
 const (
 	maxPath   = 4096
 	maxReason = 4096
@@ -77,7 +77,7 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// answer sends the outcome of a request. It ignores errors: the client is gone then.
+// answer sends the outcome of a request. It ignores errors, because then the client is gone.
 func answer(w http.ResponseWriter, body any, err error) {
 	status := http.StatusOK
 	if err != nil {

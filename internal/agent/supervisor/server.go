@@ -17,7 +17,7 @@ import (
 	"lockkeeper"
 )
 
-// Limits of one command.
+// These are the limits of one command.
 const (
 	maxConnections = 16
 	maxBody        = 64 << 10
@@ -103,7 +103,7 @@ func (s *Server) begin() bool {
 	return !s.stopped
 }
 
-// stop lets no request start, and returns when none is in progress.
+// stop prevents new requests and returns when no request is in progress.
 func (s *Server) stop() {
 	s.mu.Lock()
 	s.stopped = true

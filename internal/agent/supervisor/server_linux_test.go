@@ -25,7 +25,7 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// toolArg makes the test program play a tool inside a sandbox.
+// toolArg makes the test binary act as a tool inside a sandbox.
 const toolArg = "@test-tool"
 
 func TestMain(m *testing.M) {
@@ -35,11 +35,11 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == toolArg {
 		os.Exit(tool())
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each confined command otherwise
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each confined command takes a second longer
 	goleak.VerifyTestMain(m)
 }
 
-// tool says all that a tool can say, and prints what it may write.
+// tool sends every kind of request and prints the paths that it may write.
 func tool() int {
 	client, ok := FromEnviron(os.Getenv)
 	if !ok {
@@ -103,7 +103,7 @@ func serve(t *testing.T, d Handler) (s *Server, stop func()) {
 	return s, stop
 }
 
-// lookup reads an environment.
+// lookup returns a function that reads an environment.
 func lookup(env []string) func(string) string {
 	return func(name string) string {
 		for _, v := range env {
@@ -196,7 +196,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// Callers that say nothing take slots, and no more than that.
+// Silent callers occupy slots but do no other harm.
 func TestSilentCallersAreBounded(t *testing.T) {
 	s, stop := serve(t, newRecorder())
 	var conns []net.Conn
@@ -216,7 +216,7 @@ func TestSilentCallersAreBounded(t *testing.T) {
 	if _, err := clientOf(t, s).Grant(t.Context()); err != nil {
 		t.Error(err)
 	}
-	stop() // does not wait for callers that say nothing
+	stop() // does not wait for silent callers
 	for _, conn := range conns[1:] {
 		if rest, err := io.ReadAll(conn); len(rest) > 0 && !bytes.HasPrefix(rest, []byte("HTTP/1.1 4")) {
 			t.Errorf("%q, %v", rest, err)
@@ -225,7 +225,7 @@ func TestSilentCallersAreBounded(t *testing.T) {
 	}
 }
 
-// A request under way ends with its owner, and the socket is gone then.
+// A request in progress ends with the server, and the socket is removed.
 func TestStopsWithItsOwner(t *testing.T) {
 	d := newRecorder()
 	entered := make(chan struct{})
@@ -296,7 +296,7 @@ func TestFromInsideASandbox(t *testing.T) {
 	}
 }
 
-// Other users are not even heard.
+// Connections of other users are closed unread.
 func TestOtherUsersAreNotHeard(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can play another user")

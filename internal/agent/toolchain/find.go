@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Found lists what programs need in addition to the system's own directories. All paths
-// exist and have no links in them.
+// A Found lists the paths that programs need in addition to the system's own directories. All
+// paths exist and have no links in them.
 type Found struct {
 	Read   []string // programs and their libraries
 	Caches []string // packages and build results
 }
 
-// Find finds the tools of an environment. It looks the programs up in PATH and adds
-// what they need, even if no directory of PATH has it.
+// Find finds the tools of an environment. It looks up the programs in PATH and adds the paths
+// that they need, even if they are in no directory of PATH.
 func Find(env func(name string) (string, bool), programs ...string) Found {
 	f := &finder{env: env, read: map[string]bool{}, caches: map[string]bool{}, followed: map[string]bool{}}
 	if home, _ := env("HOME"); filepath.IsAbs(home) {
@@ -103,7 +103,7 @@ func (f *finder) add(to map[string]bool, path string) bool {
 // most bounds how many entries of one directory are followed.
 const most = 4000
 
-// directory adds a directory of programs and what they use.
+// directory adds a directory of programs and the paths that they use.
 func (f *finder) directory(dir string) {
 	if !filepath.IsAbs(dir) {
 		return
@@ -124,8 +124,8 @@ func (f *finder) directory(dir string) {
 	}
 }
 
-// around adds what lies beside a directory of programs: the whole installation if
-// the directory is part of one, else the usual directories.
+// around adds the directories next to a directory of programs: the whole installation if the
+// directory is part of one, or else the usual directories.
 func (f *finder) around(dir string) {
 	top := filepath.Dir(dir)
 	if name := filepath.Base(dir); name != "bin" && name != "sbin" || top == f.home || top == filepath.Join(f.home, ".local") {
@@ -142,7 +142,7 @@ func (f *finder) around(dir string) {
 	}
 }
 
-// program adds a program and what it uses.
+// program adds a program and the paths that it uses.
 func (f *finder) program(path string) {
 	real, err := filepath.EvalSymlinks(path)
 	if path == "" || err != nil {
@@ -175,7 +175,7 @@ func (f *finder) interpreter(path string) {
 	}
 }
 
-// lookUp finds a program as a shell would; empty: not found.
+// lookUp finds a program as a shell would. It returns "" if the program is not found.
 func lookUp(name, path string) string {
 	if filepath.IsAbs(name) {
 		return name

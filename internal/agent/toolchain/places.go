@@ -1,11 +1,11 @@
 package toolchain
 
-// A place is a directory that a tool uses in the user's home, or where an environment
-// variable says. If it has parts, only these are added, because the tool's
-// credentials lie beside them.
+// A place is a directory that a tool uses, in the user's home or given by an environment
+// variable. If it has parts, only these are added, because the tool's credentials are next to
+// them.
 type place struct {
 	variable string
-	usual    string // below the home directory
+	usual    string // relative to the home directory
 	parts    []string
 }
 
