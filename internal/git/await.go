@@ -7,7 +7,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Want says what AwaitIdle waits for.
+// A Want describes the state that AwaitIdle waits for.
 type Want struct {
 	Branch string             // the branch of HEAD; empty for any
 	Tell   func(*PausedError) // called once for each reason to wait; may be nil

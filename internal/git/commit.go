@@ -20,22 +20,22 @@ type Commit struct {
 	Trailers []Trailer
 }
 
-// Committed is the result of a Commit.
+// A Committed is the result of a Commit.
 type Committed struct {
 	Hash   string // empty if HEAD already has all changes
 	Branch string // empty if HEAD was detached
 	Left   []Left // paths that are not in it
 }
 
-// A Left is a path that a commit omits, and the reason.
+// A Left is a path that a commit omits, with the reason.
 type Left struct{ Path, Reason string }
 
 // commitPatience is how long git may take, including hooks, filters and the signer.
 const commitPatience = 5 * time.Minute
 
-// Commit commits exactly these paths as they are in the work tree. Hooks run and may refuse.
-// If ctx ends meanwhile, the commit may have been made, which Find tells. If another process
-// or person uses the repository, Commit does nothing and returns a *PausedError.
+// Commit commits exactly these paths as they are in the work tree. Hooks run and may refuse. If
+// ctx ends meanwhile, the commit may have been made; Find finds it. If another process or person
+// uses the repository, Commit does nothing and returns a *PausedError.
 func (r *Repo) Commit(ctx context.Context, c Commit) (Committed, error) {
 	text, err := message(c)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestCommitHasExactlyItsPaths(t *testing.T) {
 	equal(t, "trailers", person(t, root, "log", "-1", "--format=%(trailers:key=Lockkeeper-Fence,valueonly)"), "42\n\n")
 }
 
-// The work tree counts, whatever a person staged at the same path.
+// The commit has the version in the work tree, even if a person staged another one.
 func TestCommitTakesTheWorkTree(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1\n", "kept": "1\n"})
 	plant(t, root, map[string]string{"a": "half\n", "new": "half\n"})
@@ -127,8 +127,8 @@ func TestCommitLeavesOutWhatIsNotGits(t *testing.T) {
 	equal(t, "hash of nothing", done.Hash, "")
 }
 
-// A file gives way to a directory, and a directory to a file, with what others have
-// there left alone.
+// A file can be replaced by a directory and a directory by a file. Other people's files there
+// stay unchanged.
 func TestCommitOfAFileThatBecameADirectory(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1", "b/x": "1", "b/y": "1", "c": "1"})
 	remove(t, root, "a", "b", "c")
@@ -148,7 +148,7 @@ func TestCommitOfAFileThatBecameADirectory(t *testing.T) {
 	equal(t, "status", status(t, root), " D c\n?? a/theirs\n?? c/theirs\n")
 }
 
-// withoutTimes leaves out what the index remembers of files to be quick.
+// withoutTimes removes the file times and other cached data of the index.
 func withoutTimes(s string) string {
 	var lines []string
 	for line := range strings.Lines(s) {
@@ -159,7 +159,7 @@ func withoutTimes(s string) string {
 	return strings.Join(lines, "")
 }
 
-// Nothing to commit is no error, and no commit.
+// If there is nothing to commit, Commit returns no error and makes no commit.
 func TestCommitOfWhatIsCommitted(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	r := open(t, root)
@@ -173,7 +173,7 @@ func TestCommitOfWhatIsCommitted(t *testing.T) {
 	equal(t, "status", status(t, root), "A  staged\n")
 }
 
-// The first commit of a branch, and names of another hash.
+// Commit works for the first commit of a branch and for both hash formats.
 func TestCommitInANewRepository(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		root := t.TempDir()

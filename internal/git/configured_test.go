@@ -12,7 +12,7 @@ import (
 )
 
 // A person's configuration decides whether a commit is signed, which hooks run and which files
-// are ignored. It changes neither what a commit holds nor what is read of the repository.
+// are ignored. It changes neither the content of a commit nor the state read from the repository.
 func TestCommitOfAPersonWithAConfiguration(t *testing.T) {
 	root := newTree(t, map[string]string{"changed.rb": "1\n", "gone": "1\n", "staged": "1\n", "case": "1\n"})
 	plant(t, root, map[string]string{"staged": "2\n", "Case": "other\n"})

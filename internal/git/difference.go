@@ -29,15 +29,15 @@ type Blob struct {
 	Same bool // git sees the same content in the work tree
 }
 
-// The modes of entries.
+// These are the modes of entries.
 const (
 	ModeNothing    = "000000"
 	modeFile       = "100644"
 	modeExecutable = "100755"
 )
 
-// Differences lists what differs from the last commit, or only what is staged. A path with
-// different content in the index and in the work tree is listed twice.
+// Differences lists the paths that differ from the last commit, or only the staged ones. A path
+// with different content in the index and in the work tree is listed twice.
 func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Difference, error) {
 	top, err := g.top(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Differen
 	return list, nil
 }
 
-// parseStatus parses a line of git status --porcelain=v2. The path is empty if the line has
-// none. A path with an unresolved merge has nothing staged.
+// parseStatus parses a line of git status --porcelain=v2. The path is empty if the line has no
+// path. A path with an unresolved merge has nothing staged.
 func parseStatus(line string) (path string, staged *Blob, err error) {
 	kind, rest, _ := strings.Cut(line, " ")
 	fields := map[string]int{"1": 8, "u": 10, "?": 1}[kind]
@@ -98,8 +98,8 @@ func parseStatus(line string) (path string, staged *Blob, err error) {
 	return path, staged, nil
 }
 
-// Has reports whether the staged content is a version, by the hash of its content. Of the
-// permissions git stores only whether a file is executable.
+// Has reports whether the staged content is a version, by the hash of its content. Git stores
+// only the executable bit of the permissions.
 func (b *Blob) Has(v lockkeeper.Version, sums map[string][sha256.Size]byte) bool {
 	switch b.Mode {
 	case ModeNothing:
@@ -147,7 +147,7 @@ func readObjects(from io.Reader, found map[string][sha256.Size]byte) error {
 		var id, kind string
 		var size int64
 		if n, _ := fmt.Sscanf(line, "%s %s %d", &id, &kind, &size); n < 3 {
-			continue // git does not have it
+			continue // git does not have the object
 		}
 		sum := sha256.New()
 		if _, err := io.CopyN(sum, r, size); err != nil {

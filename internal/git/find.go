@@ -10,10 +10,10 @@ import (
 // findDepth is how many commits Find reads.
 const findDepth = 2000
 
-// Find returns the newest commit in the history of HEAD with a trailer, or "" if none of
-// the last commits has it. A process needs it that crashed between a commit and its record.
-// The line may be in any paragraph except the first, because hooks add paragraphs. Commit
-// writes it only among the trailers.
+// Find returns the newest commit in the history of HEAD with a trailer, or "" if none of the last
+// commits has it. A process needs it after a crash between a commit and its record. The line may
+// be in any paragraph except the first, because hooks add paragraphs. Commit writes it only among
+// the trailers.
 func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 	wanted := Trailer{Key: key, Value: value}
 	if err := wanted.check(); err != nil {

@@ -22,12 +22,12 @@ func newGit(dir string, env []string) gitcmd.Command {
 	return gitcmd.Command{Dir: dir, Settings: settings, Env: append(own, "PWD="+dir, "GIT_EDITOR=:", "GIT_TERMINAL_PROMPT=0", "LANGUAGE=C")}
 }
 
-// settings keep git from starting programs that were not requested, and from leaving out
-// submodules because the person prefers not to see them. Git writes messages unchanged and
-// commits by their full names.
+// settings keep git from starting programs that were not requested, and from omitting submodules
+// because of the person's configuration. Git writes messages unchanged and prints full commit
+// names.
 var settings = []string{"-c", "core.fsmonitor=false", "-c", "diff.ignoreSubmodules=none", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "i18n.commitEncoding=UTF-8", "-c", "core.abbrev=no"}
 
-// exitOf returns the exit code of a git that failed by itself; otherwise 0.
+// exitOf returns the exit code of a git that failed by itself, and 0 otherwise.
 func exitOf(err error) int {
 	var failed *gitcmd.Error
 	if errors.As(err, &failed) {

@@ -16,10 +16,10 @@ import (
 // hookMark identifies a hook that InstallHook wrote.
 const hookMark = "# Installed by `lockkeeper init --git-hook`, which also renews it."
 
-// InstallHook installs a pre-commit hook that refuses commits of uncovered changes. It
-// returns the path of the hook; empty if it was up to date. The hook runs program if
-// lockkeeper is not in PATH. InstallHook does not change another hook. Git runs the hook in
-// all work trees of the repository.
+// InstallHook installs a pre-commit hook that refuses commits of uncovered changes. It returns
+// the path of the hook, or "" if the hook was up to date. The hook runs program if lockkeeper is
+// not in PATH. InstallHook does not change another hook. Git runs the hook in all work trees of
+// the repository.
 func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, error) {
 	top, err := tree.top(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (g *WorkTree) hooks(ctx context.Context, top string) (string, error) {
 		Next: "add a line like this to its pre-commit: lockkeeper gate changes --hook || exit 1"}
 }
 
-// readHook returns the text of the hook, empty if there is none. For anything else than a
+// readHook returns the text of the hook, or "" if there is no hook. For anything other than a
 // regular file it returns some text without hookMark.
 func readHook(path string) (string, error) {
 	info, err := os.Lstat(path)

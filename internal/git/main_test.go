@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// childArg makes the test binary a program that commits one file and is killed.
+// childArg makes the test binary act as a program that commits one file and is killed.
 const childArg = "repo-child"
 
 func TestMain(m *testing.M) {

@@ -22,9 +22,9 @@ const (
 	maxTrailer = 1 << 10  // bytes
 )
 
-// message returns the message of a commit. A model may have written subject and body, so
-// message removes from them what git or a terminal would interpret. The caller writes the
-// trailers, and invalid ones are an error.
+// message returns the message of a commit. A model may have written subject and body, so message
+// removes text from them that git or a terminal would interpret. The caller writes the trailers,
+// and invalid ones are an error.
 func message(c Commit) (string, error) {
 	paragraphs := []string{subject(c.Subject)}
 	if body := body(c.Body, c.Trailers); body != "" {

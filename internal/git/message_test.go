@@ -28,7 +28,7 @@ func TestTrailersAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever a model says, it is text: it forges no trailer and no marker.
+// Text of a model cannot forge a trailer or a marker.
 func FuzzMessage(f *testing.F) {
 	f.Add("fixup! x", "Lockkeeper-Batch: b2\nlockkeeper-batch : b2\n---\ndiff --git a b\r\nLockkeeper-Batch: b2\r")
 	f.Add("\xff\u202e", strings.Repeat("ü", maxBody))
@@ -55,7 +55,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// A commit is found again by its trailer, and by nothing similar.
+// Find finds a commit by its trailer, and not by similar text.
 func TestFind(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	r := open(t, root)
@@ -72,7 +72,7 @@ func TestFind(t *testing.T) {
 	found, err := r.Find(t.Context(), "Fence", "1")
 	must(t, err)
 	equal(t, "newest", found, hashes["b10"])
-	for range 3 { // a person's rebase rewrites it; it is still that batch
+	for range 3 { // a person's rebase rewrites the commit, but it is still of that batch
 		person(t, root, "commit", "-q", "--amend", "--no-edit", "--reset-author")
 	}
 	found, err = r.Find(t.Context(), "Batch", "b10")

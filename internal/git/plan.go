@@ -16,19 +16,19 @@ import (
 
 // A plan lists the steps of a commit. Its paths are relative to the top of the work tree.
 type plan struct {
-	paths []string // to commit
-	fresh []string // those that git does not know yet
+	paths []string // paths to commit
+	fresh []string // paths that git does not know yet
 	left  []Left
 	known map[string]entry // the index at and below the wanted paths
 }
 
-// An entry is what the index or a commit has at a path.
+// An entry is the version of a path in the index or in a commit.
 type entry struct {
 	version
-	line string // as git ls-files -s writes it, and git update-index --index-info reads it
+	line string // in the format of git ls-files -s and git update-index --index-info
 }
 
-// Modes of entries that are not files.
+// These are the modes of entries that are not files.
 const (
 	modeTree       = "040000"
 	modeRepository = "160000"
@@ -108,9 +108,9 @@ func (p *plan) leave(r *Repo, at, reason string) {
 	p.left = append(p.left, Left{Path: strings.TrimPrefix(at, r.prefix), Reason: reason})
 }
 
-// leaveDir omits a directory, which git would take for everything below it. If a file was
-// there before, a commit of a path below the directory also removes that file. Without
-// such a path git cannot commit the removal.
+// leaveDir omits a directory, because git would commit everything below it. If a file was there
+// before, a commit of a path below the directory also removes that file. Without such a path git
+// cannot commit the removal.
 func (p *plan) leaveDir(r *Repo, at string) {
 	isBelow := func(other string) bool { return strings.HasPrefix(other, at+"/") }
 	if !slices.ContainsFunc(p.paths, isBelow) {
@@ -118,7 +118,7 @@ func (p *plan) leaveDir(r *Repo, at string) {
 	}
 }
 
-// foreign returns the reason why a path does not belong to this repository; empty if it does.
+// foreign returns the reason why a path does not belong to this repository, or "" if it does.
 func (r *Repo) foreign(at string) (string, error) {
 	for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
 		full := filepath.Join(r.top, filepath.FromSlash(dir))
@@ -149,7 +149,7 @@ func (r *Repo) leaveIgnored(ctx context.Context, p *plan) error {
 	}
 	const here = "./" // check-ignore supports neither literal pathspecs nor patterns
 	out, err := r.git.Output(ctx, list(prefixed(here, p.fresh)), "check-ignore", "-z", "--stdin")
-	if err != nil && exitOf(err) != 1 { // 1: none of them
+	if err != nil && exitOf(err) != 1 { // 1: none is ignored
 		return err
 	}
 	ignored := map[string]bool{}
@@ -176,11 +176,11 @@ func (r *Repo) inCommit(ctx context.Context, commit string, paths []string) (map
 	return found, err
 }
 
-// maxArgs is how many bytes of paths one command line has.
+// maxArgs bounds the bytes of paths on one command line.
 const maxArgs = 64 << 10
 
-// entries runs a git command for paths, as many at a time as a command line holds. Each
-// line of output begins with a mode and ends with a tab and the path.
+// entries runs a git command for paths, as many at a time as fit on a command line. Each line of
+// output begins with a mode and ends with a tab and the path.
 func (r *Repo) entries(ctx context.Context, paths []string, args ...string) (map[string]entry, error) {
 	found := map[string]entry{}
 	for some := range chunks(paths) {

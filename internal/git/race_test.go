@@ -21,7 +21,7 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// torture is how many times longer than usual random tests run.
+// torture returns the factor by which random tests run longer than usual.
 func torture() int {
 	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
 	if err != nil {
@@ -30,7 +30,7 @@ func torture() int {
 	return max(1, n)
 }
 
-// persist repeats what another git kept from its lock, as a person does.
+// persist repeats a command while another git holds the lock, as a person would.
 func persist(ctx context.Context, dir string, args ...string) error {
 	for {
 		out, err := try(dir, args...)
@@ -43,8 +43,8 @@ func persist(ctx context.Context, dir string, args ...string) error {
 	}
 }
 
-// While people stage, commit and read in other processes, every batch is one commit of
-// exactly its files, people's commits have none of them, and nothing staged is lost.
+// People stage, commit and read in other processes. Every batch is still one commit of exactly
+// its files, people's commits have none of them, and no staged change is lost.
 func TestCommitWhilePeopleUseGit(t *testing.T) {
 	root := newTree(t, map[string]string{"staged": "1", "theirs/0": "1", "ours/gone": "1"})
 	plant(t, root, map[string]string{"staged": "2"})
@@ -80,7 +80,7 @@ func TestCommitWhilePeopleUseGit(t *testing.T) {
 		id := fmt.Sprint("b", n)
 		fresh := "ours/" + id
 		plant(t, root, map[string]string{fresh: "1", "ours/.same": id})
-		must(t, os.Rename(filepath.Join(root, "ours/.same"), filepath.Join(root, "ours/same"))) // a new inode, as the gate does
+		must(t, os.Rename(filepath.Join(root, "ours/.same"), filepath.Join(root, "ours/same"))) // a new inode, like a landing
 		done, err := r.Commit(t.Context(), Commit{Paths: []string{fresh, "ours/same"}, Subject: id, Trailers: []Trailer{{"Batch", id}}})
 		if err != nil {
 			t.Error(err)
@@ -123,8 +123,8 @@ func TestCommitWhilePeopleUseGit(t *testing.T) {
 	}
 }
 
-// While a person rebases with conflicts, over and over, batches wait; one that ends up
-// in the middle of a rebase, or is dropped by one, is known to be.
+// While a person repeatedly rebases with conflicts, batches wait. If a commit ends up in the
+// middle of a rebase, or a rebase drops it, that is detected.
 func TestLandingWhileAPersonRebases(t *testing.T) {
 	root := newFork(t)
 	r := open(t, root)
@@ -142,10 +142,10 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 				return
 			}
 			if _, err := os.Lstat(filepath.Join(root, ".git/rebase-merge")); err != nil {
-				continue // it could not begin: a batch is on its way
+				continue // the rebase could not begin because a commit is in progress
 			}
 			rebases++
-			time.Sleep(time.Duration(draw.IntN(30)) * time.Millisecond) // the person thinks
+			time.Sleep(time.Duration(draw.IntN(30)) * time.Millisecond) // the person pauses
 			if err := persist(context.WithoutCancel(ctx), root, "rebase", "--abort"); err != nil {
 				failed <- err
 				return
@@ -170,8 +170,8 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 			if hashes[id] = done.Hash; done.Branch == "main" {
 				break
 			}
-			// A rebase began between the check and the commit: the commit is on the wrong branch, is known to
-			// have, and is made again.
+			// A rebase began between the check and the commit. The commit is on the wrong branch,
+			// which is detected, and the batch is committed again.
 			t.Logf("%s went to %q", id, done.Branch)
 		}
 	}
@@ -190,7 +190,7 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 		if found != "" {
 			continue
 		}
-		// A rebase that had begun by then was aborted.
+		// A rebase that began before the commit was aborted.
 		dropped++
 		if moved := between(t, root, hash, now.Head); !slices.Contains(moved, "ours/"+id) {
 			t.Errorf("%s is lost without an error: %q", id, moved)
@@ -199,8 +199,8 @@ func TestLandingWhileAPersonRebases(t *testing.T) {
 	t.Logf("%d rebases, %d batches turned away, %d dropped", rebases, paused, dropped)
 }
 
-// Killed in the middle of a commit, a process leaves git's lock: that is reported, and nobody
-// removes it but a person, and then the same batch is committed.
+// A process killed during a commit leaves git's lock. The lock is reported, and only a person
+// removes it. Then the same batch is committed.
 func TestCommitAfterAKill(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	r := open(t, root)
@@ -211,10 +211,10 @@ func TestCommitAfterAKill(t *testing.T) {
 	child := exec.Command(os.Args[0], childArg, root, "new")
 	child.Env = gittest.Env()
 	must(t, child.Start())
-	text, err := os.ReadFile(started) // by now git has its lock
+	text, err := os.ReadFile(started) // git holds its lock now
 	must(t, err)
 	must(t, child.Process.Kill())
-	for _, word := range strings.Fields(string(text)) { // git, and the hook
+	for _, word := range strings.Fields(string(text)) { // git and the hook
 		pid, err := strconv.Atoi(word)
 		must(t, err)
 		must(t, syscall.Kill(pid, syscall.SIGKILL))
@@ -232,7 +232,7 @@ func TestCommitAfterAKill(t *testing.T) {
 	if !errors.As(err, &held) || !strings.Contains(err.Error(), held.File+": remove it") {
 		t.Fatal(err)
 	}
-	must(t, os.Remove(held.File)) // as the person does
+	must(t, os.Remove(held.File)) // as a person would
 	found, err := r.Find(t.Context(), "Batch", "b1")
 	must(t, err)
 	equal(t, "found", found, "")

@@ -39,7 +39,7 @@ func TestCommitThatAHookRefuses(t *testing.T) {
 	}
 	equal(t, "HEAD", person(t, root, "rev-parse", "HEAD"), head)
 
-	// Hooks see exactly what is committed, and their own patterns work.
+	// Hooks see exactly the committed files, and their own patterns work.
 	hook(t, r, "pre-commit", `test "$(git diff --cached --name-only | tr '\n' ' ')" = "a new " && git diff --cached --name-only -- 'n*' | grep -qx new`)
 	hook(t, r, "post-commit", `sleep 1 & exit 1`) // too late to refuse
 	hook(t, r, "commit-msg", `printf '\nChange-Id: I1\n' >> "$1"`)
@@ -69,8 +69,8 @@ func TestCommitWithoutAnIdentity(t *testing.T) {
 	equal(t, "index", withoutTimes(workTreeState(t, root)), before)
 }
 
-// A signer that fails is told; one that waits for a person is stopped, and no lock
-// stays.
+// An error of the signer is reported. A signer that waits for a person is stopped, and no lock is
+// left.
 func TestCommitThatCannotBeSigned(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	plant(t, root, map[string]string{"a": "2", "new": "2"})
@@ -93,7 +93,7 @@ func TestCommitThatCannotBeSigned(t *testing.T) {
 	enough := errors.New("enough")
 	signing := make(chan string, 1)
 	go func() {
-		text, _ := os.ReadFile(started) // as soon as the signer runs
+		text, _ := os.ReadFile(started) // returns when the signer runs
 		signing <- strings.TrimSpace(string(text))
 		cancel(enough)
 	}()
@@ -102,7 +102,7 @@ func TestCommitThatCannotBeSigned(t *testing.T) {
 	}
 	pid, err := strconv.Atoi(<-signing)
 	must(t, err)
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH { // git may leave it
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH { // git may leave it running
 		t.Error(err)
 	} else {
 		t.Logf("signer %d: %v", pid, err)
@@ -113,7 +113,7 @@ func TestCommitThatCannotBeSigned(t *testing.T) {
 	}
 }
 
-// The lock of another git is waited for. One that stays is told of, and never removed.
+// Commit waits for the lock of another git. A lock that stays is reported and never removed.
 func TestCommitWaitsForALock(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	r := open(t, root)
@@ -147,8 +147,8 @@ func TestCommitWaitsForALock(t *testing.T) {
 	equal(t, "status", status(t, root), " M a\n?? newer\n")
 }
 
-// Configuration of the repository that would run programs for nothing does not, and
-// none of it changes what a commit says.
+// Settings of the repository that start programs have no effect, and no setting changes the
+// message of a commit.
 func TestCommitWithUnusualConfiguration(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1\n"})
 	ran := filepath.Join(t.TempDir(), "ran")

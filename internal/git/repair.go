@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// A version is what the index or a commit has at a path. The zero value is nothing.
+// A version is the content of a path in the index or in a commit. The zero value means that the
+// path is missing.
 type version struct{ mode, hash string }
 
-// A committedPath is what one of our commits changed at a path.
+// A committedPath is the change of a path by one of Lockkeeper's commits.
 type committedPath struct {
 	before, after version
 	at            time.Time
@@ -21,7 +22,7 @@ type committedPath struct {
 // repairFor is how long after a commit RepairIndex checks its paths.
 const repairFor = time.Minute
 
-// remember notes the paths of a commit for RepairIndex.
+// remember records the paths of a commit for RepairIndex.
 func (r *Repo) remember(ctx context.Context, p *plan, hash string) error {
 	after, err := r.inCommit(ctx, hash, p.paths)
 	if err != nil {
@@ -42,9 +43,9 @@ func (r *Repo) remember(ctx context.Context, p *plan, hash string) error {
 
 // RepairIndex restores index entries of recent commits that another git overwrote.
 //
-// A person's git commit with paths reads the index, then locks it, and writes what it read.
-// If one of our commits came in between, the index is again as it was before ours, and
-// the person's next git commit would revert it. Entries that differ in any other way were
+// A person's git commit with paths reads the index, then locks it, and writes the entries that it
+// read. If a commit of Lockkeeper came in between, the index is again as it was before that
+// commit. The person's next git commit would revert it. Entries that differ in any other way were
 // staged by the person and stay.
 func (r *Repo) RepairIndex(ctx context.Context) error {
 	restore, err := r.overwritten(ctx)

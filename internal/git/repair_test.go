@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A git that read the index before our commit and writes it afterwards does not revert our
-// commit. What a person stages stays.
+// A git may read the index before a commit of Lockkeeper and write it afterwards. RepairIndex
+// keeps the commit from being reverted. Changes that a person stages stay.
 func TestRepairIndex(t *testing.T) {
 	root := newTree(t, map[string]string{"changed": "1", "gone": "1", "restaged": "1", "other": "1"})
 	plant(t, root, map[string]string{"changed": "2", "restaged": "2", "new": "1", "announced": "", "announced2": "1", "other": "2"})
@@ -19,7 +19,7 @@ func TestRepairIndex(t *testing.T) {
 	index := filepath.Join(root, ".git/index")
 	stale, err := os.ReadFile(index)
 	must(t, err)
-	person(t, root, "reset", "-q", "announced", "announced2") // git knows it only after our commit has read the index
+	person(t, root, "reset", "-q", "announced", "announced2") // git learns of them only after the commit has read the index
 	r := open(t, root)
 	_, err = r.Commit(t.Context(), Commit{Paths: []string{"announced", "announced2", "changed", "gone", "new", "restaged"}, Subject: "ours"})
 	must(t, err)

@@ -16,19 +16,19 @@ import (
 // caller that changes the repository must hold the lock on .git.
 type Repo struct {
 	root   string         // real path
-	top    string         // of its work tree
-	prefix string         // from top to root: empty, or it ends with a slash
-	dir    string         // of this work tree's HEAD and index
-	common string         // of what all work trees share
-	git    gitcmd.Command // in top
+	top    string         // the top of its work tree
+	prefix string         // the path from top to root: empty, or ending with a slash
+	dir    string         // the directory of this work tree's HEAD and index
+	common string         // the directory that all work trees share
+	git    gitcmd.Command // runs in top
 
 	patience time.Duration // how long an operation waits for git's index.lock
 
 	mu     sync.Mutex
-	recent map[string]committedPath // what RepairIndex checks
+	recent map[string]committedPath // the paths that RepairIndex checks
 }
 
-// A NoneError says that a root is in no git work tree.
+// A NoneError reports that a root is in no git work tree.
 type NoneError struct {
 	Root   string
 	Reason string

@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// person runs git as a person does.
+// person runs git as a person would.
 func person(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	out, err := try(dir, args...)
@@ -38,7 +38,7 @@ func try(dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// plant makes files: path → content; a content that begins with -> is a link.
+// plant creates files from paths and contents. A content that begins with -> is a link.
 func plant(t *testing.T, root string, files map[string]string) {
 	t.Helper()
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -59,7 +59,7 @@ func remove(t *testing.T, root string, paths ...string) {
 	}
 }
 
-// newTree is a work tree with one commit of these files, on branch main.
+// newTree creates a work tree with one commit of these files, on branch main.
 func newTree(t *testing.T, files map[string]string, args ...string) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "shared")
@@ -78,7 +78,7 @@ func open(t *testing.T, root string) *Repo {
 	return r
 }
 
-// commit commits, and everything must go well.
+// commit makes a commit that must succeed.
 func commit(t *testing.T, r *Repo, c Commit) Committed {
 	t.Helper()
 	if c.Subject == "" {
@@ -89,7 +89,7 @@ func commit(t *testing.T, r *Repo, c Commit) Committed {
 	return done
 }
 
-// inCommit lists what a commit changed: a letter, a space, the path.
+// inCommit lists the changes of a commit: a letter, a space, the path.
 func inCommit(t *testing.T, dir, hash string) []string {
 	t.Helper()
 	parts := fields(person(t, dir, "diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-status", "--no-renames", hash))
@@ -107,8 +107,8 @@ func between(t *testing.T, dir, from, to string) []string {
 	return fields(person(t, dir, "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to))
 }
 
-// workTreeState returns everything of a work tree that a person would miss: what is staged, with its
-// content, and what is not.
+// workTreeState returns the state of a work tree that a person would miss: staged changes with
+// their content, and other changes.
 func workTreeState(t *testing.T, dir string) string {
 	t.Helper()
 	return person(t, dir, "ls-files", "-s", "-t", "--debug") + "\n" + status(t, dir) + "\n" + person(t, dir, "diff", "--cached")
@@ -129,7 +129,7 @@ func equal(t *testing.T, what string, got, want any) {
 	t.Errorf("%s: got %q, want %q", what, got, want)
 }
 
-// hook makes a hook of the repository.
+// hook installs a hook in the repository.
 func hook(t *testing.T, r *Repo, name, script string) {
 	t.Helper()
 	dir := filepath.Join(r.common, "hooks")

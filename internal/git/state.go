@@ -17,20 +17,20 @@ import (
 // A State is the state of a repository.
 type State struct {
 	Branch    string // without refs/heads/; empty if HEAD is detached
-	Head      string // the commit; empty if there is none yet
+	Head      string // the commit; empty if there is no commit yet
 	Detached  bool
 	Unborn    bool   // the branch has no commit yet
 	Operation string // in progress: rebase, merge, …, or IndexLock; or empty
 }
 
-// IndexLock is the operation of a git process that is changing the index, or was killed
-// while doing so. The file alone does not tell which.
+// IndexLock is the operation of a git process that is changing the index, or was killed while
+// doing so. The lock file does not show which.
 const IndexLock = "index.lock"
 
 // A mark is a file that git keeps while an operation is in progress.
 type mark struct{ file, operation string }
 
-// marks has the order in which git checks them.
+// marks lists the marks in the order in which git checks them.
 var marks = []mark{
 	{"rebase-apply/applying", "am"},
 	{"rebase-apply", "rebase"},
@@ -43,14 +43,14 @@ var marks = []mark{
 	{"index.lock", IndexLock},
 }
 
-// A PausedError names the operation of a person or another git because of which nothing
-// lands in the repository now.
+// A PausedError reports the operation of a person or another git that prevents landing in the
+// repository now.
 type PausedError struct {
-	Top       string    // of the work tree
+	Top       string    // the top of the work tree
 	Operation string    // as in State; empty if HEAD is on another branch
 	File      string    // the mark of the operation
 	Touched   time.Time // when that file last changed
-	Branch    string    // of HEAD; empty if detached
+	Branch    string    // the branch of HEAD; empty if detached
 	Want      string    // the wanted branch
 }
 

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// newFork is a work tree whose branches main and side changed the same file, and each
-// one of its own.
+// newFork creates a work tree whose branches main and side changed the same file, and each also
+// another one.
 func newFork(t *testing.T) string {
 	t.Helper()
 	root := newTree(t, map[string]string{"both": "1\n", "free": "1\n"})
@@ -33,7 +33,7 @@ func newFork(t *testing.T) string {
 	return root
 }
 
-// collide runs what ends in a conflict.
+// collide runs a git command that ends in a conflict.
 func collide(t *testing.T, root string, args ...string) {
 	t.Helper()
 	if out, err := try(root, args...); err == nil {
@@ -41,11 +41,11 @@ func collide(t *testing.T, root string, args ...string) {
 	}
 }
 
-// Each operation that a person can be in the middle of is known by its name.
+// State returns the name of every operation that a person can have in progress.
 func TestStateNamesWhatIsInProgress(t *testing.T) {
 	for name, scene := range map[string]struct {
 		begin func(root string)
-		want  State // without its commit
+		want  State // the expected state, without its commit
 		next  string
 	}{
 		"nothing": {func(string) {}, State{Branch: "main"}, ""},
@@ -98,10 +98,10 @@ func TestStateNamesWhatIsInProgress(t *testing.T) {
 	}
 }
 
-// hung is how long a test waits for a state before it fails. It only ends hangs.
+// hung is how long a test waits for a state before it fails. It is only a limit for hangs.
 const hung = 5 * time.Minute
 
-// waiting is a Settled under way.
+// A waiting is an AwaitIdle in progress.
 type waiting struct {
 	told chan *PausedError
 	done chan error
@@ -139,8 +139,8 @@ func (w waiting) end(t *testing.T) {
 	}
 }
 
-// A person's rebase with conflicts pauses everything until it is over; each reason is
-// told once; what it touched is listed.
+// A person's rebase with conflicts pauses landing until it is over. Each reason is reported once.
+// The files that the rebase changed are listed.
 func TestAwaitIdleWaitsForARebase(t *testing.T) {
 	root := newFork(t)
 	r := open(t, root)
@@ -149,7 +149,7 @@ func TestAwaitIdleWaitsForARebase(t *testing.T) {
 	collide(t, root, "rebase", "side")
 	w := settle(t.Context(), r, "main")
 	equal(t, "told", w.reason(t).Operation, "rebase")
-	for i := range 20 { // its steps are no news
+	for i := range 20 { // steps of the rebase are not reported again
 		plant(t, root, map[string]string{".git/rebase-merge/x": strings.Repeat("x", i)})
 	}
 	person(t, root, "checkout", "--theirs", "both")
@@ -162,7 +162,7 @@ func TestAwaitIdleWaitsForARebase(t *testing.T) {
 	equal(t, "moved", between(t, root, before.Head, after.Head), []string{"app/side"})
 }
 
-// A checkout of something else pauses, too, until HEAD is back.
+// A checkout of another branch also pauses landing, until HEAD is back.
 func TestAwaitIdleWaitsForTheBranch(t *testing.T) {
 	root := newFork(t)
 	r := open(t, root)
@@ -198,7 +198,7 @@ func TestAwaitIdleWaitsForTheBranch(t *testing.T) {
 	}
 }
 
-// A lock that lasts is reported and stays; a short one is not reported.
+// A lock that stays is reported and not removed. A short one is not reported.
 func TestAwaitIdleWaitsForALock(t *testing.T) {
 	root := newTree(t, map[string]string{"a": "1"})
 	r := open(t, root)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Unsaved selects files that only the work tree has, below some paths or everywhere. Git
-// reads the paths relative to its directory.
+// An Unsaved selects files that only the work tree has, below some paths or everywhere. Git reads
+// the paths relative to its directory.
 type Unsaved struct {
 	Paths     []string
 	Literal   bool // the paths are not patterns
@@ -57,12 +57,12 @@ func (g *WorkTree) Unsaved(ctx context.Context, q Unsaved) (files, ignored []str
 	return files, ignored, err
 }
 
-// Status is one line of git status: the two letters of git, and an absolute path. The path
-// of a directory ends with a slash.
+// A Status is one line of git status: the two letters of git, and an absolute path. The path of a
+// directory ends with a slash.
 type Status struct{ State, Path string }
 
-// AtRisk lists what git could not restore in the directory: files that differ from the last
-// commit, and untracked or ignored files and directories.
+// AtRisk lists the paths in the directory that git could not restore: files that differ from the
+// last commit, and untracked or ignored files and directories.
 func (g *WorkTree) AtRisk(ctx context.Context) (list []Status, err error) {
 	top, err := g.top(ctx)
 	if err != nil {

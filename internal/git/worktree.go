@@ -19,9 +19,8 @@ type WorkTree struct {
 	git  gitcmd.Command
 }
 
-// NewWorkTree returns the work tree of a root, for an environment. A hook of git runs in a
-// directory that git chose, with variables that are relative to it; otherwise git runs in
-// the root.
+// NewWorkTree returns the work tree of a root, for an environment. In a hook of git it runs git
+// in dir, because git's variables are relative to it. Otherwise it runs git in the root.
 func NewWorkTree(root, dir string, env []string) *WorkTree {
 	g := &WorkTree{root: root, git: gitcmd.Command{Dir: root, Settings: settings, Env: append(gitcmd.Plain(env), "GIT_OPTIONAL_LOCKS=0")}}
 	for _, entry := range env {
@@ -55,7 +54,7 @@ func (g *WorkTree) refuse(reason, next string) error {
 	return &lockkeeper.InputError{Field: "git repository", Value: g.root, Reason: reason, Next: next}
 }
 
-// top returns the real path of the work tree's uppermost directory.
+// top returns the real path of the work tree's top directory.
 func (g *WorkTree) top(ctx context.Context) (string, error) {
 	out, err := g.run(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 	"lockkeeper/store"
 )
 
-// How a change of the work tree came about.
+// These are the origins of a change in the work tree.
 const (
 	Landed    = "landed"    // the gate landed it
-	Covered   = "covered"   // a holder has a write lock on it, or had one when it was made
+	Covered   = "covered"   // a holder has a write lock on the path, or had one at the time of the change
 	Uncovered = "uncovered" // neither
 )
 
@@ -40,11 +40,11 @@ type Change struct {
 	Holder    string     `json:"holder,omitempty"`
 	GrantID   string     `json:"grant_id,omitempty"`
 	HeldFrom  *time.Time `json:"held_from,omitempty"`
-	HeldUntil *time.Time `json:"held_until,omitempty"` // nil while it is held
+	HeldUntil *time.Time `json:"held_until,omitempty"` // nil while the lock is held
 	BeforeLog bool       `json:"before_log,omitempty"` // uncovered, but the log does not reach back far enough
 }
 
-// Changes lists what differs from the last commit.
+// Changes has the paths that differ from the last commit.
 type Changes struct {
 	List          []Change
 	ConfigChanged bool // lockkeeper.yaml has changed
@@ -85,12 +85,12 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, stagedOnl
 	return done, cover(ctx, a, unexplained)
 }
 
-// A judge has the facts that explain changes.
+// A judge has the facts that explain the origins of changes.
 type judge struct {
 	tree    *os.Root
 	landed  map[string]store.LandedVersion
 	writers writers
-	sums    map[string][sha256.Size]byte // of content that is only staged
+	sums    map[string][sha256.Size]byte // hashes of content that is only staged
 }
 
 func newJudge(ctx context.Context, a *project.Project, tree *git.WorkTree, found []git.Difference) (*judge, error) {
@@ -161,10 +161,10 @@ func nameOf(a *project.Project, path string) string {
 	if l, err := a.Root.Resolve("", path, lockkeeper.Write); err == nil {
 		return l.Path
 	}
-	return name // it cannot be locked
+	return name // the path cannot be locked
 }
 
-// writers has the holders of write locks, by path.
+// A writers has the holders of write locks, by path.
 type writers map[string]*lock.RequestInfo
 
 func heldForWriting(ctx context.Context, a *project.Project) (writers, error) {
@@ -201,8 +201,8 @@ func (w writers) of(path string) *lock.RequestInfo {
 	return nil
 }
 
-// versionAt returns the version of a path of the tree. For anything else than a regular
-// file it returns a version that no landing has.
+// versionAt returns the version of a path of the tree. For anything other than a regular file it
+// returns a version that no landing has.
 func versionAt(tree *os.Root, path string) (v lockkeeper.Version, err error) {
 	info, err := tree.Lstat(filepath.FromSlash(path))
 	switch {

@@ -67,7 +67,7 @@ func TestAnswersOfAConfiguredGit(t *testing.T) {
 		if bad != nil {
 			t.Fatal(bad)
 		}
-		_, words, _ = strings.Cut(words, "@@\n") // how much is around the words does not matter
+		_, words, _ = strings.Cut(words, "@@\n") // the amount of context does not matter
 		words, _, _ = strings.Cut(words, "~")
 		return string(text) + words
 	}

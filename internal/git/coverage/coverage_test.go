@@ -17,7 +17,7 @@ import (
 	"lockkeeper/store/sqlstore"
 )
 
-// workTree is a root in a git work tree, in which nothing is committed.
+// A workTree is a root in a git work tree without commits.
 type workTree struct {
 	*testing.T
 	*project.Project
@@ -60,7 +60,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// hold takes a grant of a policy that lets it grow, and trees be written.
+// hold acquires a grant under a policy that permits extensions and write locks on trees.
 func (w *workTree) hold(mode lockkeeper.Mode, path string) *lock.Grant {
 	w.Helper()
 	return w.ask(lockkeeper.Request{Holder: "otter", Policy: "dal"}, mode, path)
@@ -92,7 +92,7 @@ func (w *workTree) release(g *lock.Grant) {
 	}
 }
 
-// when is the time of the newest event of a kind.
+// when returns the time of the newest event of a kind.
 func (w *workTree) when(kind lockkeeper.EventKind) time.Time {
 	w.Helper()
 	events, err := w.Locks.Events(w.Context(), store.EventQuery{Latest: true, Limit: 1_000})
@@ -108,7 +108,7 @@ func (w *workTree) when(kind lockkeeper.EventKind) time.Time {
 	return time.Time{}
 }
 
-// change finds out about a path that was modified at a time.
+// change returns the change of a path that was modified at a time.
 func (w *workTree) change(path string, modified time.Time) coverage.Change {
 	w.Helper()
 	if err := os.Chtimes(filepath.Join(w.dir, path), modified, modified); err != nil {
@@ -139,8 +139,8 @@ func (w *workTree) want(path string, modified time.Time, state string) {
 	}
 }
 
-// A change is covered from the moment when its lock was given to the moment when
-// it ended, with the slack of the clock of files at the beginning.
+// A change is covered from the time when its lock was granted to the time when it ended. At the
+// beginning there is some tolerance for the clock of files.
 //
 // shows: CF-15
 func TestChangeIsCoveredByAGrantThatEnded(t *testing.T) {
@@ -177,7 +177,7 @@ func TestChangeIsCoveredByALockOnTheTreeAbove(t *testing.T) {
 	w.want("app/database", until, coverage.Uncovered)
 }
 
-// A lock that a grant gained later covers changes from then on.
+// A lock that a grant gained later covers changes from that time on.
 func TestChangeBeforeTheGrantGrewIsUncovered(t *testing.T) {
 	w := newWorkTree(t)
 	write(t, filepath.Join(w.dir, "a"), "a")
@@ -198,7 +198,7 @@ func TestChangeBeforeTheGrantGrewIsUncovered(t *testing.T) {
 	}
 }
 
-// A grant that was taken away, or whose time ran out, covers up to then.
+// A revoked or expired grant covers changes up to its end.
 func TestChangeIsCoveredHoweverTheGrantEnded(t *testing.T) {
 	w := newWorkTree(t)
 	write(t, filepath.Join(w.dir, "a"), "a")
@@ -229,7 +229,7 @@ func TestChangeIsCoveredHoweverTheGrantEnded(t *testing.T) {
 	w.want("b", w.when(lockkeeper.EventExpired).Add(time.Millisecond), coverage.Uncovered)
 }
 
-// Where the log has been cut, what it does not tell is not covered, and said.
+// If the log was truncated, changes before it are uncovered and marked as such.
 func TestChangeBeforeTheLog(t *testing.T) {
 	w := newWorkTree(t)
 	write(t, filepath.Join(w.dir, "a"), "a")
@@ -255,11 +255,11 @@ func TestChangeBeforeTheLog(t *testing.T) {
 			t.Errorf("%s: %+v", path, c)
 		}
 	}
-	w.want("b", until.Add(time.Hour), coverage.Uncovered) // of then the log tells all
+	w.want("b", until.Add(time.Hour), coverage.Uncovered) // the log covers this time completely
 }
 
-// A deletion has the time of the nearest directory that is left, or of what is
-// there instead of one, wherever that leads.
+// A deletion has the time of the nearest existing parent directory, or of the file or link in its
+// place.
 func TestDeletionHasTheTimeOfItsDirectory(t *testing.T) {
 	w := newWorkTree(t)
 	write(t, filepath.Join(w.dir, "app/models/a.rb"), "a")

@@ -25,18 +25,18 @@ const (
 	logPage  = 1_000
 )
 
-// A history reads the log from its newest event and finds who held a write lock on changed
-// paths when they were last modified. If the store is on another machine, its clock must
-// agree with that of the disk.
+// A history reads the log from its newest event on. It finds the holders of write locks on
+// changed paths at the time when the paths were last modified. If the store is on another
+// machine, its clock must agree with that of the disk.
 type history struct {
 	under  map[string][]*Change // the changes at and below each path
-	left   int                  // changes that are not covered yet
-	oldest time.Time            // the time of the earliest one
+	left   int                  // number of changes that are not covered yet
+	oldest time.Time            // the time of the earliest such change
 
 	open  map[string]bool      // grants that have not ended, from the store
-	ended map[string]time.Time // the ends of others, from the log
-	// Grants that ended after a change that they may cover and whose beginning was not
-	// read yet, with those changes. Reading continues while there are any.
+	ended map[string]time.Time // the ends of other grants, from the log
+	// awaited has grants that ended after a change that they may cover and whose beginning was
+	// not read yet, with those changes. Reading continues while there are any.
 	awaited map[string][]*Change
 }
 
@@ -80,7 +80,7 @@ func cover(ctx context.Context, a *project.Project, changes []*Change) error {
 			break
 		}
 	}
-	if last.Seq > 1 { // else the log was read to its beginning
+	if last.Seq > 1 { // otherwise the log was read to its beginning
 		h.tellShort(changes, last.At)
 	}
 	return nil
@@ -121,8 +121,8 @@ func (h *history) visit(ev lockkeeper.Event) {
 	}
 }
 
-// end notes when a grant ended, if it can cover a change. A revoked grant ended when it was
-// revoked, which is read after it was freed.
+// end records when a grant ended, if it can cover a change. A revoked grant ended when it was
+// revoked. That event is read after the one that freed it.
 func (h *history) end(ev lockkeeper.Event) {
 	var before []*Change
 	for _, l := range ev.Locks {
@@ -162,7 +162,7 @@ func (h *history) begin(ev lockkeeper.Event) {
 	}
 }
 
-// at lists the changes that a write lock covers and no newer lock does.
+// at lists the changes that a write lock covers and that no newer lock covers.
 func (h *history) at(l lockkeeper.Lock) (list []*Change) {
 	if l.Mode != lockkeeper.Write {
 		return nil
@@ -175,7 +175,7 @@ func (h *history) at(l lockkeeper.Lock) (list []*Change) {
 	return list
 }
 
-// tellShort marks the changes that a log with this beginning does not explain.
+// tellShort marks the changes that a log with this beginning cannot explain.
 func (h *history) tellShort(changes []*Change, begins time.Time) {
 	for _, c := range changes {
 		c.BeforeLog = c.State == Uncovered && c.Modified.Before(begins)

@@ -26,7 +26,7 @@ type Command struct {
 // Patience is how long git may take to end after its context has ended.
 const Patience = 5 * time.Second
 
-// An Error has the exit code and the message of a git that failed.
+// An Error has the exit code and the message of a failed git command.
 type Error struct {
 	Args []string
 	Exit int
@@ -77,7 +77,7 @@ func (c Command) Run(ctx context.Context, in io.Reader, out io.Writer, args ...s
 	return err
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the end of the text that is written to it.
 type tail struct{ kept []byte }
 
 const tailSize = 4 << 10

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// answers are variables that change what git prints, or which paths it takes for the ones
-// that it is given.
+// answers are variables that change git's output or its interpretation of paths.
 var answers = []string{
 	"GIT_DIFF_OPTS", "GIT_EXTERNAL_DIFF", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS",
 }
 
-// places are variables that tell git which repository to work on, and a shell where it is.
-// They belong to the directory that the caller was started in.
+// places are variables that select git's repository or a shell's directory. They belong to the
+// directory in which the caller was started.
 var places = []string{
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE",
 	"GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX",
 	"GIT_QUARANTINE_PATH", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE", "OLDPWD", "PWD",
 }
 
-// Plain returns an environment in which git answers without additions: no traces, no diff
-// program of the person, and paths as they are given. It stays in the repository of a hook.
+// Plain returns an environment in which git's output has no additions: no traces, no diff program
+// of the person, and unchanged paths. Git stays in the repository of a hook.
 func Plain(env []string) []string {
 	return without(env, func(name string) bool {
 		return slices.Contains(answers, name) || strings.HasPrefix(name, "GIT_TRACE")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Alone takes the configuration and the variables of git that a person has away from this
-// process and from what it starts. A TestMain calls it before the tests.
+// Alone removes a person's configuration and variables of git from this process and its children.
+// A TestMain calls it before the tests.
 func Alone() {
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "GIT_") {
@@ -21,8 +21,8 @@ func Alone() {
 	os.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 }
 
-// Env returns the environment of a person without configuration who commits, also in a test
-// that called Hostile.
+// Env returns the environment of a person who commits and has no configuration. It also works in
+// a test that called Hostile.
 func Env() []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -34,7 +34,7 @@ func Env() []string {
 		"GIT_COMMITTER_NAME=Otter", "GIT_COMMITTER_EMAIL=otter@example.org", "LC_ALL=C")
 }
 
-// Run runs git in a directory as that person, and returns what it prints.
+// Run runs git in a directory as that person and returns its output.
 func Run(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
@@ -46,8 +46,8 @@ func Run(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// hostile is a configuration in which everything that can change what git answers does so.
-// In it, @/ is the directory of the programs that Hostile makes.
+// hostile is a configuration with every setting that can change git's output. In it, @/ stands
+// for the directory of the programs that Hostile makes.
 const hostile = `
 [commit]
 	gpgSign = true
@@ -132,11 +132,11 @@ const hostile = `
 	useConfigOnly = true
 `
 
-// Hostile gives this test, and what it starts, the configuration of a person who has set
-// everything that a program could stumble over. Commits are signed with a key that is missing,
-// and hooks refuse them. Files whose names end in .mine are ignored. Changes such as
-// "commit.gpgSign=false" take some of it back. The test fails if git runs a program of the
-// configuration other than a hook or the signer.
+// Hostile gives this test and its children the configuration of a person with every setting that
+// could disturb a program. Commits are signed with a missing key, and hooks refuse them. Files
+// whose names end in .mine are ignored. Changes such as "commit.gpgSign=false" override some
+// settings. The test fails if git runs a program of the configuration other than a hook or the
+// signer.
 func Hostile(t *testing.T, changes ...string) {
 	t.Helper()
 	for _, entry := range HostileEnv(t, changes...) {
@@ -145,8 +145,7 @@ func Hostile(t *testing.T, changes ...string) {
 	}
 }
 
-// HostileEnv is Hostile for a program whose environment the test makes: it returns the
-// variables.
+// HostileEnv returns the variables of Hostile, for a program whose environment the test makes.
 func HostileEnv(t testing.TB, changes ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
