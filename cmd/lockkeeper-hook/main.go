@@ -11,7 +11,7 @@ import (
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: lockkeeper-hook claude-code|codex|gemini <call.json; see lockkeeper hook --help")
-		os.Exit(hook.Refused) // a hook that was set up wrongly must not let a write through
+		os.Exit(hook.Refused) // an incorrectly configured hook must not permit a write
 	}
 	if os.Args[1] == "--version" {
 		fmt.Println("lockkeeper-hook " + project.Version())

@@ -24,7 +24,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// demonstrated is a demonstration that was kept.
+// A demonstrated is the result of a demonstration whose files were kept.
 type demonstrated struct {
 	Landed     int      `json:"writes_landed"`
 	Refused    int      `json:"writes_refused"`
@@ -34,11 +34,11 @@ type demonstrated struct {
 	Dir        string   `json:"dir"`
 }
 
-// demonstrate runs the demonstration with programs of a search path. It calls meanwhile
-// functions with the demonstration's process and directory while it runs.
+// demonstrate runs the demonstration with the programs of a search path. While it runs,
+// demonstrate calls the meanwhile functions with its process and directory.
 func demonstrate(t *testing.T, path string, meanwhile ...func(*os.Process, string)) (d demonstrated) {
 	t.Helper()
-	temp, err := os.MkdirTemp("", "d") // short: sockets lie below it
+	temp, err := os.MkdirTemp("", "d") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func demonstrate(t *testing.T, path string, meanwhile ...func(*os.Process, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(temp, "lockkeeper") // by its name it knows what it is
+	program := filepath.Join(temp, "lockkeeper") // the program depends on its own name
 	if err := copyProgram(self, program); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func copyProgram(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// noneLeft holds that no process runs any more that came out of a directory or works there.
+// noneLeft fails the test if a process still runs a program of a directory or works there.
 func noneLeft(t *testing.T, dir string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
@@ -99,7 +99,7 @@ func noneLeft(t *testing.T, dir string) {
 	}
 	for _, proc := range all {
 		for _, link := range []string{"exe", "cwd"} {
-			if at, err := os.Readlink(filepath.Join(proc, link)); err == nil && strings.HasPrefix(at, dir+"/") { // others are not ours to see
+			if at, err := os.Readlink(filepath.Join(proc, link)); err == nil && strings.HasPrefix(at, dir+"/") { // processes of other users are not visible
 				t.Errorf("process %s is left: %s is %s", filepath.Base(proc), link, at)
 			}
 		}
@@ -153,8 +153,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// A demonstration that gets no processor while its run works still kills that run in the
-// middle: the run does not come to its end without it.
+// If the demonstration is stopped while its run works, it still kills that run in the middle,
+// because the run does not finish without it.
 func TestDemoStopped(t *testing.T) {
 	d := demonstrate(t, os.Getenv("PATH"), func(demo *os.Process, temp string) {
 		run := waitFor(t, "a run", func() (int, bool) { return childNamed(demo.Pid, "run") })
@@ -168,7 +168,7 @@ func TestDemoStopped(t *testing.T) {
 		}
 		a := openDemo(t, dirs[0])
 		defer a.Close()
-		same, seen := 0, 0 // how often the record was read since it last changed
+		same, seen := 0, 0 // number of reads since the event log last changed
 		waitFor(t, "a run that goes no further", func() (struct{}, bool) {
 			rec, err := view.ReadRecord(t.Context(), a)
 			if err != nil {
@@ -206,13 +206,13 @@ func dispatched(rec *view.Record) (n int) {
 	return n
 }
 
-// childNamed finds the child of a process that runs a command of Lockkeeper.
+// childNamed finds the child of a process that runs a Lockkeeper command.
 func childNamed(parent int, command string) (pid int, found bool) {
 	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) // the pattern is valid
 	for _, file := range children {
 		list, _ := os.ReadFile(file) // a thread may have ended
 		for _, word := range strings.Fields(string(list)) {
-			args, _ := os.ReadFile("/proc/" + word + "/cmdline") // and so may a child
+			args, _ := os.ReadFile("/proc/" + word + "/cmdline") // a child may have ended, too
 			if words := strings.Split(string(args), "\x00"); len(words) > 1 && words[1] == command {
 				pid, err := strconv.Atoi(word)
 				return pid, err == nil
@@ -228,7 +228,7 @@ func ended(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// counted holds the figures against the record.
+// counted compares the printed figures with the event log.
 func counted(t *testing.T, d demonstrated, rec *view.Record, after map[string][32]byte) {
 	t.Helper()
 	landed, refused, crashed := 0, 0, 0
@@ -260,7 +260,7 @@ func counted(t *testing.T, d demonstrated, rec *view.Record, after map[string][3
 	}
 }
 
-// sums is the hash of each file of a codebase but those of tools, by path.
+// sums returns the hash of each file of a codebase by path, except those of tools.
 func sums(t *testing.T, dir string) map[string][32]byte {
 	t.Helper()
 	all := map[string][32]byte{}
@@ -274,7 +274,7 @@ func sums(t *testing.T, dir string) map[string][32]byte {
 			return nil
 		}
 		text, err := os.ReadFile(name)
-		path, _ := filepath.Rel(dir, name) // it lies below
+		path, _ := filepath.Rel(dir, name) // name is below dir
 		all[path] = sha256.Sum256(text)
 		return err
 	})
@@ -284,7 +284,7 @@ func sums(t *testing.T, dir string) map[string][32]byte {
 	return all
 }
 
-// A machine without git, with nothing but a shell and what it brings, is enough.
+// The demonstration needs only a shell and its standard tools, not git.
 func TestDemoWithoutGit(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"sh", "awk", "dirname"} {

@@ -14,8 +14,8 @@ func main() {
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
 	}
-	// Under the name of the scripted agent it is that agent, so that a demonstration
-	// needs no other program.
+	// If the program has the name of the scripted agent, it acts as that agent, so that a
+	// demonstration needs no other program.
 	if filepath.Base(os.Args[0]) == scripted.Program {
 		os.Exit(scripted.Main())
 	}

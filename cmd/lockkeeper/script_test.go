@@ -30,15 +30,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"lockkeeper": main, scripted.Program: main})
 }
 
-// TestScripts runs the scenarios of whole commands. They wait for each other by
-// pipes, signals and the state of the locks, never by time.
+// TestScripts runs scripts of whole commands. The commands wait for each other with pipes,
+// signals and the state of the locks, never for a fixed time.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("..", "..", "testdata", "script"),
 		Setup: func(env *testscript.Env) error {
-			// Under the race detector a program lingers for a second at its end.
+			// Under the race detector a program waits for a second before it exits.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
-			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull) // it has no other configuration of git
+			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull) // tests have no other git configuration
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return os.MkdirAll(filepath.Join(env.WorkDir, "repo"), 0o755)
 		},
@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// fails CODE CMD… runs a command that must end with exactly this code.
+// fails CODE CMD… runs a command that must exit with exactly this code.
 func fails(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: fails CODE CMD…")
@@ -85,8 +85,8 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// refused CODE CMD… is fails for a command that must change nothing: no lock,
-// no event, no file.
+// refused CODE CMD… does the same as fails, for a command that must change nothing: no lock, no
+// event, no file.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
 	before := everything(ts)
 	fails(ts, neg, args)
@@ -99,10 +99,9 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// everything is what a refused command must leave as it was: every file, byte by
-// byte. Only what processes lock and map is left out, and the file that says that
-// a process of this boot was here. The database and its log are in it, so a single
-// committed row would show.
+// everything returns the hash of every file that a refused command must not change. It excludes
+// files that processes lock or map, and the file that marks a process of this boot. It includes
+// the database and its log, so a single committed row would show.
 func everything(ts *testscript.TestScript) string {
 	var b strings.Builder
 	ts.Check(filepath.WalkDir(ts.Getenv("WORK"), func(path string, d fs.DirEntry, err error) error {
@@ -118,7 +117,7 @@ func everything(ts *testscript.TestScript) string {
 			return nil
 		}
 		content, err := os.ReadFile(path)
-		if len(content) == 0 { // as a log that nothing is in yet
+		if len(content) == 0 { // such as a log that is still empty
 			return err
 		}
 		fmt.Fprintf(&b, "%s %s %x\n", d.Type(), path, sha256.Sum256(content))
@@ -127,8 +126,8 @@ func everything(ts *testscript.TestScript) string {
 	return b.String()
 }
 
-// bounces CODE CMD… is fails for a command that must leave the codebase as it
-// was, whatever it records of that.
+// bounces CODE CMD… does the same as fails, for a command that must not change the codebase but
+// may record events.
 func bounces(ts *testscript.TestScript, neg bool, args []string) {
 	before := codebase(ts)
 	fails(ts, neg, args)
@@ -137,8 +136,8 @@ func bounces(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// codebase is every name in the root with its mode, content and where it leads,
-// but for what git and Lockkeeper keep for themselves.
+// codebase returns every name in the root with its mode, content and link target, except the
+// files of git and Lockkeeper.
 func codebase(ts *testscript.TestScript) string {
 	var b strings.Builder
 	ts.Check(filepath.WalkDir(filepath.Join(ts.Getenv("WORK"), "repo"), func(path string, d fs.DirEntry, err error) error {
@@ -167,7 +166,7 @@ func codebase(ts *testscript.TestScript) string {
 	return b.String()
 }
 
-// save NAME keeps the last standard output in a variable.
+// save NAME stores the last standard output in a variable.
 func save(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: save NAME")
@@ -175,7 +174,7 @@ func save(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// inline N returns when N requests stand in line.
+// inline N returns when N requests are in the wait list.
 func inLine(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -189,7 +188,7 @@ func stale(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, args[0]+" stale grants", func(s state) bool { return len(s.Stale) == want })
 }
 
-// running HOLDER returns when the command that a holder runs is on record.
+// running HOLDER returns when the command of a holder is recorded.
 func running(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, "a running command of "+args[0], func(s state) bool {
 		for _, g := range s.Held {
@@ -201,7 +200,7 @@ func running(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// hung is how long a test waits for a state before it fails. It only ends hangs.
+// hung is how long a test waits for a state before it fails. It is only a limit for hangs.
 const hung = 5 * time.Minute
 
 // waitFor polls a state until it is reached.
@@ -237,7 +236,7 @@ func look(ts *testscript.TestScript) (s state) {
 	return s
 }
 
-// sql FILE STATEMENT… changes a database behind the program's back.
+// sql FILE STATEMENT… changes a database without the program.
 func sql(ts *testscript.TestScript, neg bool, args []string) {
 	conn, err := sqlite3.OpenContext(context.Background(), ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -245,8 +244,8 @@ func sql(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(conn.Exec(strings.Join(args[1:], " ")))
 }
 
-// server NAME keeps the address of the PostgreSQL server in a variable. Without
-// one the scenario fails: nothing is left untested in silence.
+// server NAME stores the address of the PostgreSQL server in a variable. Without a server the
+// script fails, so that no test is skipped silently.
 func server(ts *testscript.TestScript, neg bool, args []string) {
 	url := os.Getenv("LOCKKEEPER_TEST_POSTGRES")
 	if url == "" {
@@ -255,7 +254,7 @@ func server(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], url)
 }
 
-// long FILE KIND writes input that no script can spell.
+// long FILE KIND writes input that is too long for a script.
 func long(ts *testscript.TestScript, neg bool, args []string) {
 	var text string
 	switch args[1] {
@@ -312,7 +311,7 @@ run:
 `, scripted.Program, scripts, sample.Test, sample.CI), 0o644))
 }
 
-// appears FILE TEXT returns when a file, which another process writes, contains a text.
+// appears FILE TEXT returns when a file that another process writes contains a text.
 func appears(ts *testscript.TestScript, neg bool, args []string) {
 	waitFor(ts, fmt.Sprintf("%q in %s", args[1], args[0]), func() (struct{}, bool) {
 		said, err := os.ReadFile(ts.MkAbs(args[0]))

@@ -21,11 +21,11 @@ import (
 // outputDir has the outputs, relative to the root.
 const outputDir = project.DirName + "/output"
 
-// outputLimit is how much of the end of an output is kept. A running command may have twice as
-// much, so that the file is not cut at every line.
+// outputLimit is how much of the end of an output is kept. The file of a running command may have
+// twice as much, so that it is not truncated at every line.
 const outputLimit = 10 << 20
 
-// outputs stores the output of each attempt in a file, for gate.keep.
+// An outputs stores the output of each attempt in a file, for gate.keep.
 type outputs struct {
 	dir  *os.Root
 	keep time.Duration
@@ -116,7 +116,7 @@ type recording struct {
 	in      *os.File // the command's end of the pipe
 	out     *os.File
 	file    *os.File
-	size    int64 // of the file
+	size    int64 // size of the file
 	dropped int64
 	end     []byte // the last bytes
 	err     error
@@ -126,8 +126,7 @@ type recording struct {
 // path returns the file, relative to the root.
 func (r *recording) path() string { return outputDir + "/" + r.name }
 
-// copy copies the output. If the disk is full it drops output, so that the command never
-// blocks.
+// copy copies the output. If the disk is full, it drops output, so that the command never blocks.
 func (r *recording) copy() {
 	defer close(r.done)
 	buf := make([]byte, 32<<10)
@@ -159,7 +158,7 @@ func (r *recording) write(b []byte) error {
 	return err
 }
 
-// cut keeps the end of the file, after a note of what was dropped.
+// cut keeps the end of the file, after a note about the dropped part.
 func (r *recording) cut() error {
 	tail := make([]byte, outputLimit)
 	if _, err := r.file.ReadAt(tail, r.size-outputLimit); err != nil {
@@ -181,8 +180,8 @@ func (r *recording) cut() error {
 	return err
 }
 
-// drainFor bounds the wait for the end of the output: a process that cannot be killed may still
-// have the pipe open.
+// drainFor bounds the wait for the end of the output, because a process that cannot be killed may
+// still have the pipe open.
 const drainFor = time.Second
 
 // close ends the recording. It returns an error if the recording is incomplete.

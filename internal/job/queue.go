@@ -57,9 +57,10 @@ func (q *Queue) Census(ctx context.Context) (c store.Census, err error) {
 // itemPage is how many items one query reads at most.
 const itemPage = 1_000
 
-// First lists up to limit items of a status for people, and reports whether there are more:
-// queued items in the order of their starts, ended ones the latest first. Limit 0 lists all. Of
-// very many items it considers only the oldest queued and the newest ended ones.
+// First lists up to limit items of a status for people, and reports whether there are more.
+// Queued items are in the order of their starts, ended ones are sorted latest first. Limit 0
+// lists all. If there are very many items, it considers only the oldest queued and the newest
+// ended ones.
 func (q *Queue) First(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, more bool, err error) {
 	considered := max(limit+1, itemPage)
 	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
@@ -104,8 +105,8 @@ func EachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeep
 	}
 }
 
-// Find finds an item by its id, its key or its workflow; nil: there is none. Of items with the
-// same workflow, open ones come before completed ones.
+// Find finds an item by its id, its key or its workflow. It returns nil if there is none. Among
+// items with the same workflow, it prefers open ones to completed ones.
 func (q *Queue) Find(ctx context.Context, name string) (found *lockkeeper.Item, err error) {
 	var open, done []*lockkeeper.Item
 	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
@@ -157,7 +158,7 @@ func severalItems(name string, called []*lockkeeper.Item) error {
 	return &lockkeeper.InputError{Field: "item", Value: name, Reason: "ambiguous name: " + strings.Join(ids, ", "), Next: "use an id"}
 }
 
-// Items reads items by their ids, without missing ones.
+// Items reads items by their ids and skips missing ones.
 func (q *Queue) Items(ctx context.Context, ids []string) (list []*lockkeeper.Item, err error) {
 	err = q.app.Store.View(ctx, func(r store.Reader) error {
 		list = nil
@@ -184,8 +185,8 @@ func (q *Queue) Oldest(ctx context.Context, status lockkeeper.ItemStatus, limit 
 	return list, err
 }
 
-// FailedBefore finds a failed item that another comes after, directly or indirectly, so that
-// the other cannot start; nil: there is none.
+// FailedBefore finds a failed item that keeps the given one from starting, because it must come
+// first, directly or indirectly. It returns nil if there is none.
 func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (failed *lockkeeper.Item, err error) {
 	err = q.app.Store.View(ctx, func(r store.Reader) error {
 		failed = nil
@@ -224,7 +225,7 @@ func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err erro
 	return list, err
 }
 
-// WorkersIn is Workers in a transaction of the caller.
+// WorkersIn does the same as Workers in a transaction of the caller.
 func (q *Queue) WorkersIn(r store.Reader) ([]lockkeeper.Worker, error) {
 	all, err := r.Workers()
 	return slices.DeleteFunc(slices.Clone(all), func(w lockkeeper.Worker) bool {

@@ -22,7 +22,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// Environment variables of the command of an item.
+// These are environment variables of an item's command.
 const (
 	ItemVariable = "LOCKKEEPER_ITEM" // the id of the item
 	SlotVariable = "LOCKKEEPER_SLOT" // the number of its test slot, unique among running items
@@ -67,8 +67,8 @@ const OutputSep = "; its output: "
 
 // A CommandError reports how the command of an item failed.
 type CommandError struct {
-	Code   int            // as in shells
-	Signal syscall.Signal // that killed it; 0: none
+	Code   int            // as shells report it
+	Signal syscall.Signal // the signal that killed it; 0: none
 	Last   string         // its last line of output
 	Output string         // the file with its output, relative to the root
 }
@@ -84,8 +84,8 @@ func (e *CommandError) Error() string {
 	return what + OutputSep + e.Output
 }
 
-// Run runs the command of an item, keeps its output, and returns when none of its processes is
-// left.
+// Run runs the command of an item, keeps its output, and returns when all its processes have
+// ended.
 func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	it := &job.Item
 	if len(it.Command) == 0 {

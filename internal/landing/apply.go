@@ -19,21 +19,21 @@ import (
 // An Outcome is the result of one requested change.
 type Outcome struct {
 	Path     string
-	Landed   bool               // false without a refusal if the tree already had it
+	Landed   bool               // false without a refusal if the tree already had the change
 	Version  lockkeeper.Version // the landed version
 	Refusal  error
 	HeldBack bool // another change of the same unit was refused
 }
 
-// Applied is the result of changes that land together.
+// An Applied is the result of changes that land together.
 type Applied struct {
 	Landing *lockkeeper.Landing // nil if nothing landed
 	Files   []Outcome           // sorted by path
 }
 
-// Apply lands changes as one unit, under a grant of this user if grantID is set. It omits
-// changes that the gate refuses, which the gate keeps. If whole is set, one refusal refuses
-// them all. The paths of changes are relative to the root.
+// Apply lands changes as one unit, under a grant of this user if grantID is set. It omits changes
+// that the gate refuses; the gate keeps them. If whole is set, one refusal refuses them all. The
+// paths of changes are relative to the root.
 func Apply(ctx context.Context, a *project.Project, grantID string, changes []gate.Change, whole bool) (*Applied, error) {
 	grant, err := a.GrantOf(grantID)
 	if err != nil {
@@ -42,7 +42,8 @@ func Apply(ctx context.Context, a *project.Project, grantID string, changes []ga
 	return ApplyUnder(ctx, a, grant, changes, whole)
 }
 
-// ApplyUnder is Apply under a grant whose token the caller has, or nil for none.
+// ApplyUnder does the same as Apply under a grant whose token the caller has. A nil grant means
+// no grant.
 func ApplyUnder(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, changes []gate.Change, whole bool) (*Applied, error) {
 	g, err := a.Gate()
 	if err != nil {
@@ -125,7 +126,7 @@ func refusals(err error) map[string]error {
 	return refused
 }
 
-// pathOf returns the path that an error refuses; empty if there is none.
+// pathOf returns the path that an error refuses, or "" if it refuses none.
 func pathOf(err error) string {
 	var violation *lockkeeper.LockViolationError
 	var input *lockkeeper.InputError

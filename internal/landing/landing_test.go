@@ -65,8 +65,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// A file of the directory that became a link after it was looked at does not
-// bring in what the link leads to.
+// If a file of the directory becomes a link after it was checked, the target of the link does not
+// land.
 func TestMirrorFileSwapped(t *testing.T) {
 	a, dir, grant := writer(t, "app/models/a.rb", "app/models/b.rb")
 	from := t.TempDir()
@@ -107,7 +107,7 @@ func TestMirrorFileSwapped(t *testing.T) {
 	}
 }
 
-// One refusal of each kind keeps nothing else out.
+// One refusal of each kind does not prevent other changes from landing.
 //
 // shows: SW-75
 func TestApplyLandsWhatIsPermitted(t *testing.T) {

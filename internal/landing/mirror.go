@@ -29,9 +29,9 @@ type Mirror struct {
 	tree *os.Root
 }
 
-// OpenMirror compares a directory with the codebase. The directory may be a copy of all of
-// it: whatever is the same is skipped. Of the rest only regular files can land, because the
-// meaning of a link or a pipe is ambiguous.
+// OpenMirror compares a directory with the codebase. The directory may be a full copy: equal
+// files are skipped. Of the others only regular files can land, because the meaning of a link or
+// a pipe is ambiguous.
 func OpenMirror(a *project.Project, dir string) (_ *Mirror, err error) {
 	real, err := disk.RealDir(dir)
 	if err != nil {
@@ -104,8 +104,8 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-// isSame reports whether the codebase and the directory have the same file, which includes
-// the executable bit, or the same link.
+// isSame reports whether the codebase and the directory have the same link, or the same file with
+// the same executable bit.
 func (m *Mirror) isSame(path string, info, there fs.FileInfo) (bool, error) {
 	switch {
 	case there == nil || there.Mode().Type() != info.Mode().Type():
@@ -195,8 +195,8 @@ func (m *Mirror) bad(path, reason, next string) error {
 	return &lockkeeper.InputError{Field: "file of --from", Value: filepath.Join(m.dir.Name(), filepath.FromSlash(path)), Reason: reason, Next: next}
 }
 
-// modeFor returns the new mode of a file. A new file gets that of its source. An existing
-// file keeps its mode, apart from the executable bits, which follow the source.
+// modeFor returns the new mode of a file. A new file gets the mode of its source. An existing
+// file keeps its mode except for the executable bits, which follow the source.
 func modeFor(there fs.FileInfo, source fs.FileMode) *fs.FileMode {
 	const execute, read = 0o111, 0o444
 	mode := source.Perm()

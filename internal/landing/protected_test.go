@@ -36,7 +36,7 @@ func under(t *testing.T, a *project.Project, act func(*lockkeeper.Grant) error, 
 	return err == nil
 }
 
-// No way through the gate leads to what agents never write, whatever the allowlist says.
+// Agents can never write protected paths through the gate, whatever the allowlist permits.
 func TestGateKeepsProtected(t *testing.T) {
 	commit := func(a *project.Project, changes func(path string) []gate.Change, also ...string) func(*testing.T, string) bool {
 		return func(t *testing.T, path string) bool {
@@ -90,8 +90,8 @@ func TestGateKeepsProtected(t *testing.T) {
 	}
 }
 
-// Undo does not restore into a directory that has become one of hooks since, and several
-// files that make a git directory only together are refused as well.
+// Undo does not restore into a directory that has since become a hooks directory. Several files
+// that only together make a git directory are refused as well.
 func TestProtectedSince(t *testing.T) {
 	p := projecttest.Empty(t, "gate: {allowed_write_paths: [.]}\n")
 	a := p.Open(t)

@@ -17,7 +17,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Barred returns the reason why the gate writes a path under no grant, or nil if it may.
+// Barred returns the reason why the gate never writes a path, under any grant. It returns nil if
+// the gate may write the path.
 func Barred(ctx context.Context, a *project.Project, path string) (*lockkeeper.LockViolationError, error) {
 	g, err := a.Gate()
 	if err != nil {
@@ -39,7 +40,7 @@ func Barred(ctx context.Context, a *project.Project, path string) (*lockkeeper.L
 // ontoCurrent is set.
 func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, e rescue.Entry, ontoCurrent bool) (_ *lockkeeper.Landing, err error) {
 	g, err := a.Gate()
-	if e.Kind == rescue.Uncommitted { // it existed before, even if agents may not write there
+	if e.Kind == rescue.Uncommitted { // the file existed before, even if agents may not write there
 		if g, err = a.GateFor(e.Path); err == nil {
 			defer func() { err = errors.Join(err, g.Close(context.WithoutCancel(ctx))) }()
 		}
@@ -85,7 +86,7 @@ func keepReplaced(ctx context.Context, a *project.Project, e rescue.Entry) (err 
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return err // the gate reports why it does not replace it
+		return err // the gate reports why it does not replace the file
 	}
 	restored := lockkeeper.Version{Kind: lockkeeper.File, Mode: e.Mode}
 	if _, err := hex.Decode(restored.Sum[:], []byte(e.Sum)); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Fault says why a value does not match a form.
+// A Fault reports why a value does not match a form.
 type Fault struct {
 	Path    []string // the members and elements from the root to the value
 	Reason  string

@@ -24,8 +24,8 @@ func Join(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Printable is Quote for text shown to people and agents: it writes what does not print as
-// escape sequences, which bash, zsh and ksh read.
+// Printable does the same as Quote for text shown to people and agents. It writes unprintable
+// characters as escape sequences, which bash, zsh and ksh read.
 func Printable(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return Quote(s)
@@ -34,7 +34,7 @@ func Printable(s string) string {
 	return "$'" + strings.NewReplacer(`\\`, `\\`, `\"`, `"`, "'", `\'`).Replace(escaped[1:len(escaped)-1]) + "'"
 }
 
-// isPlain reports whether a shell reads s as it is, wherever the word stands. A word with =
+// isPlain reports whether a shell reads s unchanged at any position of a command. A word with =
 // may be an assignment unless it is an option.
 func isPlain(s string) bool {
 	option := strings.HasPrefix(s, "-")

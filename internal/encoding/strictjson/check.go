@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// An AmbiguousError says why a text can be read in more than one way.
+// An AmbiguousError reports why a text can be read in more than one way.
 type AmbiguousError struct {
 	Field  string // the path of a member; empty: the text as a whole
 	Reason string
@@ -28,8 +28,8 @@ func (e *AmbiguousError) Error() string {
 // has an object with two members of the same name. It does not report other invalid JSON.
 func Check(text []byte) error { return check(text, nil) }
 
-// check is Check that also compares the names of members with the fields of a type, unless
-// it is nil.
+// check does the same as Check. If t is not nil, it also compares the names of members with the
+// fields of the type.
 func check(text []byte, t reflect.Type) error {
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRune(text[at:])
@@ -42,7 +42,7 @@ func check(text []byte, t reflect.Type) error {
 		return &AmbiguousError{Reason: fmt.Sprintf("the escape at byte %d is half of a character", at)}
 	}
 	if !json.Valid(text) {
-		return nil // the decoder reports it better; valid JSON also bounds the depth of the walk
+		return nil // the decoder reports invalid JSON better; valid JSON also bounds the depth of the walk
 	}
 	return (&walk{json.NewDecoder(bytes.NewReader(text))}).value(t, nil)
 }
@@ -78,7 +78,7 @@ func escaped(text []byte) rune {
 // A walk is one pass over valid JSON.
 type walk struct{ *json.Decoder }
 
-// value checks the next value, which will be decoded into a t; nil: into any type.
+// value checks the next value, which will be decoded into a t. If t is nil, any type is possible.
 func (w *walk) value(t reflect.Type, path []string) error {
 	open, err := w.Token()
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// ErrMore says that something follows the value.
+// ErrMore reports that text follows the value.
 var ErrMore = errors.New("there is more after the value")
 
-// Unmarshal is json.Unmarshal without its leniency: it refuses what Check refuses, and
-// members whose names differ from a field's only in case. If closed is set, it also refuses
-// members that match no field.
+// Unmarshal does the same as json.Unmarshal without its leniency. It refuses text that Check
+// refuses, and members whose names differ from a field's only in case. If closed is set, it also
+// refuses members that match no field.
 func Unmarshal(text []byte, value any, closed bool) error {
 	if err := check(text, reflect.TypeOf(value)); err != nil {
 		return err
@@ -36,8 +36,8 @@ func Unmarshal(text []byte, value any, closed bool) error {
 
 // A shape describes the members that a Go type expects of an object or a list.
 type shape struct {
-	fields map[string]reflect.Type // of a struct, by their names in JSON; nil: not a struct
-	elem   reflect.Type            // of a list or a map
+	fields map[string]reflect.Type // the fields of a struct, by their names in JSON; nil: not a struct
+	elem   reflect.Type            // the element type of a list or a map
 }
 
 var (
@@ -72,7 +72,7 @@ func shapeOf(t reflect.Type) (s shape) {
 	return s
 }
 
-// member returns the type of a member; nil: any type. It refuses a name that differs from a
+// member returns the type of a member, or nil for any type. It refuses a name that differs from a
 // field's only in case, which encoding/json would accept.
 func (s shape) member(name string, path []string) (reflect.Type, error) {
 	if s.fields == nil {

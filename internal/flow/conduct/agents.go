@@ -17,8 +17,8 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// FlowName returns the flow to run: the named one, the one that a plan implies, that of the
-// unfinished run, or else the default.
+// FlowName returns the flow to run: the named one, the flow of a plan, the flow of the unfinished
+// run, or else the default.
 func FlowName(a *project.Project, named, plan string) (string, error) {
 	tasks := flow.ForPlan().Name
 	switch {
@@ -46,7 +46,8 @@ func LastFlow(a *project.Project, named string) (string, error) {
 	return last.Flow, nil
 }
 
-// CheckAgent refuses to run if the program of an agent is missing; "" is the default agent.
+// CheckAgent refuses to run if the program of an agent is missing. The name "" is the default
+// agent.
 func CheckAgent(a *project.Project, names ...string) error {
 	for _, name := range names {
 		if err := checkProgram(a, name); err != nil {
@@ -76,7 +77,7 @@ func checkProgram(a *project.Project, name string) error {
 	return &lockkeeper.InputError{Field: "agent", Value: program, Reason: "cannot be run: " + disk.Reason(err), Next: "install it, or set agent.command in " + config.FileName}
 }
 
-// AgentTitle names the agent and its model for people.
+// AgentTitle returns the name of the agent and its model for people.
 func AgentTitle(a *project.Project) string {
 	c := a.Config.Agent
 	title := strings.Join(c.Command, " ")
@@ -87,8 +88,8 @@ func AgentTitle(a *project.Project) string {
 	return title
 }
 
-// AgentLog opens the log of the last agent that worked for an item; nil: the item belongs to
-// no flow.
+// AgentLog opens the log of the last agent that worked for an item. It returns nil if the item
+// belongs to no flow.
 func AgentLog(a *project.Project, it *lockkeeper.Item) (*os.File, error) {
 	if run.FlowOf(it) == "" {
 		return nil, nil

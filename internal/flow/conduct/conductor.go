@@ -18,8 +18,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// A Conductor conducts one run of a flow, for a command or for a server. It finds once what
-// the pipeline is made of: the machine, the agents, the repository, the prompts.
+// A Conductor conducts one run of a flow, for a command or for a server. It finds the parts of
+// the pipeline once: the machine, the agents, the repository, the prompts.
 type Conductor struct {
 	Flow flow.Flow
 
@@ -29,7 +29,7 @@ type Conductor struct {
 	seen    *run.Pipeline // made by Survey, for the next Start; nil: none
 }
 
-// New prepares a run, and begins nothing.
+// New prepares a run and starts nothing.
 func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error) {
 	policy, err := o.Policy()
 	if err != nil {
@@ -46,8 +46,8 @@ func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error)
 	return &Conductor{Flow: parts.Flow, project: a, opt: o, parts: parts}, nil
 }
 
-// Survey finds the units of the run, with the pipeline that Start conducts. It begins
-// nothing, and reads the run as it is now: another process may have begun it.
+// Survey finds the units of the run, with the pipeline that Start conducts. It starts nothing,
+// and reads the current run, which another process may have begun.
 func (c *Conductor) Survey(ctx context.Context) (*run.Pipeline, error) {
 	if err := withInputs(c.project, &c.parts, c.opt); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c *Conductor) Survey(ctx context.Context) (*run.Pipeline, error) {
 	return c.seen, c.seen.Survey(ctx)
 }
 
-// Check refuses what could not be run, before anything is begun.
+// Check refuses a run that could not work, before it starts.
 func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 	a, cfg := c.project, c.project.Config
 	if err := CheckAgent(a, seen.Agents()...); err != nil {
@@ -94,8 +94,8 @@ func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 	return &lockkeeper.InputError{Field: "plan", Reason: "the flow " + c.Flow.Name + " needs one, also to resume", Next: "lockkeeper run --plan tasks.yaml"}
 }
 
-// Legacy returns a warning if the run ignores documents of an earlier pipeline; empty: there
-// are none.
+// Legacy returns a warning if the run ignores documents of an earlier pipeline. It returns "" if
+// there are none.
 func (c *Conductor) Legacy() (string, error) {
 	if c.Flow.Source != flow.Codebase {
 		return "", nil
@@ -142,7 +142,7 @@ func (c *Conductor) begin(ctx context.Context) (*run.Pipeline, error) {
 	if warning != "" && c.opt.Tell != nil {
 		c.opt.Tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: warning})
 	}
-	gate, err := c.project.Gate() // creates what it needs
+	gate, err := c.project.Gate() // creates the directories that it needs
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ type ActiveRun struct {
 }
 
 // Run conducts until every remaining step needs a person, ctx ends, or the lease is lost, and
-// returns how far it came. When stop is closed nothing new starts. A complete run is marked
+// returns the outcome. When stop is closed, nothing new starts. A complete run is marked as
 // ended.
 func (r *ActiveRun) Run(ctx context.Context, stop <-chan struct{}) (*run.Outcome, error) {
 	ctx, end := context.WithCancelCause(ctx)
@@ -175,7 +175,7 @@ func (r *ActiveRun) Run(ctx context.Context, stop <-chan struct{}) (*run.Outcome
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	out, err := r.Outcome(ctx) // once all that ran has ended
+	out, err := r.Outcome(ctx) // after all running work has ended
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func isEnding(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// lost returns why the lease was lost; nil: it is held.
+// lost returns why the lease was lost, or nil if it is held.
 func (r *ActiveRun) lost() error {
 	if r.lease.Context().Err() == nil {
 		return nil

@@ -25,7 +25,8 @@ type Run struct {
 
 func runPath(a *project.Project) string { return filepath.Join(a.Below(project.DirName), "run.json") }
 
-// CurrentRun returns the unfinished run, or else the last one; nil: there was none.
+// CurrentRun returns the unfinished run, or else the last one. It returns nil if there was no
+// run.
 func CurrentRun(a *project.Project) (*Run, error) {
 	r, err := durable.ReadJSON[Run](runPath(a))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +71,7 @@ func planFor(a *project.Project, o Options) (string, error) {
 	return last.Plan, nil
 }
 
-// unfinishedRun returns the id of the run of a flow that is not finished; empty: there is none.
+// unfinishedRun returns the id of the unfinished run of a flow, or "" if there is none.
 func unfinishedRun(a *project.Project, name string) (string, error) {
 	last, err := CurrentRun(a)
 	if err != nil || last == nil || !last.Ended.IsZero() {

@@ -51,8 +51,8 @@ func CheckTargets(a *project.Project, paths []string) error {
 	return errors.Join(errs...)
 }
 
-// patternLetters make a path a pattern unless a file has that name. Brackets are not among
-// them because the names of new files often have some.
+// patternLetters make a path a pattern unless a file has that name. They do not include brackets,
+// because names of new files often contain them.
 const patternLetters = "*?{"
 
 // permitsTarget refuses a write target that could never land: a directory, a pattern, or a
@@ -81,8 +81,8 @@ func CanAskAPI(a *project.Project) bool {
 // Journal opens the records of agent calls and checks.
 func Journal(a *project.Project) *run.Journal { return run.OpenJournal(a.Below(callsDir)) }
 
-// Discovered lists the units that a flow finds in the codebase, and their screens if the flow
-// has screens. If some units are invalid, it returns the others beside the error.
+// Discovered lists the units that a flow finds in the codebase, and their screens if the flow has
+// screens. If some units are invalid, it returns the others together with an error.
 func Discovered(a *project.Project, name string) (units []string, screens map[string][]flow.ManifestScreen, err error) {
 	f, err := flow.ByName(name)
 	if err != nil {
@@ -109,7 +109,8 @@ func Discovered(a *project.Project, name string) (units []string, screens map[st
 	return found.Names, screens, errors.Join(err, root.Close())
 }
 
-// SandboxLevel returns the configured mode of the sandbox, and what this machine makes of it.
+// SandboxLevel returns the configured mode of the sandbox and the level that this machine
+// supports.
 func SandboxLevel(ctx context.Context, a *project.Project) (mode sandbox.Mode, level sandbox.Level, err error) {
 	mode = sandbox.Mode(a.Config.Agent.Sandbox)
 	machine, err := sandbox.Probe(ctx)

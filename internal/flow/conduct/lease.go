@@ -10,15 +10,15 @@ import (
 	"lockkeeper/store"
 )
 
-// conductorLock is the lock of the process that conducts the flows of the space.
+// conductorLock returns the lock of the process that conducts the flows of the space.
 func conductorLock() []lockkeeper.Lock {
 	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: project.DirName + "/conductor", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
 }
 
-// Lease takes the conductor's lock for a holder. If another process holds it, Lease returns a
+// Lease acquires the conductor's lock for a holder. If another process holds it, Lease returns a
 // *lockkeeper.BlockedError.
 func Lease(ctx context.Context, a *project.Project, holder string) (*lock.Grant, error) {
-	self, err := process.Self() // its death ends the lease at once
+	self, err := process.Self() // if this process dies, the lease ends at once
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func Lease(ctx context.Context, a *project.Project, holder string) (*lock.Grant,
 	return g, nil
 }
 
-// Holder returns the holder of the conductor's lock; empty: no process conducts.
+// Holder returns the holder of the conductor's lock, or "" if no process conducts.
 func Holder(ctx context.Context, a *project.Project) (string, error) {
 	found, err := a.Locks.CheckConflicts(ctx, conductorLock())
 	if err != nil || len(found) == 0 {
@@ -39,8 +39,8 @@ func Holder(ctx context.Context, a *project.Project) (string, error) {
 	return found[0].Holder, nil
 }
 
-// LeaseRecord returns the record of the conductor's lock; nil: it is free, has expired, or
-// its process is known to be dead.
+// LeaseRecord returns the record of the conductor's lock. It returns nil if the lock is free or
+// has expired, or its process is known to be dead.
 func LeaseRecord(a *project.Project, r store.Reader) (*store.Record, error) {
 	found, _, err := r.Overlapping(store.Query{Locks: conductorLock(), Before: store.HeldOnly})
 	for _, o := range found {

@@ -8,8 +8,7 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// Options select a run and say how far it goes. Flags and forms fill them, and the conductor
-// reads them.
+// Options select a run and its extent. Flags and forms set them, and the conductor reads them.
 type Options struct {
 	Flow   string   `json:"flow,omitempty"`        // empty: see FlowName
 	Plan   string   `json:"plan,omitempty"`        // the plan file of a flow that needs one
@@ -19,17 +18,17 @@ type Options struct {
 	USD    float64  `json:"budget_usd,omitempty"`
 	Tokens int64    `json:"budget_tokens,omitempty"`
 	Branch string   `json:"branch,omitempty"`
-	Retry  bool     `json:"retry,omitempty"` // retry what failed before
+	Retry  bool     `json:"retry,omitempty"` // retry failed work
 	New    bool     `json:"new,omitempty"`   // abandon an unfinished run
 	Wait   bool     `json:"wait,omitempty"`  // do not end while decisions are open
 
 	By    lockkeeper.Actor             `json:"-"`
-	Env   []string                     `json:"-"` // of the agents and commands
+	Env   []string                     `json:"-"` // the environment of agents and commands
 	Tell  func(run.News)               `json:"-"` // as run.Options.Tell
 	Wants func(unit, part string) bool `json:"-"` // as run.Options.Wants
 }
 
-// mostSlots is far more agents than one machine can run at once.
+// mostSlots is far above the number of agents that one machine can run.
 const mostSlots = 1_000
 
 // Policy checks the options and parses Auto. It returns nil if people decide.

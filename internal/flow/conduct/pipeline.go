@@ -50,8 +50,7 @@ func DocumentsDir(a *project.Project, f flow.Flow) string {
 	return a.Config.Run.SidecarDir + "/" + f.Folder
 }
 
-// assemble gathers what a pipeline is made of, except the gate, the queue and the id of the
-// run.
+// assemble collects the parts of a pipeline, except the gate, the queue and the id of the run.
 func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options, err error) {
 	tracker, f, docs, err := OpenDocuments(a, o.Flow)
 	if err != nil {
@@ -150,8 +149,8 @@ func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
 	return errors.Join(err, override.Close())
 }
 
-// withInputs reads the manifest or the plan that a flow begins with. Without a plan a flow can
-// still be inspected.
+// withInputs reads the manifest or the plan of a flow. Without a plan a flow can still be
+// inspected.
 func withInputs(a *project.Project, p *run.Options, o Options) (err error) {
 	switch p.Flow.Source {
 	case flow.FromManifest:
@@ -165,7 +164,7 @@ func withInputs(a *project.Project, p *run.Options, o Options) (err error) {
 	return err
 }
 
-// readPlan reads a plan file with the prompts that it names.
+// readPlan reads a plan file and its prompt files.
 func readPlan(a *project.Project, name string) (*flow.TaskFile, error) {
 	path := PlanPath(a, name)
 	text, err := os.ReadFile(path)
@@ -199,7 +198,7 @@ func readBeside(path, name string) (text []byte, err error) {
 	return dir.ReadFile(filepath.FromSlash(name))
 }
 
-// withRepo opens the repository, and the client for research.
+// withRepo opens the repository and creates the client for research.
 func withRepo(ctx context.Context, a *project.Project, p *run.Options) error {
 	r, err := git.Open(ctx, a.Root.Dir(), p.Env)
 	var none *git.NoneError
@@ -223,7 +222,7 @@ func withRepo(ctx context.Context, a *project.Project, p *run.Options) error {
 	return nil
 }
 
-// RecordDecision records a person's act, which also tells the conductor of it.
+// RecordDecision records a person's act. The event also notifies the conductor.
 func RecordDecision(ctx context.Context, a *project.Project, by lockkeeper.Actor, what string) error {
 	return a.Store.Update(ctx, func(tx store.Tx) error {
 		_, err := tx.Append(lockkeeper.Event{At: tx.Now().Wall, Kind: lockkeeper.EventDecided, Actor: by, Reason: what})

@@ -17,8 +17,9 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// reach returns what each agent may use in addition to its workspace, and what tests
-// and CI commands may use. Only an agent gets its own login and the keys of its own API.
+// reach returns a function for the files and variables that an agent, or test and CI commands,
+// may use in addition to the workspace. Only an agent gets its own login and the keys of its own
+// API.
 func reach(ctx context.Context, a *project.Project, agents, env []string) (func(agent string) run.Reach, error) {
 	c := a.Config
 	write, err := configured(a, "agent.caches", c.Agent.Caches)
@@ -50,7 +51,7 @@ func reach(ctx context.Context, a *project.Project, agents, env []string) (func(
 	return func(agent string) run.Reach { return byName[agent] }, nil
 }
 
-// configured returns the paths of a setting. It refuses one that contains Lockkeeper's own
+// configured returns the paths of a setting. It refuses a path that contains Lockkeeper's own
 // state, which would make every agent an administrator.
 func configured(a *project.Project, key string, paths []string) (list []string, err error) {
 	home, _ := a.Env("HOME")
@@ -91,8 +92,8 @@ func programs(a *project.Project, agents []string) (list []string) {
 	return list
 }
 
-// environments lists the virtual environments of Python in the codebase. Programs in a copy
-// of one name the original as their interpreter.
+// environments lists the virtual environments of Python in the codebase. Programs in a copy of
+// one use the original as their interpreter.
 func environments(a *project.Project) (list []string) {
 	for _, pattern := range []string{"*/pyvenv.cfg", ".*/pyvenv.cfg"} {
 		found, err := filepath.Glob(filepath.Join(a.Root.Dir(), pattern))

@@ -11,9 +11,9 @@ import (
 	"lockkeeper/tree"
 )
 
-// An agent gets a copy of the directory that its program keeps its own files in, also where a
-// variable has moved it, and may not write the original. By no variable it gets into the
-// codebase, or into what Lockkeeper keeps.
+// An agent gets a copy of its program's own directory, also if a variable has moved it, and may
+// not write the original. No variable gives it access to the codebase or to Lockkeeper's own
+// files.
 //
 // shows: GP-5
 func TestAgentHomes(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAgentHomes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, _ := os.ReadFile(filepath.Join(own, "."+test.agent, "settings.json")) // there may be none
+			text, _ := os.ReadFile(filepath.Join(own, "."+test.agent, "settings.json")) // may be missing
 			if err := c.Close(t.Context()); err != nil || string(text) != test.want {
 				t.Errorf("%q, %v", text, err)
 			}
@@ -84,7 +84,7 @@ func TestAgentHomes(t *testing.T) {
 	}
 }
 
-// A path of the configuration with Lockkeeper's own state in it is refused: an agent that reads
+// A configured path that contains Lockkeeper's own state is refused, because an agent that reads
 // the keys there is an administrator.
 func TestReachKeepsTheStateOut(t *testing.T) {
 	base := t.TempDir()

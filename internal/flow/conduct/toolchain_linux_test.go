@@ -14,8 +14,8 @@ import (
 	"lockkeeper/tree"
 )
 
-// The toolchains of this machine, also those in the home directory, work in a sandbox with
-// what a run names to its tests.
+// The toolchains of this machine, also those in the home directory, work in a sandbox with the
+// reach of test commands.
 func TestToolchainsWorkInASandbox(t *testing.T) {
 	level, err := sandbox.Probe(t.Context())
 	if err != nil {

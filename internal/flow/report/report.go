@@ -19,13 +19,13 @@ import (
 	"lockkeeper/store"
 )
 
-// A Report is what a flow changed, what that cost, and what was refused.
+// A Report summarizes the changes of a flow, their cost, and refused changes.
 type Report struct {
 	Flow      string        `json:"flow"`
-	Run       *conduct.Run  `json:"run,omitempty"` // the last one, if it is of this flow
+	Run       *conduct.Run  `json:"run,omitempty"` // the last run, if it is of this flow
 	Units     []Unit        `json:"units"`
-	Cost      Cost          `json:"cost"`     // of all runs of the flow
-	RunCost   Cost          `json:"run_cost"` // of the last run
+	Cost      Cost          `json:"cost"`     // the cost of all runs of the flow
+	RunCost   Cost          `json:"run_cost"` // the cost of the last run
 	Phases    []PhaseCost   `json:"phases"`
 	Decisions DecisionCount `json:"decisions"`
 	Gaps      []Gap         `json:"gaps"`
@@ -34,7 +34,7 @@ type Report struct {
 	Times     Times         `json:"times"`
 }
 
-// A Unit sums up a unit of the flow.
+// A Unit summarizes a unit of the flow.
 type Unit struct {
 	Name      string        `json:"name"`
 	Status    string        `json:"status"`
@@ -43,27 +43,27 @@ type Unit struct {
 	Batches   []Batch       `json:"batches"`
 }
 
-// A Batch sums up a batch.
+// A Batch summarizes a batch.
 type Batch struct {
 	ID      string       `json:"id"`
 	Title   string       `json:"title,omitempty"`
 	Status  string       `json:"status"`
 	Summary string       `json:"summary,omitempty"`
-	Files   []string     `json:"files"` // that it changes, or changed
+	Files   []string     `json:"files"` // the files that it changes or changed
 	Fixes   int          `json:"fixes"`
 	Landed  *flow.Landed `json:"landed,omitempty"`
 
 	Tests    flow.CheckState `json:"tests,omitempty"`    // empty: not run yet
 	CI       flow.CheckState `json:"ci,omitempty"`       // empty: not run yet
-	Untested string          `json:"untested,omitempty"` // why nothing tested it
+	Untested string          `json:"untested,omitempty"` // why no command tested it
 }
 
-// LandedUntested reports whether the batch is in the tree and nothing tested it.
+// LandedUntested reports whether the batch is in the tree and no command tested it.
 func (b *Batch) LandedUntested() bool {
 	return b.Untested != "" && b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange
 }
 
-// A Cost sums up calls of agents.
+// A Cost is the sum of agent calls.
 type Cost struct {
 	USD    float64       `json:"usd"`
 	Tokens int64         `json:"tokens"`
@@ -123,11 +123,11 @@ type Recheck struct {
 	flow.Recheck
 }
 
-// Times sums up the time of a flow.
+// Times summarizes the time of a flow.
 type Times struct {
 	First   time.Time     `json:"first,omitzero"` // the beginning of the first call
-	Last    time.Time     `json:"last,omitzero"`  // the end of the last one
-	Busy    time.Duration `json:"busy"`           // at least one agent worked
+	Last    time.Time     `json:"last,omitzero"`  // the end of the last call
+	Busy    time.Duration `json:"busy"`           // time in which at least one agent worked
 	Agents  float64       `json:"agents"`         // average concurrency in that time
 	Most    int           `json:"most_agents"`
 	Queued  time.Duration `json:"queued"`  // the sum of waits before the start
@@ -151,7 +151,7 @@ func Read(ctx context.Context, a *project.Project, name string) (*Report, error)
 	return Of(ctx, a, f, units, calls, func(unit string) (*progress.Unit, error) { return tracker.Unit(ctx, unit) })
 }
 
-// Of is Read for a caller that has read the calls and knows how to read a unit. It returns
+// Of does the same as Read for a caller that has read the calls and can read a unit. It returns
 // the first error of unit.
 func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, calls []run.PastCall, unit func(string) (*progress.Unit, error)) (*Report, error) {
 	r := &Report{Flow: f.Name, Units: []Unit{}, Phases: []PhaseCost{}, Gaps: []Gap{}, Failures: []Failure{}, Rechecks: []Recheck{}}
@@ -326,8 +326,8 @@ func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, u
 // eventPage is how many events one query reads.
 const eventPage = 1_000
 
-// blockedFor returns how long items were blocked by locks, as far as the event log reaches. First
-// is the number of the first item.
+// blockedFor returns how long items were blocked by locks, as far back as the event log reaches.
+// The argument first is the number of the first item.
 func blockedFor(ctx context.Context, a *project.Project, items map[string]bool, first uint64) (sum time.Duration, err error) {
 	since := map[string]time.Time{}
 	for after, page := first, eventPage; page == eventPage; {

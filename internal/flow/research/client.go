@@ -24,7 +24,7 @@ const (
 // KeyVariable is the environment variable with the key.
 const KeyVariable = "ANTHROPIC_API_KEY"
 
-// Options of a Client.
+// Options configure a Client.
 type Options struct {
 	APIKey    string        // required
 	BaseURL   string        // empty: DefaultBaseURL
@@ -35,7 +35,7 @@ type Options struct {
 	HTTPClient *http.Client // nil: a client with the default transport
 }
 
-// Client asks questions. It is safe for use by several goroutines at once.
+// A Client asks questions. It is safe for concurrent use.
 type Client struct {
 	http     *http.Client
 	endpoint string
@@ -79,8 +79,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// httpClient returns the given client or a plain one, without redirects: they would send the
-// key elsewhere.
+// httpClient returns the given client or a default one, without redirects, which would send the
+// key to another address.
 func (o *Options) httpClient() *http.Client {
 	client := http.Client{}
 	if o.HTTPClient != nil {
@@ -91,7 +91,7 @@ func (o *Options) httpClient() *http.Client {
 }
 
 // Ask asks one question. The result has a text, a model and the tokens used; the API returns no
-// price. Beside an error it has what is known.
+// price. If Ask returns an error, the result has the known facts.
 func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	if strings.TrimSpace(prompt) == "" {
 		return agent.Result{}, &lockkeeper.InputError{Field: "prompt", Reason: "empty", Next: "say what to research"}
@@ -121,5 +121,5 @@ func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	return c.answer(res, m)
 }
 
-// origin names the API in errors.
+// origin returns the origin of errors of the API.
 func (c *Client) origin() agent.Origin { return agent.Origin{Agent: "the Messages API"} }

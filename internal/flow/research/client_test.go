@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "sk-ant-a-key-that-must-stay-secret"
 
-// newClient makes a client of an API, whose connections end with the test.
+// newClient returns a client of an API. Its connections end with the test.
 func newClient(t *testing.T, url string, timeout time.Duration) *Client {
 	t.Helper()
 	transport := &http.Transport{}
@@ -36,8 +36,8 @@ func newClient(t *testing.T, url string, timeout time.Duration) *Client {
 	return c
 }
 
-// A question is one request with the text alone: no tools, the model that is the default,
-// the key in a header.
+// A question is one request with only the text: no tools, the default model, and the key in a
+// header.
 //
 // shows: PL-13 PL-68 PL-70 PL-69
 func TestAsk(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The environment is not asked: neither for another key, nor for another address.
+// The client does not read another key or address from the environment.
 func TestEnvironmentIsNotAsked(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "another-key")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "a-token")
@@ -84,8 +84,8 @@ func TestEnvironmentIsNotAsked(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong has a class, a reason and a next step, costs one request, and never
-// shows the key.
+// Every failure has a class, a reason and a next step. It costs one request and never shows the
+// key.
 //
 // shows: PL-84
 func TestFailures(t *testing.T) {
@@ -102,7 +102,7 @@ func TestFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		step  scriptedapi.Step
 		want  error
-		words string // in the message
+		words string // part of the message
 	}{
 		"empty":          {scriptedapi.Step{}, &agent.UnfinishedError{}, "the answer is empty"},
 		"blank":          {scriptedapi.Step{Text: " \n"}, &agent.UnfinishedError{}, "the answer is empty"},

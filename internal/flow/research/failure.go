@@ -92,7 +92,7 @@ func (c *Client) refusal(seen response) error {
 
 var regainPattern = regexp.MustCompile(`regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC`)
 
-// regained returns the end of a limit; zero: unknown.
+// regained returns the end of a limit, or the zero time if it is unknown.
 func regained(text string) time.Time {
 	m := regainPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -123,7 +123,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // quotable bounds a quotation in an error.
 const quotable = 300
 
-// quote prepares foreign text for an error: short, on one line, without the key.
+// quote makes foreign text fit for an error: short, on one line, and without the key.
 func (c *Client) quote(text string) string {
 	text = strings.ReplaceAll(text, c.options.APIKey, "…")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {

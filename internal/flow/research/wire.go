@@ -15,7 +15,7 @@ const apiVersion = "2023-06-01"
 // maxResponse bounds a response, far above the longest answer of a model.
 const maxResponse = 16 << 20
 
-// question is the body of a request.
+// A question is the body of a request.
 type question struct {
 	Model     string `json:"model"`
 	MaxTokens int64  `json:"max_tokens"`
@@ -32,7 +32,7 @@ type block struct {
 	Text string `json:"text"`
 }
 
-// message is the body of a successful response, as far as it is used.
+// A message has the used fields of a successful response.
 type message struct {
 	Content     []block `json:"content"`
 	Model       string  `json:"model"`
@@ -56,7 +56,7 @@ func parseMessage(body []byte) (message, bool) {
 	return m, err == nil && m.Content != nil
 }
 
-// failureBody is the body of a response that reports a failure.
+// A failureBody is the body of a response that reports a failure.
 type failureBody struct {
 	Error struct {
 		Type    string `json:"type"`
@@ -68,10 +68,11 @@ type failureBody struct {
 type response struct {
 	status int // 0: no response
 	header http.Header
-	body   []byte // as far as it was read
+	body   []byte // the part that was read
 }
 
-// post sends a question. Beside an error it returns what had arrived.
+// post sends a question. If it returns an error, it also returns the part of the response that
+// arrived.
 func (c *Client) post(ctx context.Context, prompt string) (response, error) {
 	body, err := json.Marshal(question{
 		Model:     c.options.Model,

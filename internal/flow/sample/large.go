@@ -13,15 +13,15 @@ import (
 )
 
 // A Large is an application of any size, with batches that contend for shared files. The seed
-// determines what each batch changes.
+// determines the changes of each batch.
 type Large struct {
 	Controllers int
 	Seed        uint64
 	Pause       time.Duration // the duration of each agent call
 }
 
-// Sizes and probabilities of a large application. A controller's file has one user, a module's
-// file some, a concern all.
+// These are sizes and probabilities of a large application. One controller uses a controller's
+// file, some use a module's file, and all use a concern.
 const (
 	perModule  = 6
 	maxBatches = 3
@@ -66,7 +66,7 @@ func drawShape(chance *rand.Rand) shape {
 // A unit is one controller.
 type unit struct {
 	module, name string
-	shape        int // its number
+	shape        int // the number of its shape
 	batches      []flow.Batch
 }
 
@@ -92,14 +92,14 @@ func newUnit(module, name string, number int, s shape) unit {
 		}
 		u.batches = append(u.batches, b)
 	}
-	last := &u.batches[len(s)-1] // it gets the remaining items
+	last := &u.batches[len(s)-1] // gets the remaining items
 	for i := len(s); i < maxBatches; i++ {
 		last.Items = append(last.Items, fmt.Sprintf("i%d", i+1))
 	}
 	return u
 }
 
-// draw draws the shapes, and which controller has which.
+// draw draws the shapes and assigns one to each controller.
 func (l Large) draw() ([]shape, []unit) {
 	chance := rand.New(rand.NewPCG(l.Seed, 0))
 	all := make([]shape, shapes)
@@ -114,8 +114,9 @@ func (l Large) draw() ([]shape, []unit) {
 	return all, units
 }
 
-// Each batch has its own line in each file that it writes. So batches can land in any order,
-// and a lost change is visible.
+// planned and done return the line of a batch in a file that it writes, before and after the
+// change. Each batch has its own line, so batches can land in any order, and a lost change is
+// visible.
 func (u *unit) planned(b *flow.Batch, path string) string { return mark("to do", u, b, path) }
 func (u *unit) done(b *flow.Batch, path string) string    { return mark("done", u, b, path) }
 
@@ -126,7 +127,7 @@ func mark(state string, u *unit, b *flow.Batch, path string) string {
 	return fmt.Sprintf("# %s: %s/%s.\n", state, u.id(), b.ID)
 }
 
-// Write creates the application in a directory. Its commands are those of the sample.
+// Write creates the application in a directory. Its commands are the same as those of the sample.
 func (l Large) Write(dir string) error {
 	all, err := application()
 	if err != nil {

@@ -24,8 +24,8 @@ func written(t testing.TB, l Large) string {
 	return dir
 }
 
-// A large application is right as it is, takes its batches in any order, and tells what
-// is lost of them.
+// A large application passes its checks, its batches apply in any order, and Lost finds lost
+// changes.
 func TestLarge(t *testing.T) {
 	for _, seed := range orders(2) {
 		l := Large{Controllers: 8, Seed: seed}
@@ -75,7 +75,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// The plan is the same work, as lockkeeper simulate reads it.
+// The plan for lockkeeper simulate has the same work.
 func TestLargePlan(t *testing.T) {
 	l := Large{Controllers: 100, Seed: 7, Pause: 1500 * time.Millisecond}
 	dir := written(t, l)

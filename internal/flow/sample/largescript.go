@@ -32,7 +32,7 @@ func (l Large) Script() ([]byte, error) {
 		l.call(`^# fix_(?:tests|ci) `, object{"summary": "Nothing was changed."}),
 	}
 	all, units := l.draw()
-	names := make([][]string, len(all)) // of the controllers of each shape
+	names := make([][]string, len(all)) // names of the controllers of each shape
 	for _, u := range units {
 		names[u.shape] = append(names[u.shape], u.name)
 	}

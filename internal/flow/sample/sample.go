@@ -18,13 +18,13 @@ import (
 //go:embed all:app script research.md
 var embedded embed.FS
 
-// Commands of the application, for its root.
+// These are the commands of the application, run in its root.
 const (
 	Test = "sh bin/check" // followed by test files
 	CI   = "sh bin/ci"
 )
 
-// Files of the application that the flows "screens" and "tasks" start from.
+// These files of the application are the inputs of the flows "screens" and "tasks".
 const (
 	Manifest = "screens.json"
 	Tasks    = "tasks.yaml"
@@ -51,9 +51,9 @@ const stuck = `- match: '^# apply (blog/comments|accounts/(sessions|registration
 // multiplies their pauses by pace: 1 is made for watching, and 0 removes the pauses.
 func Script(pace float64) ([]byte, error) { return script(pace, "") }
 
-// Stuck returns Script, except that an agent that is to change Contended hangs. A run of
-// the flow "controllers" then always reaches the same state and stays in it: one agent
-// holds that file, others wait for it, and at least three batches have landed.
+// Stuck returns Script, except that an agent that should change Contended hangs. A run of the
+// flow "controllers" then always reaches the same state and stays in it: one agent holds that
+// file, others wait for it, and at least three batches have landed.
 func Stuck(pace float64) ([]byte, error) { return script(pace, stuck) }
 
 func script(pace float64, first string) ([]byte, error) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fresh writes the application into a directory of its own.
+// fresh writes the application into a new directory.
 func fresh(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "blog")
@@ -21,7 +21,7 @@ func fresh(t testing.TB) string {
 	return dir
 }
 
-// sh runs a command of the application, and reports whether it is content.
+// sh runs a command of the application and reports whether it succeeded.
 func sh(t testing.TB, dir, command string) (ok bool, said string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
@@ -49,7 +49,7 @@ func put(t testing.TB, dir, path, text string) {
 	}
 }
 
-// tree is all files of a directory, with their modes and hashes.
+// tree returns all files of a directory, with their modes and hashes.
 func tree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -71,7 +71,7 @@ func tree(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// The same is written each time, and never over something.
+// Write always writes the same files and never overwrites existing ones.
 func TestWrite(t *testing.T) {
 	dir := fresh(t)
 	first, second := tree(t, dir), tree(t, fresh(t))
@@ -89,7 +89,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// shells are the commands under every sh and awk that is here.
+// shells returns command prefixes for every sh and awk on this machine.
 func shells(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"sh": ""}
@@ -110,7 +110,7 @@ func shells(t *testing.T) map[string]string {
 	return all
 }
 
-// The application is right as it is written, wherever its checks run.
+// The application passes its checks as written, with every shell.
 func TestFresh(t *testing.T) {
 	dir := fresh(t)
 	for name, shell := range shells(t) {
@@ -122,7 +122,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// Each mistake is found by the checks, and by them alone whom it concerns.
+// Each mistake fails the checks that it concerns, and no others.
 func TestMistakes(t *testing.T) {
 	const (
 		posts, comments          = "test/controllers/blog/posts_controller_test.rb", "test/controllers/blog/comments_controller_test.rb"
@@ -133,8 +133,8 @@ func TestMistakes(t *testing.T) {
 	all := []string{posts, comments, sessions, registrations}
 	type broken struct {
 		path, find, replace string
-		tests               []string // that fail
-		ci                  bool     // it fails
+		tests               []string // the tests that fail
+		ci                  bool     // CI fails
 		says                string
 	}
 	for name, m := range map[string]broken{

@@ -12,7 +12,7 @@ import (
 	"lockkeeper/internal/flow"
 )
 
-// controllers are those of an application, with their tests.
+// controllers returns the controllers of an application, with their tests.
 func controllers(t testing.TB, dir string) []flow.FoundUnit {
 	t.Helper()
 	found, err := flow.Discover(os.DirFS(dir), flow.DiscoverOptions{Glob: "app/controllers/**/*_controller.rb", Excludes: []string{"application_controller"},
@@ -23,8 +23,8 @@ func controllers(t testing.TB, dir string) []flow.FoundUnit {
 	return found
 }
 
-// plan asks for everything that comes before the batches of a controller, and leaves out
-// what is little use for much work.
+// plan plays all phases before the batches of a controller. It rejects items with low impact and
+// high effort.
 func (s *stage) plan(controller string) (p flow.Plan, rejected, topics int) {
 	s.Helper()
 	var a flow.Analysis
@@ -65,7 +65,7 @@ func (s *stage) plan(controller string) (p flow.Plan, rejected, topics int) {
 	return p, rejected, len(a.Topics)
 }
 
-// draw takes a batch at random out of those whose turn it can be.
+// draw removes a random element for which ready returns true.
 func draw[T any](chance *rand.Rand, rest *[]T, ready func(T) bool) T {
 	for {
 		i := chance.IntN(len(*rest))
@@ -76,9 +76,9 @@ func draw[T any](chance *rand.Rand, rest *[]T, ready func(T) bool) T {
 	}
 }
 
-// In whatever order batches land, the application is right after each, and the same in
-// the end. One controller has an item that is not worth its effort, one batch writes what
-// it did not declare, one is fixed for its test, one for its style.
+// In any order of batches, the application passes its checks after each batch and ends the same.
+// One controller has an item that is not worth its effort, one batch writes an undeclared file,
+// one is fixed for its test, and one for its style.
 func TestControllersFlow(t *testing.T) {
 	type job struct {
 		unit flow.FoundUnit
@@ -132,8 +132,8 @@ func TestControllersFlow(t *testing.T) {
 	}
 }
 
-// In whatever order controllers are merged, the screens' write targets cover the merge, and
-// the application is right after each.
+// In any order of controllers, the screens' write targets cover the merge, and the application
+// passes its checks after each one.
 //
 // shows: SW-24
 func TestScreensFlow(t *testing.T) {
@@ -177,7 +177,7 @@ func TestScreensFlow(t *testing.T) {
 	}
 }
 
-// Verification and mending are the same for all, where nothing else is said.
+// The default answers of verification and fixes apply to every unit.
 func TestRest(t *testing.T) {
 	s := blog(t)
 	for _, name := range []string{"blog/posts/b1", "blog/posts/merge", "long-passwords"} {
@@ -191,7 +191,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// Tasks can come in any order that their plan allows, and be played again.
+// Tasks can run in any order that their plan permits, and can be repeated.
 func TestTasksFlow(t *testing.T) {
 	for _, seed := range orders(1) {
 		s := blog(t)
@@ -215,7 +215,7 @@ func TestTasksFlow(t *testing.T) {
 			s.rightNow()
 		}
 		once := tree(t, s.dir)
-		for id := range done { // a call that is made again changes nothing more
+		for id := range done { // a repeated call changes nothing
 			var did struct{ Summary string }
 			s.ask("task", "+tasks/"+id, "summary", &did)
 		}
@@ -225,7 +225,7 @@ func TestTasksFlow(t *testing.T) {
 	}
 }
 
-// The pauses follow the pace, and nothing else does.
+// Only the pauses depend on the pace.
 func TestPace(t *testing.T) {
 	texts := map[float64]string{}
 	for _, pace := range []float64{0, 1, 0.5} {

@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// orders is the seeds of the orders in which batches come.
+// orders returns the seeds of the orders in which batches run.
 func orders(n uint64) []uint64 {
 	if more, err := strconv.ParseUint(os.Getenv("LOCKKEEPER_TORTURE"), 10, 8); err == nil && more > 1 {
 		n *= more
@@ -29,7 +29,7 @@ func orders(n uint64) []uint64 {
 	return seeds
 }
 
-// stage is an application with agents that work in it at once, one after the other.
+// A stage is an application in which agents work one after the other.
 type stage struct {
 	testing.TB
 	dir, script string
@@ -52,7 +52,7 @@ func blog(t testing.TB) *stage {
 	return newStage(t, fresh(t), script, err)
 }
 
-// ask has an agent answer a prompt, and holds the answer against its schema.
+// ask plays an agent's answer to a prompt and checks it against its schema.
 func (s *stage) ask(prompt, name string, schema string, into any) {
 	s.Helper()
 	var out, log bytes.Buffer
@@ -99,18 +99,18 @@ func fits(t testing.TB, what, schema string, answer []byte) {
 	}
 }
 
-// ran is what happened in the life of a batch.
+// A ran counts the events of a batch.
 type ran struct{ gaps, fixedTests, fixedCI int }
 
-// allowed is where the default configuration lets agents write.
+// allowed reports whether the default configuration permits agents to write a path.
 func allowed(path string) bool {
 	return slices.ContainsFunc(config.Default().Gate.AllowedWritePaths, func(dir string) bool {
 		return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 	})
 }
 
-// work takes a batch through its life: undeclared changes are rolled back, and a
-// failure is fixed once.
+// work takes a batch through its phases. It rolls back undeclared changes and fixes a failure
+// once.
 func (s *stage) work(prompt, name string, b flow.Batch, tests ...string) (r ran) {
 	s.Helper()
 	for _, path := range b.WriteTargets {
@@ -159,7 +159,7 @@ func (s *stage) work(prompt, name string, b flow.Batch, tests ...string) (r ran)
 	return r
 }
 
-// rightNow holds that the whole application is right.
+// rightNow fails the test if the application fails its checks.
 func (s *stage) rightNow() {
 	s.Helper()
 	for _, command := range []string{Test, CI} {

@@ -8,15 +8,16 @@ import (
 	"lockkeeper"
 )
 
-// A Bound is a time before which no schedule can finish a plan: the largest of three.
+// A Bound is a time before which no schedule can finish a plan. It is the largest of three
+// bounds.
 type Bound struct {
 	Finish Span   `json:"finish_seconds"`
 	By     string `json:"by"`             // "work", "chain" or "file"
-	Path   string `json:"path,omitempty"` // of the file
-	Items  int    `json:"items"`          // how many items it is about
+	Path   string `json:"path,omitempty"` // the path of the file
+	Items  int    `json:"items"`          // number of items in the bound
 
 	Work  Span `json:"work_seconds"`  // all items over all slots
-	Chain Span `json:"chain_seconds"` // the longest chain of items that wait for each other
+	Chain Span `json:"chain_seconds"` // the longest chain of dependent items
 	File  Span `json:"file_seconds"`  // the items at one file one after the other, with their chains
 }
 
@@ -111,8 +112,8 @@ func (m *model) chainLength(i int, heads, tails []time.Duration) int {
 	return n
 }
 
-// atLeast returns a lower bound for items of which so many can run at once: the largest bound
-// of all subsets with a minimum head and a minimum tail. The items are sorted by tail, the
+// atLeast returns a lower bound for items of which atOnce can run concurrently. It is the largest
+// bound of all subsets with a minimum head and a minimum tail. The items are sorted by tail, the
 // largest first.
 func (m *model) atLeast(items []int, atOnce int, heads, tails []time.Duration) (least time.Duration) {
 	begin := make([]time.Duration, len(items))

@@ -7,8 +7,8 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// Where the first in line is blocked, a scheduler without overtaking leaves its slots
-// empty: b waits for a, and with it the four items behind it.
+// If the first item in the queue is blocked, a scheduler without overtaking leaves slots empty: b
+// waits for a, and so do the items after it.
 //
 // shows: SW-27
 func TestHeadOfLineBlocking(t *testing.T) {
@@ -20,7 +20,7 @@ func TestHeadOfLineBlocking(t *testing.T) {
 	if got, want := time.Duration(rep.Prediction.Finish), 11*time.Minute; got != want {
 		t.Errorf("done after %s, want %s", got, want)
 	}
-	// a until 10m, then b and c, then d behind b: 10m + 1m + 5m.
+	// a runs until 10m, then b and c, then d after b: 10m + 1m + 5m.
 	if got, want := other(t, rep, simulate.InOrder), 16*time.Minute; got != want {
 		t.Errorf("in order: done after %s, want %s", got, want)
 	}
@@ -29,8 +29,8 @@ func TestHeadOfLineBlocking(t *testing.T) {
 	}
 }
 
-// A loop that sleeps half a second between two looks loses up to that at each start: a
-// ends at 1.1s and b begins at 1.5s, which ends at 2.6s, and c begins at 3s.
+// A loop that sleeps half a second between two walks loses up to that time at each start: a ends
+// at 1.1s and b begins at 1.5s; b ends at 2.6s and c begins at 3s.
 //
 // shows: SW-59
 func TestPolling(t *testing.T) {
@@ -44,8 +44,8 @@ func TestPolling(t *testing.T) {
 	if got, want := other(t, rep, simulate.Polling), 4100*time.Millisecond; got != want {
 		t.Errorf("polling: done after %s, want %s", got, want)
 	}
-	// It walks in priority order and passes over what is blocked: c, then a, whose file
-	// is taken, then b; a at 4.5s.
+	// The loop walks in priority order and skips blocked items: c, then a, whose file is locked,
+	// then b. It starts a at 4.5s.
 	rep = run(t, plan(t, `
 		a 1s >f
 		b 3s >g
@@ -55,7 +55,7 @@ func TestPolling(t *testing.T) {
 	}
 }
 
-// Both models let an item into the line when what it waits for is done.
+// In both models an item joins the queue when its predecessors are complete.
 //
 // shows: SW-28
 func TestModelsKnowDependencies(t *testing.T) {
@@ -83,7 +83,7 @@ func TestTiers(t *testing.T) {
 		{"posts 1m @blog =controller >f\n tags/index 1m @blog =screen >f", simulate.TierModule},
 		{"posts 1m @blog =controller >f\n posts 1m @shop =controller >f", simulate.TierApp},
 		{"posts 1m @blog >dir/f\n tags 1m @blog <dir/", simulate.TierModule},
-		{"a/index 1m @blog >f\n a/show 1m @blog >f", simulate.TierModule}, // no unit: each is its own
+		{"a/index 1m @blog >f\n a/show 1m @blog >f", simulate.TierModule}, // no unit: each item is its own controller
 	} {
 		p := plan(t, c.plan)
 		if p.Items[1].Name == p.Items[0].Name {
@@ -101,7 +101,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// A consumer in another controller promotes a file, and then agents meet on it.
+// If another controller uses a file, the file moves to a higher tier, and agents contend for it.
 //
 // shows: PL-34 PL-35
 func TestPromotionWidensContention(t *testing.T) {
@@ -115,7 +115,8 @@ func TestPromotionWidensContention(t *testing.T) {
 	}
 }
 
-// Shared files that are only read cost nothing; one that is written costs while it is.
+// Shared files that are only read cause no waits. A written file causes waits only while it is
+// written.
 //
 // shows: PL-37
 func TestReadsCostOnlyDuringWrites(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// plan is items in short: one value per line, a name, a duration, and then any of <reads,
-// >writes, ^after, @project, =unit and the name of a phase. Items are in analyze.
+// plan parses items in a short form, one per line: a name, a duration, and then any of <reads,
+// >writes, ^after, @project, =unit and the name of a phase. The default phase is analyze.
 func plan(t testing.TB, text string) *simulate.Plan {
 	t.Helper()
 	p := &simulate.Plan{}
@@ -59,7 +59,7 @@ func run(t testing.TB, p *simulate.Plan, slots int) *simulate.Report {
 	return rep
 }
 
-// starts says when each item starts, in the order of the starts.
+// starts formats the start of each item, in the order of the starts.
 func starts(rep *simulate.Report) string {
 	var list []string
 	for _, s := range rep.Schedule {
@@ -68,7 +68,7 @@ func starts(rep *simulate.Report) string {
 	return strings.Join(list, ", ")
 }
 
-// other is when another scheduler is done.
+// other returns when another scheduler finishes.
 func other(t testing.TB, rep *simulate.Report, scheduler string) time.Duration {
 	t.Helper()
 	for _, o := range rep.Others {
@@ -90,8 +90,8 @@ func read(t testing.TB, text string) (*simulate.Plan, error) {
 	return simulate.ReadPlan(file, "plan.yaml")
 }
 
-// randomPlan draws items that read and write some of a few files, and wait for some of
-// those before them.
+// randomPlan generates items that read and write some of a few files and come after some earlier
+// items.
 func randomPlan(r *rand.Rand, items int) *simulate.Plan {
 	files := []string{"app/a.rb", "app/b.rb", "app/views/c.erb", "app/views/d.erb", "lib/e.rb"}
 	phases := []string{"analyze", "apply", "verify", "job"}
@@ -120,7 +120,7 @@ func randomPlan(r *rand.Rand, items int) *simulate.Plan {
 	return p
 }
 
-// locksOf is what an item of a test locks.
+// locksOf returns the locks of a test's item.
 func locksOf(it simulate.Item) (locks []lockkeeper.Lock) {
 	for _, p := range it.Reads {
 		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: strings.TrimSuffix(p, "/"), Kind: lockkeeper.File}, Mode: lockkeeper.Read})

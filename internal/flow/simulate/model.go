@@ -60,7 +60,7 @@ type use struct {
 	lock lockkeeper.Lock
 }
 
-// pathUses says which items lock which paths.
+// A pathUses has the items that lock each path.
 type pathUses struct {
 	locks  [][]lockkeeper.Lock // by item
 	uses   map[string][]use    // by path
@@ -109,7 +109,7 @@ func (p *pathUses) around(path string, visit func(use)) {
 	}
 }
 
-// conflicting lists the items that conflict with one, in order.
+// conflicting lists the items that conflict with the given one, in order.
 func (p *pathUses) conflicting(item int) (list []int) {
 	for _, l := range p.locks[item] {
 		p.around(l.Path, func(u use) {

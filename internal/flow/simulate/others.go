@@ -8,28 +8,29 @@ import (
 	"time"
 )
 
-// A rule is a scheduling strategy for comparison: a queue of items whose dependencies are
-// complete, and walks along it that start what can start.
+// A rule is a scheduling strategy for comparison. It has a queue of items whose dependencies are
+// complete, and walks along it that start every item that can start.
 type rule struct {
 	order      func(item, joined int) int // the lowest comes first; joined counts the items queued before
 	headOfLine bool                       // no item overtakes a blocked one
-	every      time.Duration              // between two walks; 0: walk at each end of an item
+	every      time.Duration              // time between two walks; 0: walk when an item ends
 }
 
-// poll is the pause of a polling loop.
+// poll is the time between two walks of a polling loop.
 const poll = 500 * time.Millisecond
 
-// firstComeFirstServed lets no item overtake another.
+// firstComeFirstServed returns a rule in which no item overtakes another.
 func (m *model) firstComeFirstServed() rule {
 	return rule{order: func(_, joined int) int { return joined }, headOfLine: true}
 }
 
-// polling walks the queue in the order of ranks, skips blocked items, and sleeps.
+// polling returns a rule that walks the queue in the order of ranks, skips blocked items, and
+// sleeps.
 func (m *model) polling() rule {
 	return rule{order: func(item, joined int) int { return m.tasks[item].rank*(len(m.tasks)+1) + joined }, every: poll}
 }
 
-// randomly walks the queue in a random order and skips blocked items.
+// randomly returns a rule that walks the queue in a random order and skips blocked items.
 func (m *model) randomly(r *rand.Rand) rule {
 	order := r.Perm(len(m.tasks))
 	return rule{order: func(item, _ int) int { return order[item] }}
@@ -64,7 +65,7 @@ type schedule struct {
 	rule    rule
 	now     time.Duration
 	last    time.Duration // the latest end so far
-	free    int           // slots
+	free    int           // number of free slots
 	joined  int
 	open    []int // by item: predecessors that are not complete
 	blocked []int // by item: how many running items it conflicts with
@@ -72,7 +73,7 @@ type schedule struct {
 	ends    endings
 }
 
-// waiting is an item in the queue.
+// A waiting is an item in the queue.
 type waiting struct{ order, item int }
 
 func (s *schedule) join(item int) {
@@ -126,7 +127,7 @@ type ending struct {
 	item int
 }
 
-// endings is a heap, the earliest first, then in the order of the plan.
+// An endings is a heap of endings, the earliest first, then in the order of the plan.
 type endings []ending
 
 func (h endings) Len() int { return len(h) }

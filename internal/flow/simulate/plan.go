@@ -30,7 +30,7 @@ type Item struct {
 	refused []string // keys with invalid values
 }
 
-// Limits of a plan, which keep sums of time far from overflow.
+// These limits of a plan keep sums of time far from overflow.
 const (
 	maxItems    = 10_000
 	maxDuration = 7 * 24 * time.Hour
@@ -76,7 +76,7 @@ func (it *Item) phase() string {
 	return it.Phase
 }
 
-// position names an item in messages.
+// position returns the name of an item in messages.
 func (it *Item) position() string {
 	if it.at == "" {
 		return "item " + it.Name
@@ -172,7 +172,7 @@ func unprintable(name string) bool {
 	return len(name) > maxNameSize || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// meant returns the next step after an unknown name.
+// meant suggests the nearest known name after an unknown one, or else returns otherwise.
 func meant(typed string, known []string, otherwise string) string {
 	if near, ok := config.Nearest(typed, known); ok {
 		return "did you mean " + near + "?"

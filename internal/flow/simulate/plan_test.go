@@ -52,7 +52,7 @@ items:
 	}
 }
 
-// Whatever is wrong with a plan is refused with its place, the reason and the next step.
+// Every problem of a plan is reported with its position, the reason and the next step.
 func TestBadPlans(t *testing.T) {
 	item := func(lines ...string) string {
 		return "items:\n  - name: a\n    duration: 1m\n    " + strings.Join(lines, "\n    ") + "\n"
@@ -115,7 +115,7 @@ func TestBadPlans(t *testing.T) {
 	}
 }
 
-// All that is wrong is told at once.
+// All problems are reported at once.
 func TestAllProblemsAreTold(t *testing.T) {
 	_, err := read(t, "items:\n  - {nam: a, duration: -1m}\nother: 1\n")
 	for _, want := range []string{"nam", "negative", "other"} {
@@ -125,8 +125,8 @@ func TestAllProblemsAreTold(t *testing.T) {
 	}
 }
 
-// A directory asked for writing is refused, whether it is spelled as one or another item
-// has something in it.
+// A write lock on a directory is refused, whether it is spelled as a directory or another item
+// has a path below it.
 //
 // shows: PL-36 SW-19
 func TestOverLock(t *testing.T) {

@@ -24,17 +24,17 @@ import (
 // maxFileSize is several times the largest plan.
 const maxFileSize = 32 << 20
 
-// ReadPlan reads and checks the plan at path. Messages call it name.
+// ReadPlan reads and checks the plan at path. Messages use name for it.
 func ReadPlan(path, name string) (*Plan, error) {
 	return checked(name, func() ([]byte, error) { return readFile(path) })
 }
 
-// ReadPlanFrom reads and checks a plan from a stream. Messages call it name.
+// ReadPlanFrom reads and checks a plan from a stream. Messages use name for it.
 func ReadPlanFrom(from io.Reader, name string) (*Plan, error) {
 	return checked(name, func() ([]byte, error) { return readAll(from) })
 }
 
-// checked reads a plan and returns all problems of it.
+// checked reads a plan and returns all its problems.
 func checked(name string, read func() ([]byte, error)) (*Plan, error) {
 	text, err := read()
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *reader) refuseSyntax(err error) {
 	r.refuse("plan", where, reason, shape)
 }
 
-// at returns the position of a token as editors understand it.
+// at returns the position of a token in the format of editors.
 func (r *reader) at(t *token.Token) string {
 	if t == nil || t.Position == nil {
 		return r.name

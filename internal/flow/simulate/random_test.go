@@ -9,8 +9,8 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// Whatever the plan: the schedule is one that could really be, no item is done before the
-// bound, and the sums agree.
+// For every random plan the schedule is feasible, no schedule ends before the bound, and the sums
+// agree.
 //
 // shows: SW-27 PL-33
 func TestRandomPlans(t *testing.T) {
@@ -22,7 +22,7 @@ func TestRandomPlans(t *testing.T) {
 		slots := 1 + r.IntN(8)
 		rep := run(t, p, slots)
 		if len(rep.Left) > 0 {
-			continue // an item that gave up has no times
+			continue // a failed item has no times
 		}
 		complete++
 		checkSchedule(t, seed, p, slots, rep)
@@ -85,8 +85,8 @@ func checkSchedule(t *testing.T, seed uint64, p *simulate.Plan, slots int, rep *
 	}
 }
 
-// The bound holds against the best of all schedules, which is found by trying every
-// order, and often meets it.
+// The bound is never above the optimum, which is found by trying every order, and often equals
+// it.
 func TestBoundAndBestSchedule(t *testing.T) {
 	met := 0
 	const plans = 60
@@ -118,7 +118,8 @@ func TestBoundAndBestSchedule(t *testing.T) {
 	}
 }
 
-// optimum tries all orders: items are put, one after the other, where they fit earliest.
+// optimum tries all orders. It places items one after the other at the earliest time at which
+// they fit.
 func optimum(items []simulate.Item, slots int) time.Duration {
 	best := time.Duration(1 << 62)
 	var put func(done []placed)
@@ -141,13 +142,14 @@ func optimum(items []simulate.Item, slots int) time.Duration {
 	return best
 }
 
-// placed is an item in a schedule.
+// A placed is an item in a schedule.
 type placed struct {
 	item       simulate.Item
 	start, end time.Duration
 }
 
-// earliest finds the first time at which an item fits, if it is its turn.
+// earliest returns the first time at which an item fits. It returns false if the item is already
+// placed or a predecessor is not.
 func earliest(it simulate.Item, done []placed, slots int) (time.Duration, bool) {
 	begin, open := time.Duration(0), len(it.After)
 	times := []time.Duration{0}
@@ -182,7 +184,7 @@ func fits(it simulate.Item, at time.Duration, done []placed, slots int) bool {
 			return false
 		}
 	}
-	// The slots are fullest at some start.
+	// The largest number of running items occurs at some start.
 	for _, moment := range append([]placed{{start: at}}, done...) {
 		if moment.start < at || moment.start >= at+it.Duration {
 			continue

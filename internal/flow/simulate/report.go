@@ -20,11 +20,11 @@ type Span time.Duration
 // MarshalJSON implements json.Marshaler.
 func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
-// Options of a simulation.
+// Options configure a simulation.
 type Options struct {
 	Slots     int           // concurrent agents
 	Orders    int           // how many random orders to compare with; 0: none
-	Scheduler sched.Options // of the real run
+	Scheduler sched.Options // the options of the real run
 }
 
 // A Report is the prediction for a plan.
@@ -36,10 +36,10 @@ type Report struct {
 	Prediction Outcome   `json:"prediction"`
 	Others     []Outcome `json:"others"` // the same plan with other strategies
 
-	Files    []FileWait `json:"files"` // that items waited for, the longest wait first
+	Files    []FileWait `json:"files"` // the files that items waited for, the longest wait first
 	Tiers    []TierWait `json:"tiers"`
-	Schedule []Slice    `json:"schedule"` // in the order of the starts
-	Left     []Left     `json:"left"`     // items that never complete; the other fields do not include them
+	Schedule []Slice    `json:"schedule"` // in the order of starts
+	Left     []Left     `json:"left"`     // items that never complete; the other fields exclude them
 }
 
 // An Outcome is the result of one strategy.
@@ -55,7 +55,7 @@ const (
 	Lockkeeper = "lockkeeper"
 	InOrder    = "in order" // no item overtakes a blocked one
 	Polling    = "polling"  // a walk in priority order every half second
-	Random     = "random"   // the best of some random orders, with blocked items skipped
+	Random     = "random"   // the best of some random orders that skip blocked items
 )
 
 // A FileWait is the waiting time for one path.
@@ -63,23 +63,23 @@ type FileWait struct {
 	Path    string `json:"path"`
 	Tier    Tier   `json:"tier"`
 	Blocked Span   `json:"blocked_seconds"`
-	Items   int    `json:"items"` // how many waited for it
+	Items   int    `json:"items"` // number of items that waited for it
 }
 
 // A TierWait sums up the paths of one tier.
 type TierWait struct {
 	Tier    Tier `json:"tier"`
-	Paths   int  `json:"paths"` // of the plan
+	Paths   int  `json:"paths"` // number of paths in the plan
 	Blocked Span `json:"blocked_seconds"`
 	Items   int  `json:"items"`
 }
 
-// A Slice says when one item runs.
+// A Slice is the time in which one item runs.
 type Slice struct {
 	Name    string `json:"name"`
 	Start   Span   `json:"start_seconds"`
 	End     Span   `json:"end_seconds"`
-	Blocked Span   `json:"blocked_seconds"` // by locks, before that
+	Blocked Span   `json:"blocked_seconds"` // time blocked by locks before the start
 }
 
 // A Left is an item that never completes.
@@ -87,7 +87,7 @@ type Left struct {
 	Name   string   `json:"name"`
 	Reason string   `json:"reason"`
 	Waited Span     `json:"waited_seconds,omitempty"`
-	Paths  []string `json:"paths,omitempty"` // that blocked it at the end
+	Paths  []string `json:"paths,omitempty"` // the paths that blocked it at the end
 }
 
 // Run predicts how a plan will run.
@@ -116,8 +116,7 @@ func Run(ctx context.Context, p *Plan, opt Options) (_ *Report, err error) {
 	return s.report(p, opt, left), nil
 }
 
-// report makes the report about the completed items only, so that all figures are about the
-// same work.
+// report makes the report from completed items only, so that all figures describe the same work.
 func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
 	missing := map[string]bool{}
 	for _, l := range left {
@@ -138,7 +137,7 @@ func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
 	rep.Prediction = rep.outcome(m, Lockkeeper, last)
 	rep.Others = []Outcome{rep.outcome(m, InOrder, m.finish(m.firstComeFirstServed())), rep.outcome(m, Polling, m.finish(m.polling()))}
 	if opt.Orders > 0 {
-		r := rand.New(rand.NewPCG(1, 1)) // the same ones each time
+		r := rand.New(rand.NewPCG(1, 1)) // the same orders each time
 		best := m.finish(m.randomly(r))
 		for range opt.Orders - 1 {
 			best = min(best, m.finish(m.randomly(r)))
@@ -158,7 +157,7 @@ func (r *Report) outcome(m *model, scheduler string, finish time.Duration) Outco
 		Use:   100 * float64(m.work()) / float64(finish) / float64(m.slots)}
 }
 
-// waits adds the files that items waited for, and returns how long each item waited.
+// waits adds the files that items waited for, and returns the waiting time of each item.
 func (r *Report) waits(m *model, blocked map[string]map[string]time.Duration) map[string]Span {
 	done := map[string]bool{}
 	for _, it := range m.items {

@@ -21,7 +21,7 @@ const tickEvery = 5 * time.Second
 // fails.
 const maxStandstill = time.Hour
 
-// A simulation is a worker whose items take as long as the plan says.
+// A simulation is a worker whose items take the durations of the plan.
 type simulation struct {
 	now     time.Duration // since the start
 	store   *watch
@@ -29,8 +29,8 @@ type simulation struct {
 	queue   *sched.Queue
 	worker  lockkeeper.Worker
 	plan    map[string]*Item
-	running []run // the next to end first
-	began   []run // all, in the order of their starts
+	running []run // sorted by end
+	began   []run // all items, in the order of their starts
 }
 
 // A run is a running item.
@@ -85,7 +85,7 @@ func (s *simulation) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.claim(ctx); err != nil { // what the tick made ready
+		if err := s.claim(ctx); err != nil { // starts items that the tick made ready
 			return err
 		}
 		if len(s.running) == 0 {
@@ -155,8 +155,7 @@ func (s *simulation) advance(ctx context.Context) error {
 	return nil
 }
 
-// left lists the items that did not complete: those that failed, and those that wait for
-// them.
+// left lists the items that did not complete: failed items, and items that wait for them.
 func (s *simulation) left(ctx context.Context) (list []Left, err error) {
 	list = []Left{} // not null in JSON
 	err = s.store.View(ctx, func(r store.Reader) error {

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// Small plans whose schedule can be worked out by hand.
+// The schedules of small plans equal those worked out by hand.
 //
 // shows: SW-27 SW-29 SW-31 PL-37
 func TestByHand(t *testing.T) {
@@ -33,7 +33,8 @@ func TestByHand(t *testing.T) {
 		{"work near its end first", "a 1m\n b 1m apply\n c 1m verify", 1, "c 0s, b 1m0s, a 2m0s", 3 * time.Minute, 3 * time.Minute, "work"},
 		{"projects take turns", "a 1m @p\n b 1m @p\n c 1m @q", 1, "a 0s, c 1m0s, b 2m0s", 3 * time.Minute, 3 * time.Minute, "work"},
 		{"no barrier between phases", "a 1m\n b 5m\n c 1m apply ^a", 2, "a 0s, b 0s, c 1m0s", 5 * time.Minute, 5 * time.Minute, "chain"},
-		// Both write f, after a minute at the earliest; two minutes come after either.
+		// Both write f and can start after a minute at the earliest. Two minutes follow each of
+		// them.
 		{"before and after a file", "a 1m\n b 1m\n v 3m >f ^a\n w 3m >f ^b\n x 2m ^v\n y 2m ^w", 3, "a 0s, b 0s, v 1m0s, w 4m0s, x 4m0s, y 7m0s", 9 * time.Minute, 9 * time.Minute, "file"},
 		{"ends at one time free together", "a 1m >f\n b 1m >g\n c 1m >f >g\n d 1m", 2, "a 0s, b 0s, c 1m0s, d 1m0s", 2 * time.Minute, 2 * time.Minute, "work"},
 	} {
@@ -50,7 +51,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// How long items are blocked is counted by file, from when they were passed over.
+// The blocked time of items is counted by file, from the time when they were skipped.
 func TestBlockedTime(t *testing.T) {
 	rep := run(t, plan(t, `
 		a 2m >f
@@ -74,9 +75,8 @@ func TestBlockedTime(t *testing.T) {
 	}
 }
 
-// A writer that readers would keep out is escalated by the scheduler after ten minutes:
-// the simulated clock drives that as well. Here from 1m to 11m, and the last readers
-// before it end at 13m.
+// The scheduler escalates a writer after readers have blocked it for ten minutes, by the
+// simulated clock. Here it waits from 1m to 11m, and the last readers before it end at 13m.
 //
 // shows: SW-32
 func TestEscalates(t *testing.T) {
@@ -91,8 +91,8 @@ func TestEscalates(t *testing.T) {
 	}
 }
 
-// An item that would give up on its locks is told of before it is paid for, and so is
-// what waits for it; the figures are about the rest.
+// The report lists an item that would fail to get its locks, and the items that wait for it. The
+// figures exclude them.
 func TestGivesUp(t *testing.T) {
 	text := "long 30m >f\n late 1m >f\n later 1m ^late\n beside 1m"
 	strict := sched.Options{LockTimeout: time.Minute, MaxLockRetries: 2}
@@ -114,7 +114,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// A plan has one prediction.
+// A plan always has the same prediction.
 func TestDeterminism(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)

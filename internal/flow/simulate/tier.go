@@ -1,7 +1,7 @@
 package simulate
 
-// A Tier says how many items contend for a file. It is for people; the scheduler knows only
-// files.
+// A Tier describes how many items contend for a file. It is for people; the scheduler does not
+// use it.
 type Tier string
 
 // The tiers.
@@ -13,7 +13,7 @@ const (
 
 var allTiers = []Tier{TierApp, TierModule, TierController}
 
-// tier returns the tier of a path, by the items that use it or paths above or below it.
+// tier returns the tier of a path, from the items that use it or paths above or below it.
 func (m *model) tier(path string) Tier {
 	var first *Item
 	tier := TierController

@@ -12,8 +12,8 @@ import (
 // A watch is the store of a simulation. It measures how long items wait for files.
 type watch struct {
 	*memstore.Store
-	keys    map[string]string                   // the path of each key
-	waiting map[string]wait                     // by item, those that wait for a file now
+	keys    map[string]string                   // paths by key
+	waiting map[string]wait                     // items that wait for a file now
 	blocked map[string]map[string]time.Duration // the time that items waited, by path and item
 }
 
@@ -36,8 +36,7 @@ func newWatch(p *Plan, now func() store.Moment) *watch {
 	return w
 }
 
-// Update implements store.Store. Nothing that a simulation does is rolled back: an
-// error ends it.
+// Update implements store.Store. A simulation never rolls back, because an error ends it.
 func (w *watch) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return w.Store.Update(ctx, func(tx store.Tx) error { return fn(watched{tx, w}) })
 }
