@@ -226,7 +226,7 @@ func TestRetried(t *testing.T) {
 	}
 }
 
-// Without a key there is no client, and the refusal says what is left to do.
+// New refuses options without a key, and the error names the next step.
 //
 // shows: PL-72
 func TestOptions(t *testing.T) {

@@ -55,7 +55,7 @@ func (p *Pipeline) lastLanding(ctx context.Context) (last uint64, err error) {
 func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, last uint64, err error) {
 	for {
 		var open []*lockkeeper.Landing
-		p.landing.Lock() // no landing of this process is under way
+		p.landing.Lock() // waits until no landing of this process is in progress
 		err := p.opt.Store.View(ctx, func(r store.Reader) (err error) {
 			paths, last, open = nil, after, nil
 			if open, err = r.Landings(store.LandingQuery{Open: true}); err != nil {

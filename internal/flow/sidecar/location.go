@@ -19,7 +19,7 @@ const (
 	filePerm fs.FileMode = 0o644
 	dirPerm  fs.FileMode = 0o755
 
-	// maxSize bounds what is read into memory. This package writes no larger file.
+	// maxSize bounds a file that is read into memory. This package writes no larger file.
 	maxSize = 64 << 20
 )
 
