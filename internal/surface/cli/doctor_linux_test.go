@@ -84,7 +84,7 @@ func found(t *testing.T, r *doctor.Report, name string, ok bool, words ...string
 // shows: DL-72 GP-5
 func TestInitAgent(t *testing.T) {
 	for agent, ends := range map[string]struct{ summary, level, fact string }{
-		"claude": {"\nenforced: claude (hook)", view.Enforced, "a forbidden write was tried, and refused"},
+		"claude": {"\nenforced: claude (hook)", view.Enforced, "a forbidden write was tried and refused"},
 		"codex":  {"\nadvisory: codex", view.Advisory, "once you have trusted it"},
 		"gemini": {"\nadvisory: gemini", view.Advisory, "once you have trusted it"},
 	} {
@@ -285,7 +285,7 @@ func TestDoctorStore(t *testing.T) {
 		r := d.examine(1)
 		found(t, r, "store", false)
 		found(t, r, "configuration", true)
-		if w := way(t, r, "claude"); w.Level == view.Enforced || !w.Broken || !strings.Contains(w.Fact, "could not be tried") {
+		if w := way(t, r, "claude"); w.Level == view.Enforced || !w.Broken || !strings.Contains(w.Fact, "not tried without the store") {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -296,7 +296,7 @@ func TestDoctorStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.must(1, "doctor")
-		wantText(t, d.sees("put .lockkeeper back"), "its locks were removed")
+		wantText(t, d.sees("restore .lockkeeper"), "its locks were removed")
 	})
 }
 

@@ -188,7 +188,7 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	said.Close()
 	pid := ready()
 	d.answering("no", 1, "job", "cancel", id)
-	if shown := d.sees("not confirmed; nothing changed"); !strings.Contains(shown, id+" (long) job runs for") {
+	if shown := d.sees("not confirmed; nothing changed"); !strings.Contains(shown, id+" (long) job has run for") {
 		t.Errorf("the person was not told what runs:\n%s", shown)
 	}
 	if isGone(t, pid) {

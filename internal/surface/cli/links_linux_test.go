@@ -18,7 +18,7 @@ func TestFixIsAskedFor(t *testing.T) {
 		shown  string
 		want   string
 	}{
-		"agreed":  {answer: "fix", code: 0, shown: "1 link in 1 document would be rewritten", want: after},
+		"agreed":  {answer: "fix", code: 0, shown: "This rewrites 1 link in 1 document", want: after},
 		"refused": {answer: "no", code: 1, shown: "not confirmed; nothing changed", want: before},
 		"agent":   {code: 1, shown: "lockkeeper links --fix --yes, with the same options", want: before},
 	} {

@@ -34,7 +34,7 @@ func TestDoctorBelievesReports(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v %s", err, out)
 			}
-			if w := way(t, d.examine(0), agent); w.Level != view.Enforced || w.Broken || !strings.Contains(w.Fact, "a forbidden write was tried, and refused") {
+			if w := way(t, d.examine(0), agent); w.Level != view.Enforced || w.Broken || !strings.Contains(w.Fact, "a forbidden write was tried and refused") {
 				t.Errorf("%+v", w)
 			}
 		})
