@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"lockkeeper/internal/git/gittest"
 	"lockkeeper/internal/machine/machinetest"
 )
 
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	// Under the race detector every confined command would wait a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	gittest.Alone()
 	goleak.VerifyTestMain(m)
 }
 
