@@ -44,9 +44,14 @@ bench: ## measure against peers; BENCH=-write renews docs/benchmarks.md
 	cd bench && go vet ./...
 	cd bench && ../scripts/postgres run -- go run . $(BENCH)
 
-# -s -w omits symbol tables and debug information, a third of the size.
+# Where the programs go.
+BIN ?= bin
+
+# -s -w omits symbol tables and debug information, a third of the size. The hook leaves calls about
+# codebases in PostgreSQL to lockkeeper.
 build: ## build bin/lockkeeper and bin/lockkeeper-hook
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/lockkeeper ./cmd/lockkeeper-hook
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(BIN)/ ./cmd/lockkeeper
+	CGO_ENABLED=0 go build -tags nopostgres -trimpath -ldflags "-s -w" -o $(BIN)/ ./cmd/lockkeeper-hook
 
 # Where the manual pages go.
 MAN ?= bin/man1

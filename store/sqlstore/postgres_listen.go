@@ -1,3 +1,5 @@
+//go:build !nopostgres
+
 package sqlstore
 
 import (
@@ -76,8 +78,6 @@ type subscription struct {
 func newSubscription(cfg *pgx.ConnConfig, channel string) *subscription {
 	return &subscription{cfg: cfg, channel: channel, listeners: map[string][]*pgListener{}}
 }
-
-var errClosed = errors.New("the store is closed")
 
 // add registers a listener and returns once it can be woken.
 func (l *subscription) add(ctx context.Context, b *pgListener) error {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"lockkeeper"
 	"lockkeeper/store"
 )
+
+var errClosed = errors.New("the store is closed")
 
 // A session runs statements inside one transaction. Parameters are numbered: $1, $2, …
 type session interface {

@@ -17,6 +17,7 @@ import (
 // check is the state of one call while it is checked.
 type check struct {
 	call   Call
+	input  []byte // the call as the host sent it
 	agent  string
 	world  World
 	caller *lockkeeper.Process
@@ -34,6 +35,9 @@ func (k *check) run(ctx context.Context) (failed error) {
 	places, err := k.places()
 	if err != nil {
 		return err
+	}
+	if k.world.Postgres != nil && k.usesPostgres(places) {
+		return k.world.Postgres(k.input)
 	}
 	for _, p := range places {
 		model, person := len(k.out.Model), len(k.out.Person)

@@ -22,6 +22,10 @@ type World struct {
 	Env      func(string) (string, bool) // as os.LookupEnv
 	Store    string                      // overrides the configured store
 	Deadline time.Duration               // 0: the constant Deadline
+
+	// Postgres hands a call that concerns a codebase in PostgreSQL to another program, before
+	// any codebase is opened. It returns only if that fails. nil: this program answers.
+	Postgres func(call []byte) error
 }
 
 // Deadline is the total time limit of a hook. Enrolment registers three times as much with
@@ -64,7 +68,7 @@ func Run(ctx context.Context, agent string, w World) int {
 		defer cancel()
 	}
 	done := make(chan outcome, 1)
-	go func() { done <- answer(ctx, h, c, w) }()
+	go func() { done <- answer(ctx, h, c, input, w) }()
 	select {
 	case o := <-done:
 		return o.tell(h, c, w)
@@ -105,7 +109,7 @@ type outcome struct {
 }
 
 // answer handles a call. A panic refuses the call, like any other failure.
-func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
+func answer(ctx context.Context, h host, c Call, input []byte, w World) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			o = outcome{err: fmt.Errorf("internal error: %v", p)}
@@ -121,7 +125,7 @@ func answer(ctx context.Context, h host, c Call, w World) (o outcome) {
 	if err != nil {
 		return outcome{err: err}
 	}
-	k := &check{call: c, agent: h.name(), world: w, caller: caller, tty: tty, out: &o}
+	k := &check{call: c, input: input, agent: h.name(), world: w, caller: caller, tty: tty, out: &o}
 	o.err = k.run(ctx)
 	return o
 }

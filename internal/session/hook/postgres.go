@@ -1,0 +1,17 @@
+package hook
+
+import (
+	"slices"
+
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
+)
+
+// usesPostgres reports whether the locks of one of the codebases are in PostgreSQL. A
+// configuration that cannot be read is reported when its codebase is opened.
+func (k *check) usesPostgres(places []*place) bool {
+	return slices.ContainsFunc(places, func(p *place) bool {
+		c, err := project.LoadConfig(project.Settings{Dir: p.root, Store: k.world.Store, Env: k.world.Env})
+		return err == nil && config.IsPostgres(c.Store)
+	})
+}
