@@ -51,7 +51,7 @@ type ConflictInfo struct {
 	Kind         ConflictKind `json:"kind"`
 	Holder       string       `json:"holder"`
 	GrantID      string       `json:"grant_id"`
-	AcquiredAt   time.Time    `json:"acquired_at"` // of a waiting request: since when it waits
+	AcquiredAt   time.Time    `json:"acquired_at"` // for a waiting request: when it began to wait
 	ExpiresAt    *time.Time   `json:"expires_at"`  // null: never
 }
 
@@ -174,7 +174,7 @@ func (e *InputError) NextStep() string { return e.Next }
 type RefusedError struct {
 	Act        string
 	Reason     string
-	Conditions []Condition // what was checked, if conditions decide
+	Conditions []Condition // the conditions that were checked, if any
 	Next       string
 }
 
@@ -205,8 +205,8 @@ func (e *StoreError) Unwrap() error    { return e.Err }
 func (e *StoreError) Code() Code       { return CodeStore }
 func (e *StoreError) NextStep() string { return e.Next }
 
-// A MovedError says that another landing changed a file that a change depends on. The
-// tested state is not the one that would land.
+// A MovedError says that a file that a change depends on was changed after the change was
+// tested.
 type MovedError struct {
 	Path    string
 	Landing uint64 // 0: none, the file was changed another way

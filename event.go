@@ -23,14 +23,14 @@ const (
 	EventForceReleased EventKind = "force_released" // freed by a person or an administrator
 	EventRecoverFailed EventKind = "recover_failed" // a dead holder left something running that would not end
 	EventRevoking      EventKind = "revoking"       // revoked; its paths are free once its open landings are complete
-	EventLanded        EventKind = "landed"         // a landing was decided: it will be completed, also after a crash
+	EventLanded        EventKind = "landed"         // a landing was decided: it will be completed, even after a crash
 	EventUndone        EventKind = "undone"         // a decided landing was rolled back
 	EventGap           EventKind = "gap"            // a write was refused, and its new content is kept
-	EventFinished      EventKind = "finished"       // a landing that its writer left was completed
+	EventFinished      EventKind = "finished"       // recovery completed a landing that its writer had left
 	EventCleared       EventKind = "cleared"        // the stage of a dead writer, without a decided landing, was removed
 	EventQueued        EventKind = "queued"         // an item was queued
 	EventBlocked       EventKind = "blocked"        // locks block an item; once per change of blockers
-	EventEscalated     EventKind = "escalated"      // an item waited too long for locks or a slot, and comes before others
+	EventEscalated     EventKind = "escalated"      // an item waited too long for locks or a slot, and moved ahead of others
 	EventFailed        EventKind = "failed"         // an item failed
 	EventRequeued      EventKind = "requeued"       // an item returned to the queue: by a person, or because its worker is gone
 	EventDecided       EventKind = "decided"        // a person decided for a flow, or disabled the checks of sessions

@@ -6,8 +6,8 @@ import "strings"
 const nextMark = "; next: "
 
 // WithNext returns err with a next step: a command or an instruction for the person or
-// agent who reads the error. The message of the result ends with the step. Surfaces that
-// show the step apart use Message and NextStep and parse no text.
+// agent who reads the error. The message of the result ends with the step. Code that shows
+// the step separately calls Message and NextStep instead of parsing the text.
 func WithNext(err error, next string) error {
 	if err == nil || next == "" {
 		return err
@@ -25,8 +25,8 @@ func (e *hintedError) Error() string    { return JoinNext(e.error.Error(), e.nex
 func (e *hintedError) Unwrap() error    { return e.error }
 func (e *hintedError) NextStep() string { return e.next }
 
-// NextStep returns the next step that an error, or the first error it wraps that has one,
-// carries. An error type carries one if it has a method NextStep() string.
+// NextStep returns the next step of err, or of the first error in its tree that has one. An
+// error type has one if it has a method NextStep() string.
 func NextStep(err error) string {
 	if e, ok := err.(interface{ NextStep() string }); ok && e.NextStep() != "" {
 		return e.NextStep()
@@ -53,7 +53,7 @@ func Message(err error) string {
 	return text
 }
 
-// Parts returns the errors that errors.Join made one of, or err alone.
+// Parts returns the errors that err joins (see errors.Join), or err alone.
 func Parts(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -66,8 +66,8 @@ func Parts(err error) []error {
 	return parts
 }
 
-// JoinNext returns a message that ends with a next step, for the Error methods of types
-// that have one.
+// JoinNext appends a next step to a message. The Error methods of types that have a next
+// step use it.
 func JoinNext(message, next string) string {
 	if next == "" {
 		return message

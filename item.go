@@ -12,7 +12,7 @@ type Item struct {
 	ID       string   `json:"id"`
 	Seq      uint64   `json:"seq"`           // number of the event that queued it
 	Key      string   `json:"key,omitempty"` // its submitter's name for it; unique
-	Workflow string   `json:"workflow"`      // its name: a controller, a screen, a batch
+	Workflow string   `json:"workflow"`      // its name, such as that of a controller, a screen or a batch
 	Unit     string   `json:"unit,omitempty"`
 	Project  string   `json:"project,omitempty"`
 	Class    string   `json:"class,omitempty"` // cpu or io
@@ -35,21 +35,21 @@ type Item struct {
 	WaitsOn      string        `json:"parked_on,omitempty"` // the key it waits on (package store)
 	WokenBy      string        `json:"-"`                   // the key it waited on before it was made ready
 	Since        Instant       `json:"-"`                   // when it began to wait on a lock, or last counted a retry; 0: it does not wait
-	FirstSince   Instant       `json:"-"`                   // since when it is the first to wait for its lock, or the first of its rank to wait for a slot; 0: it is not
-	Blocked      time.Duration `json:"blocked,omitempty"`   // how long it has been first, before FirstSince
+	FirstSince   Instant       `json:"-"`                   // when it became the first to wait for its lock, or the first of its rank to wait for a slot; 0: it is not first
+	Blocked      time.Duration `json:"blocked,omitempty"`   // how long it was first in earlier waits, before FirstSince
 	CheckAt      Instant       `json:"-"`                   // when a tick must check it; 0: never
-	Blockers     uint64        `json:"-"`                   // digest of what it was last found blocked by
+	Blockers     uint64        `json:"-"`                   // digest of the blockers that were last found
 	Retries      int           `json:"retries"`             // consecutive lock waits that were over the limit
 	Attempts     int           `json:"attempts"`            // how often it was dispatched
 	GrantID      string        `json:"grant_id,omitempty"`  // the grant that it runs under, or has reserved
 	Worker       string        `json:"worker,omitempty"`
-	Slot         int           `json:"slot,omitempty"` // in the pool of test runs, unique among running items; 0: none
-	AvoidNode    string        `json:"-"`              // nodes whose copy is behind: they do not run the item
+	Slot         int           `json:"slot,omitempty"` // number of its slot in the pool of test runs, unique among running items; 0: none
+	AvoidNode    string        `json:"-"`              // nodes, separated by spaces, that do not run the item because their copy is behind
 	QueuedAt     time.Time     `json:"queued_at"`
 	DispatchedAt time.Time     `json:"dispatched_at,omitzero"`
-	CompletedAt  time.Time     `json:"completed_at,omitzero"` // or failed
+	CompletedAt  time.Time     `json:"completed_at,omitzero"` // when it completed or failed
 	Note         string        `json:"note,omitempty"`        // its progress, for people
-	Failure      *Failure      `json:"failure,omitempty"`     // of a running item: it was canceled
+	Failure      *Failure      `json:"failure,omitempty"`     // set on a running item if it was canceled
 }
 
 // ItemStatus is the status of an item.
@@ -171,7 +171,7 @@ type Worker struct {
 	Only    bool      `json:"-"`     // it runs no items without a root; not stored
 	Slots   int       `json:"slots"`
 	Began   time.Time `json:"began"`
-	Expires Instant   `json:"-"` // it counts as gone after that
+	Expires Instant   `json:"-"` // the worker counts as gone after this time
 }
 
 // TakesRoots lists the roots whose items a worker runs; "" stands for items without a root.

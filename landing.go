@@ -15,7 +15,7 @@ import (
 type Version struct {
 	Kind Kind        // File or Dir; 0: nothing
 	Mode fs.FileMode // permission bits
-	Sum  [32]byte    // SHA-256 of the content; of a directory, over everything in it
+	Sum  [32]byte    // SHA-256 of the content; for a directory, of everything in it
 }
 
 // Exists reports whether the path exists in this version.
@@ -60,8 +60,8 @@ type PathChange struct {
 }
 
 // A Landing is one commit by the gate: a set of changes that reaches the tree as a whole.
-// Once decided it is completed, also after a crash, unless another program's edit conflicts
-// with it.
+// A decided landing is completed, even after a crash, unless another program's edit
+// conflicts with it.
 type Landing struct {
 	Seq     uint64       `json:"landing"` // number of the event that decided it
 	Commit  string       `json:"commit"`  // names its stage; unique
@@ -76,7 +76,7 @@ type Landing struct {
 
 	Made   []string `json:"made,omitempty"`   // directories it makes, outermost first
 	Clears []string `json:"clears,omitempty"` // directories it removes if they are empty, innermost first
-	Draft  string   `json:"draft,omitempty"`  // of a replaced directory: where the new one is prepared
+	Draft  string   `json:"draft,omitempty"`  // for a replaced directory: where the new one is prepared
 	Undoes uint64   `json:"undoes,omitempty"` // the landing that it undoes
 }
 

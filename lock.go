@@ -60,7 +60,7 @@ func Conflicts(held, asked Mode) bool {
 }
 
 // ConflictMask returns the held modes that exclude m, as bits 1<<mode, for stores that
-// decide in the database.
+// find conflicts in the database.
 func ConflictMask(m Mode) (mask uint8) {
 	for held := Read; held <= Write; held++ {
 		if Conflicts(held, m) {
@@ -171,8 +171,8 @@ func (t Target) Compare(u Target) int {
 	return cmp.Compare(t.Path, u.Path)
 }
 
-// rank returns 0 in a codebase, and the level in a resource tree, whose paths alternate names
-// of levels and ids: project/p1 is 1, project/p1/map/m2 is 2.
+// rank returns 0 for a path in a codebase and the level of a resource, whose path alternates
+// names of levels and ids: project/p1 has level 1, project/p1/map/m2 has level 2.
 func (t Target) rank() int {
 	if t.Kind == File || t.Kind == Dir {
 		return 0
@@ -188,7 +188,7 @@ const (
 	MaxPathSize = 4_096
 )
 
-// Validate refuses a target that package tree would not have made.
+// Validate returns an error for a target that package tree never returns.
 func (t Target) Validate() error {
 	bad := func(reason string) error {
 		return &InputError{Field: "path", Value: t.Path, Reason: reason, Next: "give a path inside the space, relative to its root"}
@@ -235,9 +235,8 @@ func (t Target) validateSegments(bad func(string) error) error {
 	return nil
 }
 
-// isPlain reports whether a path, or the part of one after a slash, is ASCII without empty
-// segments and segments that begin with a dot. Characters from '0' on, such as letters and
-// digits, need no further check.
+// isPlain reports whether a path, or the part of one after a slash, is ASCII and has no
+// segment that is empty or begins with a dot.
 func isPlain(p string) bool {
 	last := byte('/')
 	for i := range len(p) {
@@ -277,7 +276,7 @@ func ValidateAll(locks []Lock) error {
 	if err := CheckCount(len(locks)); err != nil {
 		return err
 	}
-	dir := "" // of the last lock that was validated in full, with its slash
+	dir := "" // directory of the last lock that was validated in full, with a trailing slash
 	for _, l := range locks {
 		rest, inside := strings.CutPrefix(l.Path, dir)
 		if dir == "" || !inside || len(l.Path) > MaxPathSize || !isPlain(rest) || l.Kind < File || l.Kind > Tree || l.Mode < Read || l.Mode > Write {

@@ -30,9 +30,9 @@ type DeadAct uint8
 // The values.
 const (
 	DeadFrees     DeadAct = iota // the grant is freed
-	DeadCondition                // it is one of the four conditions of RecoverUnclaimed
-	DeadIgnored                  // nothing
-	DeadShown                    // it is shown to the person who decides
+	DeadCondition                // the death is one of the four conditions of RecoverUnclaimed
+	DeadIgnored                  // nothing happens
+	DeadShown                    // the death is shown to the person who decides
 )
 
 // ExtendRule says whether a grant may grow.
@@ -45,7 +45,7 @@ const (
 	ExtendInOrder            // by targets that come after all its targets in the global order
 )
 
-// A Policy has the numbers and permissions of one kind of user.
+// A Policy sets the time limits and permissions of the grants of one kind of user.
 type Policy struct {
 	Name       string
 	TTL        time.Duration // 0: the grant never expires
@@ -56,7 +56,7 @@ type Policy struct {
 	TreeWrites bool // false: writing a directory or subtree is an OverLockError
 	Upgrade    bool
 	Extend     ExtendRule
-	Operation  bool // it is held for one operation, and never while its holder waits
+	Operation  bool // the grant is held for one operation, and never while its holder waits
 }
 
 // Policies returns the built-in policies by name. The map is the caller's.

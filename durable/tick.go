@@ -2,6 +2,6 @@ package durable
 
 import "time"
 
-// FileTick is how far the clock that stamps files may lag: a file may seem to be written
-// this much earlier than it was.
+// FileTick is how far the clock that sets file times may lag: the time of a file may be this
+// much earlier than the write.
 const FileTick = 10 * time.Millisecond

@@ -75,7 +75,7 @@ func (p *applier) apply(ctx context.Context) error {
 		}
 		err := p.s.keepOriginals(p.l)
 		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // missing: taken over after all changes were made
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // a stage is missing if it was taken over after all changes were made
 			return p.indeterminate(err)
 		case err == nil && keepsOne(p.l):
 			p.s.spare()
@@ -133,8 +133,8 @@ func (p *applier) forward() error {
 	return p.clearDirs(slices.Values(p.l.Clears))
 }
 
-// clearDirs removes those directories that are empty, unless another process has taken
-// over the landing.
+// clearDirs removes the empty ones of some directories, unless another process has taken over
+// the landing.
 func (p *applier) clearDirs(dirs iter.Seq[string]) error {
 	for dir := range dirs {
 		if fenced, err := p.s.isGone(); err != nil || fenced {
@@ -191,7 +191,7 @@ func (p *applier) makeDir(n int, path string) error {
 	return &conflictError{path, movedAway}
 }
 
-// orFenced returns errFenced if err is due to a stage that is gone, or else err.
+// orFenced returns errFenced if err occurred because the stage is gone, and otherwise err.
 func (p *applier) orFenced(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -212,8 +212,8 @@ func (p *applier) open(path string) (*os.File, string, error) {
 	return dir, name, err
 }
 
-// do makes one change. It reverses the change at once if that displaced a version other
-// than the expected one, or if the directory was moved meanwhile.
+// do makes one change. It reverses the change at once if the displaced version is not the
+// expected one, or if the directory was moved meanwhile.
 func (p *applier) do(n int) error {
 	c := p.l.Changes[n]
 	dir, name, err := p.open(c.Path)

@@ -22,8 +22,8 @@ type Change struct {
 	Delete bool
 
 	// Base is the version that the path must have for the change to land. If it is
-	// nil, Commit expects what the grant itself landed there last, or else what is
-	// there when Commit begins.
+	// nil, Commit expects the version that the grant last landed there, or else the
+	// version that is there when Commit begins.
 	Base *lockkeeper.Version
 
 	// Stored says that the caller keeps the content whether the change lands or not.

@@ -37,7 +37,7 @@ func (g *Gate) Write(ctx context.Context, grant *lockkeeper.Grant, path string, 
 
 // Commit lands all changes or none. It returns a nil landing if the tree already has
 // them. A refusal is a *lockkeeper.LockViolationError, or several joined, and leaves the
-// tree and the grant unchanged. Canceling ctx stops Commit until the landing is decided.
+// tree and the grant unchanged. Canceling ctx has no effect after the landing is decided.
 //
 // If Commit fails, the new content is on the rescue shelf, or in a landing that recovery
 // will complete or roll back. If the shelf fails too, the error is a *NotKeptError.
@@ -227,7 +227,7 @@ func (c *commit) coverage(rec *store.Record) (refused []error) {
 	return refused
 }
 
-// bases sets the base of each item without one to what the grant landed there last.
+// bases sets the base of each item without one to the version that the grant last landed.
 func (c *commit) bases(r store.Reader) error {
 	paths := make([]string, len(c.items))
 	for i, it := range c.items {

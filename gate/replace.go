@@ -17,7 +17,7 @@ import (
 	"lockkeeper/store"
 )
 
-// draftDir is the directory, in the locked one, in which a new version is prepared.
+// draftDir is the subdirectory of the locked directory in which a new version is prepared.
 const draftDir = "tmp"
 
 // ReplaceDir replaces the directory target/final as a whole, in the ten steps of the

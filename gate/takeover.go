@@ -239,7 +239,7 @@ func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 }
 
 // inspect determines from the content of the stage which changes were made. It returns a
-// conflictError if another one cannot be made.
+// conflictError if one of the remaining changes cannot be made.
 func (p *applier) inspect(survived bool) error {
 	var blocked error
 	for n, c := range p.l.Changes {

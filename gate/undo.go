@@ -241,7 +241,7 @@ func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
 	return g.disk.OpenFile(g.kept, at)
 }
 
-// isKept reports whether a landing's originals are kept, which is so only after all its
+// isKept reports whether a landing's originals are kept. They are kept only after all its
 // changes were made.
 func (g *Gate) isKept(l *lockkeeper.Landing) (bool, error) {
 	_, err := g.disk.Lstat(g.kept, keptAt(l))

@@ -41,7 +41,7 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 		case a.recorded:
 			return nil, &lockkeeper.BlockedError{Holder: rec.Holder, Conflicts: Conflicts(a.found), Truncated: a.more}
 		default:
-			judged = true // the blockers live: try again, and record the refusal
+			judged = true // the blockers are alive: try again, and record the refusal
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (m *Manager) TryAcquire(ctx context.Context, req lockkeeper.Request) (*Gran
 // An attempt is one transaction that tries to grant a request.
 type attempt struct {
 	rec    *store.Record
-	judged bool // the blockers were judged before: they live
+	judged bool // the blockers were checked before and are alive
 
 	found    []store.Overlap // the blockers; none if the request was granted
 	more     bool            // there are more blockers than found
@@ -70,8 +70,8 @@ func (m *Manager) try(ctx context.Context, rec *store.Record, judged bool) (atte
 	return tx.attempt, err
 }
 
-// tryAttempt records a refusal only if the blockers were judged before or have no process
-// that could be dead.
+// tryAttempt is the transaction of an attempt. It records a refusal only if the blockers were
+// found alive before, or have no process that could be dead.
 func (tx *Tx) tryAttempt() (err error) {
 	a := &tx.attempt
 	a.now = tx.Now().Lease
@@ -114,7 +114,7 @@ func (tx *Tx) deny(rec *store.Record, found []store.Overlap) error {
 		return err
 	}
 	ev := about(lockkeeper.EventDenied, rec)
-	ev.GrantID, ev.Conflicts = "", Conflicts(found) // no grant will have this id
+	ev.GrantID, ev.Conflicts = "", Conflicts(found) // the refused request never gets a grant
 	return tx.note(ev)
 }
 

@@ -25,7 +25,7 @@ func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string
 				switch {
 				case !ok || whole[i].Mode == lockkeeper.Read:
 					return nil, nil, &lockkeeper.RefusedError{Act: "upgrade " + path, Reason: "the grant does not hold it as upgradeable",
-						Next: "ask for it as upgradeable when acquiring"}
+						Next: "acquire it as upgradeable"}
 				case whole[i].Mode == lockkeeper.Upgradeable:
 					whole[i].Mode = lockkeeper.Write
 					asked = append(asked, whole[i])
@@ -69,10 +69,10 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 		})
 }
 
-// grow replaces the locks of a live grant by whole, if no other live grant conflicts with
-// the locks that plan adds. An extension must not overtake requests that waited before the
-// grant was requested, or a stream of growing grants would starve them. Later waiters do
-// not count: they may be waiting for this grant.
+// grow replaces the locks of a live grant with the set whole that plan returns, if no other
+// live grant conflicts with the asked locks. An extension must not overtake requests that
+// waited before the grant was requested, or growing grants would starve them. Later waiters
+// do not count: they may be waiting for this grant.
 func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockkeeper.EventKind,
 	plan func(lockkeeper.Policy, *store.Record) (asked, whole []lockkeeper.Lock, err error)) (lockkeeper.Grant, error) {
 	var blocked error
@@ -111,8 +111,8 @@ func (m *Manager) grow(ctx context.Context, id, token string, done, denied lockk
 	return g, err
 }
 
-// afterAll refuses a lock that comes before a held one in the global order. Holders that
-// all grow in this order cannot block each other.
+// afterAll refuses a lock that comes before a held one in the global order. Holders that all
+// grow in this order cannot deadlock.
 func afterAll(held []lockkeeper.Lock, l lockkeeper.Lock) error {
 	for _, h := range held {
 		if l.Target.Compare(h.Target) < 0 {

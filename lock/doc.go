@@ -1,6 +1,6 @@
 // Package lock is the lock engine: it decides who holds which locks, on top of any
-// store.Store. Every rule is here, once. A store only runs transactions one after the
-// other and answers one indexed question: which locks overlap these.
+// store.Store. Every rule is here, once. A store only runs serial transactions and answers
+// one indexed query: which locks overlap a given set.
 //
 //	TryAcquire ──▶ granted, or blocked with every conflict
 //	Acquire ─────▶ granted, or in the wait list ──▶ promoted ──▶ confirmed
@@ -42,8 +42,8 @@
 //     is freed only after the landing is complete or rolled back
 //     (Options.RecoverLandings); until then it is revoking, and blocks.
 //
-//  6. The transaction that frees a grant reads it again: of a heartbeat and a reaper that
-//     race, exactly one wins.
+//  6. The transaction that frees a grant reads it again. If a heartbeat and a reaper race,
+//     exactly one wins.
 //
 //  7. Every change appends one event in the same transaction. A refusal appends one
 //     event per change of its blockers. A change that cannot be recorded does not happen.

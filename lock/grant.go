@@ -16,7 +16,7 @@ type Grant struct {
 	lockkeeper.Grant
 	m     *Manager
 	hash  [32]byte  // of the token
-	began time.Time // when the lease was last requested: it is trusted from then on
+	began time.Time // when the lease was last requested; its duration counts from here
 
 	renewing sync.Mutex // held while the grant is renewed or released: no heartbeat may follow a release
 
@@ -149,8 +149,8 @@ func (g *Grant) watch() {
 	}
 	trusted := g.began
 	renewing, asked := false, g.renew
-	// The first check finds what happened before the listener was there. A check after a
-	// wake-up does not renew, because it mostly finds the grant released.
+	// The first check finds changes from before the listener existed. A check after a
+	// wake-up does not renew, because the grant was usually released.
 	for renew := false; ; {
 		began := time.Now()
 		held, err := g.check(renew)
@@ -180,8 +180,8 @@ func (g *Grant) watch() {
 	}
 }
 
-// patience returns how long a lease is trusted while the store is unreachable. A lease that
-// covers work is given up while there is time left to stop the work.
+// patience returns how long a lease is trusted while the store is unreachable. The keeper of
+// a lease that covers work gives up early, so that there is time to stop the work.
 func patience(lease time.Duration, renewing bool) time.Duration {
 	if renewing {
 		return lease * 2 / 3

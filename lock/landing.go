@@ -12,7 +12,7 @@ import (
 // grant: decided, and neither complete nor rolled back. The paths of such a grant
 // cannot be given to another holder. Package gate owns the landings themselves.
 
-// recoverTries bounds how often a release recovers landings that keep coming.
+// recoverTries bounds how often a release recovers landings while new ones begin.
 const recoverTries = 8
 
 // RecoverLandings completes or rolls back every landing that is open under a grant.
@@ -20,7 +20,7 @@ const recoverTries = 8
 func (m *Manager) RecoverLandings(ctx context.Context, grantID string) error {
 	if m.opt.RecoverLandings == nil {
 		return &lockkeeper.RefusedError{Act: "release of " + grantID, Reason: "a landing under it may be incomplete, and this process has no access to the tree",
-			Next: "lockkeeper gate recover, where the tree is"}
+			Next: "run `lockkeeper gate recover` on the machine that has the tree"}
 	}
 	return m.opt.RecoverLandings(ctx, grantID)
 }

@@ -113,8 +113,8 @@ func (m *Manager) change(ctx context.Context, id, token string, fn func(*Tx, *st
 	return out.Grant, err
 }
 
-// live finds a grant that is held, has not lapsed and has this token. It does not revive a
-// lapsed grant: of a heartbeat and a reaper, the first one wins.
+// live finds a grant that is held, has not lapsed and has this token. A heartbeat does not
+// revive a lapsed grant, even if no reaper has freed it yet.
 func (m *Manager) live(r store.Reader, id string, hash [32]byte) (*store.Record, error) {
 	rec, err := r.Get(id)
 	switch {
@@ -137,8 +137,8 @@ func (m *Manager) live(r store.Reader, id string, hash [32]byte) (*store.Record,
 
 func checkToken(rec *store.Record, hash [32]byte) error {
 	if subtle.ConstantTimeCompare(rec.TokenHash[:], hash[:]) != 1 {
-		return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "the token is not its token; it belongs to " + rec.Holder,
-			Next: "use it as the user, and on the machine, that acquired it"}
+		return &lockkeeper.NotHeldError{GrantID: rec.ID, Reason: "wrong token; the grant belongs to " + rec.Holder,
+			Next: "run the command as the user and on the machine that acquired the grant"}
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ type Options struct {
 	Self      *lockkeeper.Process          // recorded for requests of this process while they wait
 
 	// WaitLease is how long a request stays in the wait list after its waiter died. A
-	// waiter renews it three times as often, and checks its blockers then. Default 15 s.
+	// waiter renews its request, and checks its blockers, three times in that period.
+	// Default 15 s.
 	WaitLease time.Duration
 
 	// RecoverLandings completes or rolls back the landings that are open under a grant,
@@ -116,9 +117,8 @@ func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error)
 	if err := lockkeeper.CheckCount(len(req.Locks)); err != nil { // before they are copied
 		return nil, "", err
 	}
-	// A copy, because the caller may reuse its slice while the locks are held. It is
-	// checked after folding, because folding can make a write of a directory out of two
-	// harmless locks.
+	// A copy, because the caller may reuse its slice while the locks are held. It is checked
+	// after Normalize, which can merge two permitted locks into a write lock on a directory.
 	locks := lockkeeper.Normalize(slices.Clone(req.Locks))
 	if err := checkLocks(req.Holder, policy, locks); err != nil {
 		return nil, "", err

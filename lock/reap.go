@@ -11,7 +11,7 @@ import (
 
 // Recover checks all records once, frees those whose policy allows it without asking a
 // person, and returns how many it freed. It also prunes the event log. Correctness does not
-// depend on it: a request that finds such a record frees it.
+// depend on Recover: a request that such a record blocks frees it too.
 func (m *Manager) Recover(ctx context.Context) (freed int, err error) {
 	for after := uint64(0); ; {
 		var recs []*store.Record

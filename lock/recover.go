@@ -11,8 +11,8 @@ import (
 	"lockkeeper/store"
 )
 
-// A finding says, outside of a transaction, that a record may be freed. The transaction that
-// frees the record checks that it has not changed since.
+// A finding is the result, from outside of a transaction, that a record may be freed. The
+// transaction that frees the record checks that it has not changed since.
 type finding struct {
 	rec            *store.Record
 	fourConditions bool // the record may be freed only if the four conditions hold
@@ -40,7 +40,7 @@ func (m *Manager) recoverGone(ctx context.Context, found []store.Overlap, now lo
 	return freed, nil
 }
 
-// recoverOne frees a record, which was read at seen, if its policy allows it.
+// recoverOne frees a record, read at the time seen, if its policy allows it.
 func (m *Manager) recoverOne(ctx context.Context, rec *store.Record, seen lockkeeper.Instant) (bool, error) {
 	f, err := m.judge(ctx, rec, seen)
 	if err != nil || f == nil {
@@ -63,8 +63,8 @@ type leftError struct {
 func (e *leftError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// judge decides whether a record may be freed without asking a person; nil if not. Most
-// records were within their lease when they were read, at seen. For those judge checks only
+// judge decides whether a record, read at the time seen, may be freed without asking a person;
+// nil if not. Most records were within their lease at that time. For those, judge checks only
 // the process and does not read the store's clock.
 func (m *Manager) judge(ctx context.Context, rec *store.Record, seen lockkeeper.Instant) (*finding, error) {
 	return m.judgeAt(rec, seen, func() (now store.Moment, err error) {
@@ -116,8 +116,8 @@ func (m *Manager) judgeAt(rec *store.Record, seen lockkeeper.Instant, clock func
 	return nil, nil
 }
 
-// checkFour checks what must hold before a stale grant may be recovered. The fourth, the
-// audit record, always holds: the transaction that frees the grant writes it.
+// checkFour checks the four conditions for recovering a stale grant. The fourth, the audit
+// record, always holds: the transaction that frees the grant writes it.
 func (m *Manager) checkFour(f *finding, policy lockkeeper.Policy, now store.Moment) []lockkeeper.Condition {
 	quiet := now.Lease.Until(f.rec.Heartbeat)
 	liveness := m.liveness(f.rec.Process)
@@ -160,10 +160,10 @@ func allHeld(cs []lockkeeper.Condition) bool {
 	return !slices.ContainsFunc(cs, func(c lockkeeper.Condition) bool { return !c.Held })
 }
 
-// carryOut frees a record unless it changed since it was judged: of a heartbeat and a reaper
-// exactly one wins. It first ends the processes that a dead holder left, and keeps the
-// grant if they do not end. A live holder loses the grant before its work is ended.
-// Otherwise it would release the grant itself, and the log would not say who revoked it.
+// carryOut frees a record unless it changed since it was judged, for example by a heartbeat.
+// It first ends the processes that a dead holder left, and keeps the grant if they do not end.
+// A live holder loses the grant before its processes are ended. Otherwise it would release the
+// grant itself, and the log would not say who revoked it.
 func (m *Manager) carryOut(ctx context.Context, f *finding, by lockkeeper.Actor) (freed bool, err error) {
 	overruled := f.kind == lockkeeper.EventForceReleased && f.rec.State.Confirmed() && m.liveness(f.rec.Process) == lockkeeper.ProcessAlive
 	if !overruled {
@@ -248,15 +248,15 @@ func (m *Manager) ForceRelease(ctx context.Context, id string, by lockkeeper.Act
 		return err
 	}
 	if reason == "" {
-		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the audit trail"}
+		return &lockkeeper.InputError{Field: "reason", Reason: "required", Next: "say why, for the audit trail"}
 	}
 	if by.Kind != lockkeeper.ActorPerson && by.Kind != lockkeeper.ActorAdmin {
 		return m.refuse(ctx, id, by, &lockkeeper.RefusedError{Act: "force-release of " + id, Reason: fmt.Sprintf("only a person or an administrator may do it, not an actor of kind %q", by.Kind),
 			Next: "ask a person to look at `lockkeeper why " + id + "`"})
 	}
-	// A heartbeat or a landing may come between reading and freeing the grant. If the person
-	// alone decides, it changes nothing, and the grant is read again. If the conditions
-	// count, it may be a sign of life, and the grant stays.
+	// A heartbeat or a landing may change the grant between reading and freeing it. If the
+	// policy requires no conditions, the grant is read and freed again. If it does, the change
+	// may be a sign of life, and the grant stays.
 	for range overruleTries {
 		f, policy, err := m.overrule(ctx, id)
 		switch {
@@ -305,7 +305,7 @@ func (m *Manager) overrule(ctx context.Context, id string) (*finding, lockkeeper
 	return f, policy, nil
 }
 
-// Conditions returns what ForceRelease would check of a grant now, and whether it would
+// Conditions returns the conditions that ForceRelease would check now, and whether it would
 // refuse. The list is empty if there is no such grant.
 func (m *Manager) Conditions(ctx context.Context, id string) (list []lockkeeper.Condition, refused bool, err error) {
 	if err := validID(id); err != nil {

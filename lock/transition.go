@@ -65,7 +65,7 @@ func (tx *Tx) blockers(q store.Query) ([]store.Overlap, bool, error) {
 	}
 }
 
-// mayExpire reports whether a record can be freed because of its time alone: it has lapsed,
+// mayExpire reports whether a record can be freed by time alone: it has lapsed,
 // no process can run under it, and no landing is open under it. Such a record blocks no
 // request.
 func (m *Manager) mayExpire(r *store.Record, now lockkeeper.Instant) bool {
@@ -109,8 +109,8 @@ func (tx *Tx) free(r *store.Record, ev lockkeeper.Event) error {
 		return err
 	}
 	tx.departed = append(tx.departed, r.Ticket)
-	// A holder that releases knows it. Only supervisors, which record their process, and
-	// waiting requests listen for the end.
+	// A holder that releases needs no wake-up. Only supervisors, which record their process,
+	// and waiting requests listen for the end.
 	if ev.Kind != lockkeeper.EventReleased || r.Process != nil || !r.State.Confirmed() {
 		tx.Wake(r.ID)
 	}

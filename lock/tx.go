@@ -19,8 +19,8 @@ type Tx struct {
 	body     func(*Tx) error      // the caller's part
 	run      func(store.Tx) error // tx.runBody, bound once
 
-	// The arguments and results of the two hottest transactions, stored here so that
-	// these need no closures: with a store in memory, those would be much of the garbage.
+	// The arguments and results of the two hottest transactions, stored here so that they
+	// need no closures, which would be much of the garbage with a memory store.
 	attempt attempt
 	release release
 }
@@ -62,7 +62,7 @@ func (tx *Tx) runBody(st store.Tx) error {
 	return tx.promote()
 }
 
-// pruneEvery is after how many events the log is pruned.
+// pruneEvery is the number of events after which the log is pruned.
 const pruneEvery = 1_000
 
 // Append appends an event and returns its number.
@@ -122,8 +122,8 @@ func (tx *Tx) Try(req lockkeeper.Request) (*PendingGrant, []store.Overlap, error
 	return &PendingGrant{rec, token, began}, nil, tx.grant(rec, store.StateHeld)
 }
 
-// Blockers returns the blockers that Try would return, and acquires nothing. If reserved is the
-// id of a waiting request, only requests before it in the wait list count.
+// Blockers returns the blockers that Try would return, and acquires nothing. If reserved is
+// the id of a waiting request, only grants and earlier requests count.
 func (tx *Tx) Blockers(locks []lockkeeper.Lock, reserved string) ([]store.Overlap, error) {
 	q := store.Query{Locks: locks, Before: store.AnyTicket}
 	if reserved != "" {
@@ -185,7 +185,7 @@ func (tx *Tx) Confirm(id string, holder *lockkeeper.Process) (grant *PendingGran
 		return nil, false, nil
 	}
 	next := clone(rec)
-	_, token := newSecrets() // another process than this one may have made the reservation
+	_, token := newSecrets() // another process may have made the reservation
 	next.TokenHash, next.Process = hashToken(token), clone(holder)
 	if _, err := tx.proceed(next, nil); err != nil {
 		return nil, false, err

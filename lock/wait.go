@@ -52,7 +52,7 @@ type Position struct {
 	polled   time.Time
 	attempts int
 	found    []store.Overlap    // the blockers at the last Poll
-	foundAt  lockkeeper.Instant // when that was
+	foundAt  lockkeeper.Instant // time of the last Poll
 	lapse    time.Duration      // from the last Poll until the blocker that it waits on lapses; 0: never
 }
 
@@ -91,8 +91,8 @@ func (p *Position) Poll(ctx context.Context) (*Grant, error) {
 			p.close()
 			return p.m.handle(p.rec, p.token, p.polled), nil
 		}
-		// Only the blocker that it waits on: the request cannot be granted before that one
-		// leaves, and the facts about the others may be old.
+		// Only the blocker that the request waits on: the request cannot be granted before
+		// it leaves, and the facts about the others may be old.
 		freed, err := p.m.recoverGone(ctx, p.found[:1], p.foundAt)
 		if err != nil || !freed {
 			return nil, err
@@ -108,7 +108,7 @@ func (p *Position) Leave(ctx context.Context) error {
 		return nil
 	}
 	_, err := p.leave(ctx, errLeft)
-	if err == errLeft { // and not joined with an error
+	if err == errLeft { // not errors.Is: it may be joined with an error
 		return nil
 	}
 	return err
@@ -245,8 +245,8 @@ func (tx *Tx) renewWait(rec *store.Record) {
 	rec.Process = cmp.Or(rec.Process, tx.m.opt.Self)
 }
 
-// stillBlocked returns last, brought up to date, if the blocker that a request waits on is
-// the same as then and has not left: then no search is needed. Otherwise it returns nil.
+// stillBlocked returns an updated copy of last if the blocker that a request waits on is the
+// same and has not left, so that no search is needed. Otherwise it returns nil.
 func (tx *Tx) stillBlocked(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
 	if len(last) == 0 || last[0].Record.Ticket != rec.WaitsOn {
 		return nil, nil
@@ -264,9 +264,9 @@ func (tx *Tx) stillBlocked(rec *store.Record, last []store.Overlap) ([]store.Ove
 	return found, nil
 }
 
-// untilLapse returns the time until just after the blocker that a request waits on lapses;
-// 0: it does not. A blocker that has lapsed and is still there cannot be freed now, and
-// polling at once would only spin.
+// untilLapse returns the time until just after the blocker that a request waits on lapses; 0
+// if it does not. It also returns 0 for a lapsed blocker that is still there: it cannot be
+// freed now, and polling at once would spin.
 func (tx *Tx) untilLapse(found []store.Overlap) time.Duration {
 	if len(found) == 0 {
 		return 0

@@ -4,7 +4,7 @@
 // An entry is a directory named by its id. The file meta.json describes the entry, and the
 // file content, if there is one, has the content. The path that the content was meant for is
 // only text in meta.json, never part of a file name. Anything that is not a regular file is
-// not copied: the caller moves it elsewhere, and the content is a note that says where.
+// not copied. The caller moves it elsewhere, and the content is a note that says where.
 //
 // Invariants:
 //
@@ -18,8 +18,9 @@
 //  5. An id is validated before it becomes a file name.
 //  6. An entry that was altered is shown as Damaged and hides no other. Its remains can be
 //     read and dropped.
-//  7. The contents together take no more than Limits say, and a large one no more than
-//     half of what is free on the disk. Exempt are notes, which are small, and PutUnlimited.
+//  7. The contents together take no more space than Limits allow, and a large one no more
+//     than half of the free space on the disk. Notes, which are small, and PutUnlimited are
+//     exempt.
 //
 // Only the owner can read a shelf. The package has no goroutines. A Shelf has no state and
 // may be used by several goroutines and processes at once. It needs durable.OSDisk and

@@ -75,8 +75,8 @@ type room struct {
 	space  int64 // free on the disk
 }
 
-// unasked is the size up to which the free space is not checked.
-const unasked = 1 << 20
+// unchecked is the size up to which the free space is not checked.
+const unchecked = 1 << 20
 
 // check refuses content with at least the given size.
 func (r room) check(size int64) error {
@@ -87,7 +87,7 @@ func (r room) check(size int64) error {
 	case size > r.limits.Total-r.used:
 		return &LimitError{Reason: fmt.Sprintf("the rescue shelf would hold more than %s (gate.keep_total_mb)", megabytes(r.limits.Total)),
 			Next: "lockkeeper rescue list, then lockkeeper rescue drop ID"}
-	case size > unasked && size > r.space/2:
+	case size > unchecked && size > r.space/2:
 		return fmt.Errorf("%d bytes are more than half of the %d bytes free on the disk: %w", size, r.space, unix.ENOSPC)
 	}
 	return nil

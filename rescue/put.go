@@ -30,7 +30,7 @@ const chunk = 256 << 10
 
 // Put keeps content and its description e. It returns the entry with a new ID, and with At,
 // Size and Sum. At is the current time unless e sets it. content is nil for a deletion and
-// for a change of permissions. Canceling ctx stops Put until the entry is in place.
+// for a change of permissions. Canceling ctx stops Put if the entry is not in place yet.
 //
 // If Put returns an error and an entry with an ID, the entry is in place but may not survive
 // a crash. After any other error nothing was kept. If the content exceeds a limit of the
@@ -98,8 +98,8 @@ func (s *Shelf) put(ctx context.Context, e *Entry, content io.Reader, bounded bo
 	return placed, err
 }
 
-// make makes the shelf if it is missing. It always syncs the name, because the process that
-// made the shelf may have crashed before doing so.
+// make creates the shelf if it is missing. It always syncs the parent directory, because the
+// process that created the shelf may have crashed before doing so.
 func (s *Shelf) make() (err error) {
 	parent, err := os.Open(s.parent)
 	if err != nil {

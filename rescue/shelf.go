@@ -109,8 +109,8 @@ func (s *Shelf) Drop(id string) error {
 	})
 }
 
-// Prune drops entries that are older than a time, and the remains of older calls that
-// crashed. Every call of Put and Drop that began before that time must have ended.
+// Prune drops entries that are older than before, and the remains of calls that crashed
+// earlier. Every call of Put and Drop that began before that time must have ended.
 func (s *Shelf) Prune(before time.Time) (dropped int, err error) {
 	_, err = s.within(func(shelf *os.File) error {
 		ids, temps, err := s.names(shelf)

@@ -132,7 +132,7 @@ func (j *Job) serveWaiting(ctx context.Context) (running bool, err error) {
 	return it.Stage == lockkeeper.StageRunning, nil
 }
 
-// recoverTries bounds how often the end of an item recovers landings that keep coming.
+// recoverTries bounds how often the end of an item recovers landings while new ones begin.
 const recoverTries = 8
 
 // Finish completes the item, or moves it to the error state if failure is not nil. The same
@@ -320,7 +320,7 @@ func (q *Queue) requeue(tx *lock.Tx, it *lockkeeper.Item, reason string) error {
 	if err := q.freeSlots(tx, it); err != nil {
 		return err
 	}
-	it.GrantID, it.Worker, it.Note = "", "", "" // also if it fails
+	it.GrantID, it.Worker, it.Note = "", "", "" // even if the item fails below
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}

@@ -373,8 +373,8 @@ func (q *Queue) checkRoot(r store.Reader, it *lockkeeper.Item) error {
 // everyProject stands for all projects of a rank. Its turn is the last dispatched one.
 const everyProject = "*"
 
-// giveTurn puts an item behind the earlier ones of its project and rank, and level with other
-// projects. So a project with many items does not delay one that comes later.
+// giveTurn puts an item behind the earlier items of its project and rank. Projects alternate,
+// so a project with many items does not delay another one that comes later.
 func (q *Queue) giveTurn(tx store.Tx, it *lockkeeper.Item) error {
 	own, err := tx.Turn(it.Project, it.Rank)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // An Explanation says why an item has its status, and when it may start.
 type Explanation struct {
 	Item     lockkeeper.Item   `json:"item"`
-	Position int               `json:"position,omitempty"` // among the items that wait for the same, from 1
+	Position int               `json:"position,omitempty"` // among the items that wait for the same key, from 1
 	Locks    []LockWait        `json:"locks,omitempty"`
 	Slots    []SlotWait        `json:"slots,omitempty"`    // pools without a free slot
 	After    []lockkeeper.Item `json:"after,omitempty"`    // items that must be completed first
@@ -85,7 +85,7 @@ func (q *Queue) BlockedIn(r store.Reader, limit int) (list []*Explanation, err e
 	return list, nil
 }
 
-// An explainer holds what explanations are made from, read once for all of them.
+// An explainer holds the facts that all explanations share, read once.
 type explainer struct {
 	store.Reader
 	typical estimates

@@ -341,7 +341,7 @@ func (w *Worker) tick() time.Duration {
 
 // leave removes the worker from the store.
 func (w *Worker) leave() error {
-	w.jobs.Wait() // their slots are free
+	w.jobs.Wait()
 	return w.q.store.Update(context.WithoutCancel(w.work), func(tx store.Tx) error { return tx.DeleteWorker(w.self.ID) })
 }
 
@@ -352,8 +352,8 @@ func (w *Worker) Wait() error {
 	return w.err
 }
 
-// Stop starts nothing more and waits for the running items. If ctx ends first, it returns the
-// items that still run, which continue. Queued items stay queued.
+// Stop starts no more items and waits for the running ones. If ctx ends first, it returns the
+// items that are still running, which continue. Queued items stay queued.
 func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) {
 	w.stop.Do(func() { close(w.quit) })
 	ended := make(chan struct{})

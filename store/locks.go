@@ -34,13 +34,13 @@ type LockTx interface {
 	Waiters(on uint64) ([]*Record, error)
 }
 
-// State says how far a request has come.
+// State is the progress of a request.
 type State uint8
 
 // The states. A Promoted request is a grant that its waiter has not confirmed yet: it
 // blocks others like a held one, and ends with the waiter's lease. A Landing grant is
 // held, and a landing under it is decided and not yet known to be complete. A Revoking
-// grant was taken from its holder, and blocks until such a landing is complete.
+// grant was taken from its holder, and blocks others until that landing is complete.
 const (
 	StateWaiting State = iota + 1
 	StatePromoted
@@ -71,7 +71,7 @@ type Query struct {
 	Locks  []lockkeeper.Lock
 	Before uint64 // requests waiting with a smaller ticket count; HeldOnly or AnyTicket for none or all
 	Except uint64 // the ticket of the request itself
-	Limit  int    // at most so many answers; 0: no limit
+	Limit  int    // maximum number of answers; 0: no limit
 }
 
 // Counts reports whether a record can block the request at all. A granted record can, and so

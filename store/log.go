@@ -8,7 +8,7 @@ type LogReader interface {
 	Events(EventQuery) ([]lockkeeper.Event, error)
 }
 
-// LogTx appends to the event log of a space, and remembers what it said.
+// LogTx appends to the event log of a space and remembers recent refusals.
 type LogTx interface {
 	// Append adds an event, numbers it and returns the number. Numbers rise
 	// strictly and are never reused, even after earlier events were pruned.

@@ -12,7 +12,7 @@ type Store interface {
 	// Space returns the id of the space.
 	Space() string
 	// Update runs fn in a transaction and commits if fn returns nil. If Update
-	// returns an error nothing has changed, except as that error says.
+	// returns an error, nothing has changed unless the error says otherwise.
 	Update(ctx context.Context, fn func(Tx) error) error
 	// View runs fn on a consistent state without blocking writers.
 	View(ctx context.Context, fn func(Reader) error) error
@@ -26,8 +26,8 @@ type Store interface {
 
 // Moment is one reading of a store's clocks.
 type Moment struct {
-	Lease lockkeeper.Instant // decides about leases
-	Wall  time.Time          // is shown to people
+	Lease lockkeeper.Instant // for leases
+	Wall  time.Time          // for people
 }
 
 // Reader reads a consistent state of one space.
@@ -51,9 +51,9 @@ type Tx interface {
 	QueueTx
 	// Wake wakes the listeners of an id once the transaction has committed.
 	Wake(id string)
-	// Prune drops events older than the time or beyond the newest keep, landings
-	// older than the time that are not decided any more, items completed before
-	// it, and denials older than an hour. It does a bounded amount of work.
+	// Prune deletes events that are older than before or not among the newest keep,
+	// ended landings older than before, items completed before it, and denials older
+	// than an hour. It does a bounded amount of work.
 	Prune(before time.Time, keep int) error
 }
 
@@ -77,9 +77,9 @@ type FastPath interface {
 	TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
 }
 
-// A Peeker is an optional ability of a Store: a View that may wait for a transaction of
-// this process, and then finds in memory what that transaction read. Its answers may come
-// from different moments, so the caller checks them again in a transaction.
+// A Peeker is an optional ability of a Store: a View that reads through the writer's cache
+// and may wait for a transaction of this process. Its answers may come from different
+// moments, so the caller checks them again in a transaction.
 type Peeker interface {
 	Peek(ctx context.Context, fn func(Reader) error) error
 }

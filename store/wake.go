@@ -8,12 +8,12 @@ import "lockkeeper"
 // take what was freed, it wakes the next one.
 
 // OnPath returns the key of a locked path for items that ask for it in a mode. Readers
-// and writers wait on keys of their own: what blocks the first of the items on one key
-// blocks all of them.
+// and writers wait on different keys, so a lock that blocks the first item on a key blocks
+// all of them.
 func OnPath(asked lockkeeper.Mode, path string) string { return keysAt(path) + asked.String() }
 
-// OnLock returns the key of a locked target. A lock on a node covers nothing below it,
-// so items that it blocks wait on a key of their own.
+// OnLock returns the key of a locked target. A lock on a Node covers nothing below it, so
+// the items that it blocks wait on a separate key.
 func OnLock(asked lockkeeper.Mode, held lockkeeper.Target) string {
 	if !held.Kind.Below() {
 		return keysAt(held.Path) + "node/" + asked.String()
@@ -105,10 +105,9 @@ func WakeItem(tx Tx, it *lockkeeper.Item) error {
 	return StartFirst(tx, left)
 }
 
-// StartFirst starts to count the time of the first item that waits on a lock. The items
-// behind it wait for their turn, which does not count. CheckAt is set to now, so that
-// the next tick sets the right time. StartFirst does nothing for other keys: package
-// sched counts the wait for a slot itself.
+// StartFirst starts to count the waiting time of the first item on the key of a lock. The
+// items behind it do not count theirs. It sets CheckAt to now, so that the next tick computes
+// the right time. It does nothing for other keys: package sched counts the wait for a slot.
 func StartFirst(tx Tx, key string) error {
 	if !IsOnLock(key) {
 		return nil

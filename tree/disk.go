@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskFolds reports whether the whole disk folds case. It looks up names of the root
-// with their case changed. Finding an unlisted one proves folding; not finding one
-// proves the contrary. Without such a name the kind of disk decides.
+// diskFolds reports whether the whole disk folds case. It changes the case of a name in the
+// root to one that the root does not list, and looks that up: a disk that folds case finds
+// it. If no name has a letter to change, the kind of disk decides.
 func diskFolds(fd int) (bool, error) {
 	names, err := list(fd)
 	if err != nil {

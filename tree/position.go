@@ -17,7 +17,7 @@ type position struct {
 	fd       int
 	borrowed bool // fd is the root's
 	missing  bool
-	asked    bool // folding is known
+	asked    bool // it is known whether names fold case
 	folding  bool
 }
 
@@ -61,8 +61,8 @@ func (p *position) nameOf(seg string) (string, error) {
 	return name, p.checkFolded(seg, name)
 }
 
-// checkFolded refuses a folded name that is not the same file as the original on this
-// disk: disks differ in how they fold, and the folded name is the one that is written.
+// checkFolded refuses a folded name that is not the same file as the original on this disk.
+// Disks differ in how they fold case, and the gate writes to the folded name.
 func (p *position) checkFolded(seg, name string) error {
 	a, errA := statAt(p.fd, seg)
 	b, errB := statAt(p.fd, name)

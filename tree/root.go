@@ -188,7 +188,7 @@ func checkSpelling(s string) error {
 	}
 	for seg := range strings.SplitSeq(s, "/") {
 		if seg == ".." {
-			// Even if it would stay inside: behind a symlink, a/.. is ambiguous.
+			// Refused even if it stays inside the root: behind a symlink, a/.. is ambiguous.
 			return refuse(s, "path with ..", "use a path relative to the root, from the root directory, or an absolute path")
 		}
 	}

@@ -244,7 +244,7 @@ func explain(spelling string, err error) error {
 	case errors.Is(err, unix.ENAMETOOLONG):
 		return refuse(spelling, "a name in it is too long for this disk", "use a shorter name")
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return refuse(spelling, "permission denied", "ask for permission to read its directory")
+		return refuse(spelling, "permission denied", "make its directory readable for this user")
 	case errors.Is(err, unix.ELOOP):
 		return refuse(spelling, "a loop of symlinks", "repair the links")
 	}
