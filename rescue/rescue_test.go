@@ -177,7 +177,7 @@ func TestHostileIDs(t *testing.T) {
 	kept := keep(t, s, "a", noon)
 	must[Entry](t)(Open(filepath.Join(filepath.Dir(dir), "x"), Limits{}).Put(t.Context(), Entry{}, nil))
 	for _, id := range []string{"", ".", "..", "../x", "../x/" + kept.ID, "/etc", kept.ID + "/", kept.ID + "/content", "./" + kept.ID,
-		kept.ID + "\x00", kept.ID[:27], kept.ID + "0", strings.ToUpper(kept.ID), durable.TempPrefix + kept.ID, strings.Replace(kept.ID, ".", ",", 1),
+		kept.ID + "\x00", kept.ID[:27], kept.ID + "0", strings.ToLower(kept.ID), durable.TempPrefix + kept.ID, strings.Replace(kept.ID, ".", ",", 1),
 		"20261315T120000.123-00000000", "20261115T120000.123-../../x", "20261115T120000.123-0000000/", "20261115T120000.123-00000000"} {
 		_, get := s.Get(id)
 		refused(t, "get "+id, get)

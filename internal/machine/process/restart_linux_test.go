@@ -89,6 +89,7 @@ func TestOtherBootIDOnTheSameKernel(t *testing.T) {
 		}
 	}
 	c.cmd.Process.Kill()
+	c.cmd.Wait() // the kernel kills later than Kill returns
 	if said := judgeIn(t, nil, false, dir, p); said != "dead" {
 		t.Errorf("a dead process is %s", said)
 	}
