@@ -22,14 +22,14 @@ func Digest(b Batch) string {
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(fmt.Sprintf("flow: batch %s: %v", b.ID, err)) // it has only strings
+		panic(fmt.Sprintf("flow: batch %s: %v", b.ID, err)) // cannot happen: a Batch has only strings and lists
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Number makes a plan from an agent's answer. It gives the batches the ids b1, b2, … and moves
-// each batch after those in its After.
+// Number makes a plan from an agent's answer. It sorts the batches so that each follows the batches
+// in its After, then names them b1, b2, ….
 func Number(p Plan) (Plan, error) {
 	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
 		return Plan{}, f.in("plan")
@@ -60,7 +60,8 @@ func copied(b Batch) Batch {
 	return b
 }
 
-// inOrder moves every batch after those in its After and otherwise keeps the order.
+// inOrder sorts the batches so that each follows the batches in its After. It otherwise keeps the
+// order.
 func inOrder(batches []Batch) ([]Batch, error) {
 	known := map[string]bool{}
 	for _, b := range batches {
@@ -89,8 +90,8 @@ func inOrder(batches []Batch) ([]Batch, error) {
 	return ordered, nil
 }
 
-// A circleError reports batches that wait for each other.
-type circleError struct{ ids []string } // each batch comes after the next one; the last equals the first
+// A circleError reports batches that depend on each other.
+type circleError struct{ ids []string } // each batch depends on the next; the first id is repeated at the end
 
 func (e *circleError) Error() string {
 	return lockkeeper.JoinNext("each of these comes after the next: "+strings.Join(e.ids, ", "), e.NextStep())
@@ -102,7 +103,8 @@ func (e *circleError) NextStep() string { return "remove one of the dependencies
 // Code implements lockkeeper.CodeOf.
 func (e *circleError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
-// circle finds batches that wait for each other. All given batches wait.
+// circle returns the ids of batches that depend on each other. Each given batch depends on another
+// given batch.
 func circle(waiting []Batch) []string {
 	after := map[string]string{}
 	for _, b := range waiting {

@@ -12,7 +12,8 @@ const (
 	CheckSkipped CheckState = "skipped" // no command ran, so nothing was tested
 )
 
-// End sets the state of completed checks: skipped, or else passed.
+// End sets the state after the last command passed: CheckSkipped if no command ran, else
+// CheckPassed.
 func (c *Checked) End() {
 	c.State = CheckPassed
 	if c.Skipped != "" {
@@ -21,8 +22,8 @@ func (c *Checked) End() {
 	c.Passed = c.State == CheckPassed
 }
 
-// Cleared reports whether the batch can continue. A skipped check clears it: people were warned
-// that they configured no tests.
+// Cleared reports whether the batch can continue. A skipped check does not stop the batch, because
+// people were warned that no tests are configured.
 func (c *Checked) Cleared() bool {
 	return c != nil && (c.State == CheckPassed || c.State == CheckSkipped)
 }

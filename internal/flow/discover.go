@@ -87,8 +87,8 @@ func (o DiscoverOptions) check() error {
 	return nil
 }
 
-// name returns the path without the fixed beginning of the glob and without the text after its
-// last star.
+// name returns the name of the unit in a file: the path without base, and without the text that
+// follows the last star of the glob.
 func (o DiscoverOptions) name(base, file string) string {
 	rest := below(base, file)
 	suffix := o.Glob[strings.LastIndexByte(o.Glob, '*')+1:]
@@ -120,14 +120,14 @@ func (o DiscoverOptions) excluded(base, file, name string) bool {
 	return false
 }
 
-// workable reports whether a path is a regular file, and refuses an invalid one. A link counts
-// as its target, which must be inside the root.
+// workable reports whether a path is a regular file. It follows links, and returns an error for an
+// invalid name or a link out of the root.
 func workable(fsys fs.FS, file string) (regular bool, err error) {
 	if _, err := readable(file); err != nil || strings.ContainsFunc(file, isControl) {
 		return false, refusedFile(file, "its name has a control character or is not UTF-8", "rename it, or exclude it")
 	}
 	at := file
-	for range 40 { // Linux follows as many links
+	for range 40 { // the limit of Linux
 		info, err := fs.Lstat(fsys, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && at != file:

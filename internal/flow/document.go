@@ -160,7 +160,7 @@ type Batch struct {
 	Title        string   `json:"title"`
 	Items        []string `json:"items"` // ids of the items
 	WriteTargets []string `json:"write_targets"`
-	Reads        []string `json:"reads,omitempty"` // its dependencies; if they change, it is tested again
+	Reads        []string `json:"reads,omitempty"` // files it depends on; if one changes, the batch is tested again
 	Effort       Level    `json:"effort,omitempty"`
 	After        []string `json:"after,omitempty"`  // ids of batches of the same plan
 	Prompt       string   `json:"prompt,omitempty"` // for a task

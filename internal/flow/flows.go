@@ -112,7 +112,7 @@ func (f Flow) Owns(unit string) bool {
 	if f.OneUnit != "" {
 		return unit == f.OneUnit
 	}
-	return !strings.HasPrefix(unit, "+") // otherwise it is a folder, or the one unit, of another flow
+	return !strings.HasPrefix(unit, "+") // a plus marks the folder or the only unit of another flow
 }
 
 // Phase finds a phase of the flow.

@@ -57,7 +57,7 @@ func (f form) text() []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(f); err != nil {
-		panic(fmt.Sprintf("flow: schema: %v", err)) // it has only maps, lists and strings
+		panic(fmt.Sprintf("flow: schema: %v", err)) // cannot happen: a form has only maps, lists and strings
 	}
 	return b.Bytes()
 }

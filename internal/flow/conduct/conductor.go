@@ -46,8 +46,8 @@ func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error)
 	return &Conductor{Flow: parts.Flow, project: a, opt: o, parts: parts}, nil
 }
 
-// Survey finds the units of the run, with the pipeline that Start conducts. It starts nothing,
-// and reads the current run, which another process may have begun.
+// Survey finds the units of the run, with the pipeline that Start conducts. It starts nothing. The
+// run may have been begun by another process.
 func (c *Conductor) Survey(ctx context.Context) (*run.Pipeline, error) {
 	if err := withInputs(c.project, &c.parts, c.opt); err != nil {
 		return nil, err

@@ -189,7 +189,7 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 			}
 		}
 		if p.decisions.doc == nil {
-			return nil // later runs know none of these decisions
+			return nil // no decision was stored for later runs yet
 		}
 		if err := b.tellLaterRuns(ctx, u); err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Package progress tells how far every unit and batch of a flow is, and carries out what
-// people decide. It applies the rules of a flow to the documents in a sidecar directory.
+// Package progress computes the state of every unit and batch of a flow, and stores what people
+// decide. It applies the rules of a flow to the documents in a sidecar directory.
 //
 //	<unit>/
 //	  analysis.json … batches.json    the documents of the unit's phases

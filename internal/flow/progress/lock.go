@@ -23,7 +23,7 @@ func lockFolder(ctx context.Context, dir string) (release func() error, err erro
 	if err != nil {
 		return nil, err
 	}
-	taken, err := filelock.Await(ctx, f, func() { _ = f.Close() }) // no caller is left for the error
+	taken, err := filelock.Await(ctx, f, func() { _ = f.Close() }) // the caller has returned, so the error has no receiver
 	switch {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())

@@ -81,8 +81,8 @@ func (b *Tracker) PutVerification(ctx context.Context, unit, batch string, v flo
 	})
 }
 
-// reached reports whether every phase before this one is done. A returned diff goes through the
-// checks again first.
+// reached reports whether every phase before this one is done. If a reviewer returned the diff,
+// only the next phase is reached, because the checks run again.
 func (b *Batch) reached(phase string) bool {
 	at := slices.IndexFunc(b.phases, func(p flow.Phase) bool { return p.Name == phase })
 	return at <= b.passed && (!b.Returned() || b.Next == phase)

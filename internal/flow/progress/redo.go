@@ -9,7 +9,7 @@ import (
 )
 
 // Redo repeats a phase of a unit and all later phases: it moves their documents away. Answers to
-// topics stay, because the questions may come again. Decisions belong to the phase decide.
+// topics stay, because a new analysis may ask the same questions.
 func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 	from := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Name == phase && p.Unit != flow.BatchUnit && p.Output != "" })
 	if from < 0 {

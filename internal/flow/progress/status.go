@@ -8,8 +8,8 @@ import (
 	"lockkeeper/internal/flow/sidecar"
 )
 
-// ReviewPhase and LandPhase end every batch and are in no flow's table. Meanwhile the batch has
-// the status of its last phase.
+// ReviewPhase and LandPhase are the last two phases of every batch. No flow lists them. In these
+// phases the batch keeps the status of its last listed phase.
 const (
 	ReviewPhase = "review"
 	LandPhase   = "land"
@@ -52,7 +52,8 @@ func (u *Unit) judge(f flow.Flow) {
 	}
 }
 
-// before sets the phase of a unit without a plan to that of its screens, if the flow has screens.
+// before sets the phase of a unit without a plan. If the flow has screens, the unit is in the phase
+// that analyzes them.
 func (u *Unit) before(f flow.Flow, plan flow.Phase) {
 	at := slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Name == plan.Name })
 	if at > 0 && f.Phases[at-1].Unit == flow.Screen {
@@ -60,8 +61,8 @@ func (u *Unit) before(f flow.Flow, plan flow.Phase) {
 	}
 }
 
-// accept uses the output of a phase if it is valid. The result last reports that no later phase
-// has work.
+// accept uses the output of a phase if it is valid. If last is true, the later phases have nothing
+// to do.
 func (u *Unit) accept(f flow.Flow, p flow.Phase) (done, last bool) {
 	switch p.Output {
 	case flow.AnalysisFile:

@@ -134,14 +134,14 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	p.extract = published[flow.Extract](ctx, r, flow.ExtractFile)
 	p.synthesis = published[flow.Synthesis](ctx, r, flow.SynthesizeFile)
 	p.audit = published[flow.Audit](ctx, r, flow.AuditFile)
-	// Each of draft and decisions is written before the other one is removed. If both are
-	// missing, the draft was written in between.
+	// A writer creates the draft before it removes decisions.json, and the other way round. If both
+	// seem missing, the draft was created between the two reads.
 	p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
 	p.decisions = published[flow.Decisions](ctx, r, flow.DecisionsFile)
 	if p.draft.missing() && p.decisions.missing() {
 		p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
 	}
-	// Batches move from the draft into the plan. In this order no batch is missed.
+	// Approved batches move from the draft into the plan. Reading the draft first misses none.
 	p.proposed = private[flow.Plan](ctx, r, batchesDraft)
 	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
 	p.notes = private[notes](ctx, r, notesFile)

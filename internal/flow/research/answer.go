@@ -7,7 +7,7 @@ import (
 	"lockkeeper/internal/agent"
 )
 
-// paste is a next step that always works.
+// paste is the hint if the API gave no usable answer.
 const paste = "ask again, or research it elsewhere and paste the text"
 
 // answer reads a message. An incomplete answer is an error.

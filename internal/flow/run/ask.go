@@ -93,7 +93,7 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 }
 
 // shareFor reserves a call's share of the remaining budget until done is called. It returns 0 if
-// there is no limit or the agent accepts none.
+// the budget has no limit or the agent program cannot limit its cost.
 func (p *Pipeline) shareFor(ctx context.Context, a agent.Adapter) (usd float64, done func(), err error) {
 	if named, _ := program.ByName(a.Name()); !named.LimitsCost {
 		return 0, func() {}, p.ledger.start()
@@ -215,7 +215,7 @@ func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace
 	return a, w, nil
 }
 
-// errCutShort is stored in records of calls and compared when they are read, so its text stays.
+// The text of errCutShort must not change: call records store it, and readers compare it.
 var errCutShort = errors.New("it was cut short: whoever ran it ended")
 
 func cutShort(finished bool, failure error) error {
@@ -282,7 +282,7 @@ func (p *Pipeline) orPause(ctx context.Context, err error) error {
 		}
 		p.pauseUntil(until, limit.Error())
 		return &pausedError{err}
-	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // no budget is left beyond its share
+	case errors.As(err, &budget), errors.As(err, &share) && errors.As(p.ledger.start(), &budget): // the call spent the rest of the budget
 		p.exhausted(budget)
 		return &pausedError{err}
 	case errors.As(err, &share): // the next call gets a larger share

@@ -47,7 +47,8 @@ func (p *Pipeline) unitOf(ctx context.Context, d workItem) (*progress.Unit, erro
 	return u, err
 }
 
-// ended reports a failed item and marks its unit, because its next phase may be due.
+// ended reports a failed item. It marks the unit of any ended item, because the next phase may be
+// due.
 func (p *Pipeline) ended(it lockkeeper.Item) {
 	d, err := workOf(&it)
 	if err != nil {

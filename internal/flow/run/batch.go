@@ -29,7 +29,7 @@ type batchRun struct {
 	done     *asked      // the unused result of an agent whose run crashed
 	files    []flow.File // the changes of the batch so far, as stored
 	lands    []uint64    // the landings of the batch so far
-	alone    bool        // the batch holds the lander: no other batch of this run lands
+	alone    bool        // the batch took the token of Pipeline.lander, so no other batch of this run lands
 	head     string      // git's HEAD when rewritten was last called
 	checked  bool        // the files passed all checks in this workspace
 	rechecks []flow.Recheck
@@ -211,8 +211,8 @@ func (l *batchRun) apply(ctx context.Context, phase flow.Phase) error {
 	return nil
 }
 
-// takeAgentSlot waits for an agent slot, unless the batch was dispatched with one. A batch
-// that starts again has the slots of the phase in which it failed.
+// takeAgentSlot waits for an agent slot, unless the batch was dispatched with one. A restarted
+// batch holds the slots of the phase in which it failed.
 func (l *batchRun) takeAgentSlot(ctx context.Context, phase string) error {
 	if l.t.Holds(sched.PoolAgent) && !l.t.Holds(sched.PoolTest) {
 		return nil

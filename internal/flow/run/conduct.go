@@ -79,13 +79,14 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 // rootPrefix precedes the name of a flow in the Root field of its items.
 const rootPrefix = "flow/"
 
-// root returns the root of the flow's items. Only its conductor takes them.
+// root returns the root of the flow's items. Only the worker of the flow's conductor takes items
+// with this root.
 func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
 
 func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	l := p.opt.Limits
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
-		Slots: l.Agents + l.API + 2*l.Tests + 8, // a batch that waits for a slot of its next phase occupies one
+		Slots: l.Agents + l.API + 2*l.Tests + 8, // more than all pools, because a batch keeps a worker slot while it waits for its next phase
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
 		Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,
 		OnError: p.trouble,

@@ -50,7 +50,7 @@ func hiddenPath(output, workspace string) string {
 		for _, found := range absolutePath.FindAllStringSubmatch(line, -1) {
 			path, err := filepath.EvalSymlinks(found[1])
 			if err != nil || path == "/" || path == workspace || strings.HasPrefix(path, workspace+"/") || strings.HasPrefix(path, "/dev/") {
-				continue // it is missing here too, or no configuration would show it
+				continue // the path does not exist, or no setting could make it visible
 			}
 			return path
 		}

@@ -16,7 +16,8 @@ import (
 	"lockkeeper/sched"
 )
 
-// land lands the batch as tested. If its dependencies changed, land tests it again first.
+// land lands the batch. If a file that the batch depends on changed after its tests, land tests it
+// again first.
 func (l *batchRun) land(ctx context.Context) error {
 	q := l.ask("land", "")
 	for again := 0; ; again++ {
@@ -75,7 +76,7 @@ func (l *batchRun) land(ctx context.Context) error {
 			return err
 		}
 		if l.batch.Next != progress.LandPhase || l.batch.Review == nil && l.needsReview() {
-			return l.review(ctx) // it was fixed, and no person has seen the fix
+			return l.review(ctx) // an agent fixed the batch, and no person has reviewed the fix
 		}
 	}
 }

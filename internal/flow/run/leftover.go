@@ -30,8 +30,8 @@ type refusal struct {
 	why error
 }
 
-// survey lists the changes in a workspace. A large new directory is one change, unless it
-// contains wanted files.
+// survey lists the changes in a workspace. A large new directory is one change, unless it contains
+// files that the grant may write.
 func (p *Pipeline) survey(ctx context.Context, t execution, w *workspace.Workspace, readOnly bool) ([]workspace.Change, error) {
 	switch g := t.Grant(); {
 	case readOnly:

@@ -27,7 +27,7 @@ type Pipeline struct {
 	self   *lockkeeper.Process
 
 	landing sync.Mutex    // held during a landing of this process
-	lander  chan struct{} // holds one token, which a batch takes to land, or to keep others from landing
+	lander  chan struct{} // holds one token; only the batch that took it may land
 
 	units  []string
 	found  map[string]flow.FoundUnit

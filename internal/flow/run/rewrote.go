@@ -38,7 +38,7 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 		if err != nil {
 			return err
 		}
-		if base != f.New { // it did not land, so the command reverted it
+		if base != f.New { // the command reverted the change of the batch
 			own = append(own, workspace.Change{Path: f.Path})
 		}
 	}

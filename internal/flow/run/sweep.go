@@ -144,7 +144,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	}
 	changes, err := w.Survey(ctx, nil)
 	var refused *lockkeeper.RefusedError
-	if errors.As(err, &refused) { // a later run could not list it either
+	if errors.As(err, &refused) { // retrying cannot help: a later run could not list the changes either
 		return errors.Join(fmt.Errorf("nothing of it is kept: %s", refused.Reason), w.Close(ctx, false))
 	}
 	if err != nil {

@@ -61,10 +61,10 @@ func first(list []string) string {
 	return list[0]
 }
 
-// restore undoes the changes of an agent that may only read, and keeps them as gaps. So the
-// landed files are the tested ones.
+// restore undoes the changes of an agent that may only read, and keeps them as gaps. Otherwise
+// untested changes would land.
 func (l *batchRun) restore(ctx context.Context, q question) error {
-	l.p.requestedBy(l.t, q) // they were reported; the document of this phase cannot store them
+	l.p.requestedBy(l.t, q) // discards the requests: they were reported, and the document of this phase has no field for them
 	changes, err := l.w.Survey(ctx, l.paths())
 	if err != nil {
 		return err

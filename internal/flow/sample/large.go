@@ -20,8 +20,8 @@ type Large struct {
 	Pause       time.Duration // the duration of each agent call
 }
 
-// These are sizes and probabilities of a large application. One controller uses a controller's
-// file, some use a module's file, and all use a concern.
+// These are sizes and probabilities of a large application. A controller's own file is used by one
+// controller, a module's file by some, and a concern by all.
 const (
 	perModule  = 6
 	maxBatches = 3

@@ -23,13 +23,14 @@ type Bound struct {
 
 // bound finds the lower bound of a plan. Each part holds for every schedule:
 //
-//   - An item cannot begin before the longest chain of its predecessors (its head) ends, and
-//     the longest chain of its successors (its tail) comes after its end.
-//   - A set of items does all its work after the smallest of their heads and before the
-//     smallest of their tails: at most one item per slot at a time, and only one at a time if
-//     they all conflict with each other.
-//   - Items that write a path, or a path above it, conflict with each other and with one
-//     reader around it. Two readers do not conflict.
+//   - An item cannot begin before the longest chain of its predecessors (its head) ends, and the
+//     longest chain of its successors (its tail) comes after its end.
+//   - A set of items does all its work after the smallest of their heads and before the smallest of
+//     their tails. At most one item runs per slot at a time, and only one in all if every two of
+//     them conflict.
+//   - Items that write a path, or a directory above it, conflict with each other and with every item
+//     that reads above or below it. Readers do not conflict with each other, so the set has only
+//     one reader.
 func (m *model) bound() Bound {
 	heads, tails := m.chains()
 	b := Bound{}
@@ -112,9 +113,9 @@ func (m *model) chainLength(i int, heads, tails []time.Duration) int {
 	return n
 }
 
-// atLeast returns a lower bound for items of which atOnce can run concurrently. It is the largest
-// bound of all subsets with a minimum head and a minimum tail. The items are sorted by tail, the
-// largest first.
+// atLeast returns a lower bound for items of which atOnce can run concurrently. For each minimum
+// head and each minimum tail it bounds the items with at least these, and returns the largest
+// bound. The items are sorted by tail, the largest first.
 func (m *model) atLeast(items []int, atOnce int, heads, tails []time.Duration) (least time.Duration) {
 	begin := make([]time.Duration, len(items))
 	for k, i := range items {
@@ -138,8 +139,8 @@ func ceil(work time.Duration, among int) time.Duration {
 	return (work + time.Duration(among) - 1) / time.Duration(among)
 }
 
-// rivals lists items that all conflict with each other at one path: its writers, the writers
-// of paths above it, and the longest reader around it.
+// rivals lists items that all conflict with each other at one path: its writers, the writers of
+// paths above it, and the longest item that reads it or a path above or below it.
 func (m *model) rivals(path string) (items []int) {
 	m.paths.upTo(path, func(u use) {
 		if u.lock.Mode == lockkeeper.Write && !slices.Contains(items, u.item) {

@@ -91,7 +91,7 @@ func (p *pathUses) upTo(path string, visit func(use)) {
 	}
 }
 
-// around visits the uses of a path and of all paths above and below it.
+// around visits the uses of a path and of all paths above or below it.
 func (p *pathUses) around(path string, visit func(use)) {
 	p.upTo(path, visit)
 	lo, hi := lockkeeper.Range(path)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A rule is a scheduling strategy for comparison. It has a queue of items whose dependencies are
-// complete, and walks along it that start every item that can start.
+// A rule is a scheduling strategy for comparison. Items join a queue when their dependencies are
+// complete. Each walk over the queue starts every item that can start.
 type rule struct {
 	order      func(item, joined int) int // the lowest comes first; joined counts the items queued before
 	headOfLine bool                       // no item overtakes a blocked one
@@ -24,8 +24,8 @@ func (m *model) firstComeFirstServed() rule {
 	return rule{order: func(_, joined int) int { return joined }, headOfLine: true}
 }
 
-// polling returns a rule that walks the queue in the order of ranks, skips blocked items, and
-// sleeps.
+// polling returns a rule that walks the queue by rank, skips blocked items, and then sleeps for
+// poll.
 func (m *model) polling() rule {
 	return rule{order: func(item, joined int) int { return m.tasks[item].rank*(len(m.tasks)+1) + joined }, every: poll}
 }
