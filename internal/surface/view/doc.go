@@ -7,6 +7,7 @@
 //	Decisions open decisions, in order;  Decision: the details of one of them
 //	Board     the phase of every unit
 //	Item      why an item is in its state, and what can be done about it
+//	Status    who works, holds and waits, what is kept, and the queue, for the command line
 //	Locks     who holds what, who waits for whom, who wrote last
 //	Timeline  where the time went
 //	Run       what a flow did, what was refused, what landed

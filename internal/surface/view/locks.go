@@ -28,15 +28,26 @@ type Locks struct {
 	More      int          `json:"more"`      // grants that are not listed
 }
 
-// LockStatus is one grant or waiting request, with its process and acts.
-type LockStatus struct {
+// A Holding is one grant or waiting request, with the state of its process.
+type Holding struct {
 	lock.RequestInfo
+	Liveness string `json:"process_state,omitempty"` // alive, dead or unknown
+	Gone     bool   `json:"gone,omitempty"`          // the next request for its paths frees it
+}
+
+// Holding adds the state of its process to a grant or waiting request.
+func (rd *Reader) Holding(e lock.RequestInfo) Holding {
+	return Holding{RequestInfo: e, Liveness: rd.liveness(e.Process), Gone: e.Free}
+}
+
+// LockStatus is a holding with its name and acts.
+type LockStatus struct {
+	Holding
 	Locks      []PathLock             `json:"locks"` // strongest first
 	Name       string                 `json:"name"`  // name of the work it is for, or the holder
 	Item       string                 `json:"item,omitempty"`
 	Reason     string                 `json:"reason,omitempty"`
-	Liveness   string                 `json:"process_state,omitempty"` // alive, dead or unknown
-	Conditions []lockkeeper.Condition `json:"conditions,omitempty"`    // of a stale grant: what must hold before a person can release it
+	Conditions []lockkeeper.Condition `json:"conditions,omitempty"` // of a stale grant: what must hold before a person can release it
 	Acts       []Act                  `json:"acts"`
 }
 
@@ -173,12 +184,7 @@ const waitingState = "waiting"
 
 // lockStatus returns the status of a grant or waiting request.
 func (rd *Reader) lockStatus(e lock.RequestInfo, known names) LockStatus {
-	s := LockStatus{RequestInfo: e, Item: e.Metadata[lock.ItemKey], Reason: e.Metadata["reason"], Liveness: rd.liveness(e.Process), Acts: []Act{}}
-	s.Name = known.holder(e)
-	s.Locks = append(s.Locks, locksIn(lockkeeper.Write, e.WritePaths)...)
-	s.Locks = append(s.Locks, locksIn(lockkeeper.Upgradeable, e.UpgradeablePaths)...)
-	s.Locks = append(s.Locks, locksIn(lockkeeper.Read, e.ReadPaths)...)
-	s.Locks = listOf(s.Locks)
+	s := LockStatus{Holding: rd.Holding(e), Locks: PathLocks(e), Name: known.holder(e), Item: e.Metadata[lock.ItemKey], Reason: e.Metadata["reason"], Acts: []Act{}}
 	if e.State != waitingState {
 		s.Acts = append(s.Acts, Act{Name: "force-release", Target: e.ID, Command: "lockkeeper lock force-release " + e.ID})
 	}
@@ -190,9 +196,16 @@ func (n names) holder(e lock.RequestInfo) string {
 	return cmp.Or(e.Metadata["workflow"], n.of(e.Holder, e.Metadata[lock.ItemKey]))
 }
 
-func locksIn(mode lockkeeper.Mode, paths []string) (list []PathLock) {
-	for _, path := range paths {
-		list = append(list, PathLock{Path: path, Mode: mode})
+// PathLocks returns the locks of a grant or waiting request, strongest first.
+func PathLocks(e lock.RequestInfo) []PathLock {
+	list := []PathLock{}
+	for _, of := range []struct {
+		mode  lockkeeper.Mode
+		paths []string
+	}{{lockkeeper.Write, e.WritePaths}, {lockkeeper.Upgradeable, e.UpgradeablePaths}, {lockkeeper.Read, e.ReadPaths}} {
+		for _, path := range of.paths {
+			list = append(list, PathLock{Path: path, Mode: of.mode})
+		}
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,28 @@ type Rescue struct {
 	Kinds   map[string]int `json:"kinds"`
 	Bytes   int64          `json:"bytes"`
 	KeptFor Seconds        `json:"kept_for_seconds"`  // how long entries are kept
-	Problem string         `json:"problem,omitempty"` // why entries are missing
+	Problem string         `json:"problem,omitempty"` // why entries, or their gaps, are missing
+	Err     error          `json:"-"`                 // why entries are missing
 }
 
-// RescueEntry is one kept change.
-type RescueEntry struct {
+// KeptChange is a kept change, with its permissions in octal.
+type KeptChange struct {
 	rescue.Entry
-	Mode  string        `json:"mode"`          // octal; empty: unchanged
+	Mode string `json:"mode"` // empty: unchanged
+}
+
+// KeptOf returns an entry of the shelf as a KeptChange.
+func KeptOf(e rescue.Entry) KeptChange {
+	k := KeptChange{Entry: e}
+	if e.Mode != 0 {
+		k.Mode = fmt.Sprintf("%04o", e.Mode.Perm())
+	}
+	return k
+}
+
+// RescueEntry is a kept change, with what can be done about it.
+type RescueEntry struct {
+	KeptChange
 	What  string        `json:"what"`          // short description
 	Ref   *progress.Ref `json:"ref,omitempty"` // the gap it belongs to
 	Until time.Time     `json:"until"`         // kept at least until then
@@ -56,12 +72,10 @@ func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 		return nil, err
 	}
 	list, err := rd.rescued(ctx)
-	if err != nil {
+	v.Err = err
+	refs, err := rd.gapRefs(ctx) // if it fails, the entries are shown without their gaps
+	if err := cmp.Or(v.Err, err); err != nil {
 		v.Problem = err.Error()
-	}
-	refs, err := rd.gapRefs(ctx)
-	if err != nil {
-		return nil, err
 	}
 	for _, e := range slices.Backward(list) {
 		v.Entries = append(v.Entries, rd.rescueEntry(e, refs))
@@ -98,7 +112,7 @@ func (rd *Reader) gapRefs(ctx context.Context) (map[string]progress.Ref, error) 
 }
 
 func (rd *Reader) rescueEntry(e rescue.Entry, refs map[string]progress.Ref) RescueEntry {
-	k := RescueEntry{Entry: e, What: RescueKind(e), Mode: RescueMode(e), Until: e.At.Add(rd.project.Config.Gate.Keep)}
+	k := RescueEntry{KeptChange: KeptOf(e), What: RescueKind(e), Until: e.At.Add(rd.project.Config.Gate.Keep)}
 	if ref, ok := refs[e.ID]; ok {
 		k.Ref = &ref
 	}
@@ -123,14 +137,6 @@ func RescueKind(e rescue.Entry) string {
 		return "gap, a deletion"
 	}
 	return e.Kind
-}
-
-// RescueMode returns the permissions of an entry in octal, or "" if they are unchanged.
-func RescueMode(e rescue.Entry) string {
-	if e.Mode == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%04o", e.Mode.Perm())
 }
 
 // Rescued returns one kept change with its diff.

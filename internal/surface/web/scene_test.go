@@ -158,7 +158,7 @@ func middle(w words) *scene {
 	s.locks = w.locks(moment, act)
 	s.timeline = w.timeline(moment)
 	s.run = w.run(moment, act)
-	kept := view.RescueEntry{Entry: rescue.Entry{ID: "20260131T090000.123-1b4e28ba", At: ago(time.Hour), Kind: rescue.Gap, Path: w.path, Holder: w.holder, Reason: w.text, Size: 2048}, Mode: "0644", What: "gap", Until: noon.Add(300 * time.Hour), Acts: []view.Act{act("land", "x"), act("drop", "x")}}
+	kept := view.RescueEntry{KeptChange: view.KeptChange{Entry: rescue.Entry{ID: "20260131T090000.123-1b4e28ba", At: ago(time.Hour), Kind: rescue.Gap, Path: w.path, Holder: w.holder, Reason: w.text, Size: 2048}, Mode: "0644"}, What: "gap", Until: noon.Add(300 * time.Hour), Acts: []view.Act{act("land", "x"), act("drop", "x")}}
 	gap := w.ref(progress.GapKind)
 	kept.Ref = &gap
 	s.rescue = view.Rescue{Moment: moment, Entries: []view.RescueEntry{kept}, Kinds: map[string]int{"gap": 1}, Bytes: 2048, KeptFor: 14 * 24 * 3600}
@@ -269,7 +269,7 @@ func (w words) landing(act func(name, target string) view.Act) view.Landing {
 func (w words) locks(moment view.Moment, act func(name, target string) view.Act) view.Locks {
 	standing := func(id, name, state string, d time.Duration) view.LockStatus {
 		until := noon.Add(20 * time.Minute)
-		return view.LockStatus{RequestInfo: lock.RequestInfo{GrantSnapshot: lockkeeper.GrantSnapshot{ID: id, Holder: name, AcquiredAt: ago(d), ExpiresAt: &until}, State: state}, Name: name, Item: "j7", Liveness: "alive",
+		return view.LockStatus{Holding: view.Holding{RequestInfo: lock.RequestInfo{GrantSnapshot: lockkeeper.GrantSnapshot{ID: id, Holder: name, AcquiredAt: ago(d), ExpiresAt: &until}, State: state}, Liveness: "alive"}, Name: name, Item: "j7",
 			Locks: []view.PathLock{{Path: w.path, Mode: lockkeeper.Write}, {Path: "config/routes.rb", Mode: lockkeeper.Read}}, Acts: []view.Act{act("force-release", id)}}
 	}
 	stale := standing("g3", w.holder, "held", 3*time.Hour)

@@ -4,18 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"lockkeeper"
 	"lockkeeper/internal/project"
-	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/landings"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
-	"lockkeeper/rescue"
+	"lockkeeper/internal/surface/view"
 )
 
 // holdersShown is how many holders status names per request on a terminal.
@@ -56,11 +55,14 @@ prompt with the numbers of sessions, held and waiting grants, or nothing if ther
 				if watch {
 					return p.watchStatus(cmd.Context(), a)
 				}
-				s, err := p.gatherAll(cmd.Context(), a)
+				s, err := p.status(cmd.Context(), a)
 				if err != nil {
 					return err
 				}
-				live := s.IDs()
+				live := map[string]bool{}
+				for _, h := range slices.Concat(s.Held, s.Stale, s.Gone, s.Waiting) {
+					live[h.ID] = true
+				}
 				a.Tokens.Sweep(func(id string) bool { return live[id] })
 				if p.JSON {
 					return p.PrintJSON(s)
@@ -74,82 +76,24 @@ prompt with the numbers of sessions, held and waiting grants, or nothing if ther
 	return cmd
 }
 
-// gatherAll reads everything that status shows.
-func (p *program) gatherAll(ctx context.Context, a *project.Project) (*status, error) {
-	s, err := gather(ctx, a)
+// status reads the status, and prints what could not be read.
+func (p *program) status(ctx context.Context, a *project.Project) (*view.Status, error) {
+	s, err := view.New(a).Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	unfinished, err := a.Unfinished(ctx)
-	if err != nil {
-		fmt.Fprintf(p.Err, "note: cannot read unfinished landings: %s\n", term.Clean(err.Error()))
+	for _, problem := range s.Problems {
+		fmt.Fprintf(p.Err, "note: cannot read %s\n", term.Clean(problem))
 	}
-	s.Unfinished = append(s.Unfinished, unfinished...)
-	if err := s.gatherRescued(ctx, a); err != nil {
-		fmt.Fprintf(p.Err, "note: cannot read kept changes: %s\n", term.Clean(err.Error()))
-	}
-	if err := s.gatherNeeds(ctx, a); err != nil {
-		fmt.Fprintf(p.Err, "note: cannot read the decisions of the run: %s\n", term.Clean(err.Error()))
-	}
-	if err := s.gatherPeople(ctx, a); err != nil {
-		return nil, err
-	}
-	return s, s.GatherQueue(ctx, a)
+	return s, nil
 }
 
-// status is the answer of status, as JSON.
-type status struct {
-	Root  string `json:"root"`
-	Space string `json:"space"`
-	locks.Snapshot
-
-	Gaps      []landings.Entry `json:"gaps"`      // writes that were refused, or made without a lock
-	Displaced []landings.Entry `json:"displaced"` // edits that others replaced
-	Unlanded  []landings.Entry `json:"unlanded"`  // work that failed to land
-	Damaged   []landings.Entry `json:"damaged"`   // kept changes whose content is damaged
-
-	Uncommitted []landings.Entry      `json:"uncommitted"` // files that commands of sessions removed or overwrote
-	Unfinished  []*lockkeeper.Landing `json:"unfinished"`  // landings that are neither complete nor rolled back
-
-	people
-	jobs.QueueStatus
-}
-
-func gather(ctx context.Context, a *project.Project) (*status, error) {
-	all, err := locks.Read(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	return &status{Root: a.Root.Dir(), Space: a.Space, Snapshot: *all,
-		Gaps: []landings.Entry{}, Displaced: []landings.Entry{}, Unlanded: []landings.Entry{}, Damaged: []landings.Entry{}, Uncommitted: []landings.Entry{}, Unfinished: []*lockkeeper.Landing{}}, nil
-}
-
-// gatherRescued adds the kept changes.
-func (s *status) gatherRescued(ctx context.Context, a *project.Project) error {
-	list, err := session.Rescued(ctx, a)
-	for _, e := range list {
-		switch e.Kind {
-		case rescue.Gap, rescue.Archive, rescue.Noted:
-			s.Gaps = append(s.Gaps, landings.EntryOf(e))
-		case rescue.Unlanded:
-			s.Unlanded = append(s.Unlanded, landings.EntryOf(e))
-		case rescue.Displaced, rescue.Whole:
-			s.Displaced = append(s.Displaced, landings.EntryOf(e))
-		case rescue.Uncommitted:
-			s.Uncommitted = append(s.Uncommitted, landings.EntryOf(e))
-		default:
-			s.Damaged = append(s.Damaged, landings.EntryOf(e))
-		}
-	}
-	return err
-}
-
-func (p *program) showStatus(s *status) error {
+func (p *program) showStatus(s *view.Status) error {
 	asked := p.showPeople(s)
 	if len(s.Held)+len(s.Stale)+len(s.Gone)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and no request waits\n", term.Clean(s.Root))
 		next := p.showRescued(s)
-		queue := s.QueueStatus.Show(p.Program)
+		queue := jobs.ShowQueue(p.Program, s)
 		p.Advise(cmp.Or(asked, next, queue, "lockkeeper init claude (or codex, gemini) for interactive agents; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"))
 		return nil
 	}
@@ -181,7 +125,7 @@ func (p *program) showStatus(s *status) error {
 		next = cmp.Or(next, "lockkeeper gate recover")
 	}
 	rescued := p.showRescued(s)
-	queue := s.QueueStatus.Show(p.Program)
+	queue := jobs.ShowQueue(p.Program, s)
 	p.Advise(cmp.Or(asked, next, rescued, queue))
 	return nil
 }
@@ -190,11 +134,11 @@ func (p *program) showStatus(s *status) error {
 const gapsShown = 5
 
 // showRescued prints the kept changes, and returns the next step.
-func (p *program) showRescued(s *status) (next string) {
+func (p *program) showRescued(s *view.Status) (next string) {
 	paint := p.Painter(p.Out)
 	for _, group := range []struct {
 		title string
-		list  []landings.Entry
+		list  []view.KeptChange
 	}{
 		{"gaps: " + term.Counted(len(s.Gaps), "write") + " refused, or made without a lock, kept", s.Gaps},
 		{"displaced: " + term.Counted(len(s.Displaced), "edit") + " replaced by " + term.Plural(len(s.Displaced), "another", "others") + ", kept", s.Displaced},

@@ -75,8 +75,8 @@ existing path, the key or name of an item, a resource. Anything else is a path.`
 type reasons struct {
 	About   string             `json:"about"` // "path", "resource", "holder" or "grant"
 	Name    string             `json:"name"`
-	Held    []locks.LockStatus `json:"held"`
-	Waiting []locks.LockStatus `json:"waiting"` // in the order of granting
+	Held    []view.Holding     `json:"held"`
+	Waiting []view.Holding     `json:"waiting"` // in the order of granting
 	Queued  []*lockkeeper.Item `json:"queued"`  // items that want the path
 	Events  []lockkeeper.Event `json:"events"`  // newest last
 
@@ -84,7 +84,7 @@ type reasons struct {
 }
 
 func newReasons(about, name string) *reasons {
-	return &reasons{About: about, Name: name, Held: []locks.LockStatus{}, Waiting: []locks.LockStatus{}, Queued: []*lockkeeper.Item{}, Events: []lockkeeper.Event{}}
+	return &reasons{About: about, Name: name, Held: []view.Holding{}, Waiting: []view.Holding{}, Queued: []*lockkeeper.Item{}, Events: []lockkeeper.Event{}}
 }
 
 func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, name string) (*reasons, error) {
@@ -95,18 +95,18 @@ func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, nam
 		}
 		r := newReasons("grant", name)
 		if e != nil {
-			r.add(locks.StatusOf(a, *e))
+			r.add(view.New(a).Holding(*e))
 		}
 		return r, r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.GrantID == name })
 	}
-	s, err := locks.Read(ctx, a)
+	entries, err := a.Locks.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := newReasons("holder", name)
-	for _, e := range slices.Concat(s.Held, s.Stale, s.Gone, s.Waiting) {
+	for _, e := range entries {
 		if e.Holder == name {
-			r.add(e)
+			r.add(view.New(a).Holding(e))
 		}
 	}
 	there := len(r.Held)+len(r.Waiting) > 0
@@ -169,7 +169,7 @@ func (r *reasons) read(ctx context.Context, a *project.Project, q *job.Queue, ta
 			return err
 		}
 		if e != nil {
-			r.add(locks.StatusOf(a, *e))
+			r.add(view.New(a).Holding(*e))
 		}
 	}
 	for _, l := range targets {
@@ -188,8 +188,8 @@ func (r *reasons) read(ctx context.Context, a *project.Project, q *job.Queue, ta
 	})
 }
 
-func (r *reasons) add(s locks.LockStatus) {
-	if s.State == locks.Waiting {
+func (r *reasons) add(s view.Holding) {
+	if s.State == string(lockkeeper.Waiting) {
 		r.Waiting = append(r.Waiting, s)
 	} else {
 		r.Held = append(r.Held, s)

@@ -1,53 +1,19 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
-	"lockkeeper"
-	"lockkeeper/internal/job"
-	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
-
-// QueueStatus is the queue as status shows it.
-type QueueStatus struct {
-	Depth  int                `json:"queue_depth"`
-	Ready  int                `json:"queue_ready"` // queued items that are not blocked
-	Failed int                `json:"queue_failed"`
-	Active []*lockkeeper.Item `json:"active_items"`
-
-	workers int // running
-}
-
-// GatherQueue reads the queue.
-func (s *QueueStatus) GatherQueue(ctx context.Context, a *project.Project) error {
-	q, err := job.Open(a)
-	if err != nil {
-		return err
-	}
-	c, err := q.Census(ctx)
-	if err != nil {
-		return err
-	}
-	s.Depth, s.Ready, s.Failed = c.Queued(), c.Ready, c.Failed
-	active, err := q.Active(ctx)
-	if err != nil {
-		return err
-	}
-	s.Active = command.ListOf(active)
-	workers, err := q.Workers(ctx)
-	s.workers = len(workers)
-	return err
-}
 
 // activeShown is how many running items status names.
 const activeShown = 5
 
-// Show prints the queue in a line, unless it is empty, and returns the next step.
-func (s *QueueStatus) Show(p *command.Program) (next string) {
+// ShowQueue prints the queue in a line, unless it is empty, and returns the next step.
+func ShowQueue(p *command.Program, s *view.Status) (next string) {
 	if s.Depth+len(s.Active)+s.Failed == 0 {
 		return ""
 	}
@@ -66,7 +32,7 @@ func (s *QueueStatus) Show(p *command.Program) (next string) {
 	switch {
 	case s.Failed > 0:
 		return "lockkeeper job list --status failed"
-	case s.Depth > 0 && s.workers == 0:
+	case s.Depth > 0 && s.Workers == 0:
 		return startWorker
 	}
 	return ""

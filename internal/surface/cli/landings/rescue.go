@@ -2,12 +2,12 @@ package landings
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper/internal/project"
-	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
@@ -40,17 +40,25 @@ did not land.`,
 		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.With(cmd.Context(), func(a *project.Project) error {
-				list, err := session.Rescued(cmd.Context(), a)
-				switch {
-				case err != nil:
+				v, err := view.New(a).Rescue(cmd.Context())
+				if err == nil {
+					err = v.Err
+				}
+				if err != nil {
 					return err
+				}
+				list := []view.KeptChange{}
+				for _, e := range slices.Backward(v.Entries) {
+					list = append(list, e.KeptChange)
+				}
+				switch {
 				case p.JSON:
-					return p.PrintJSON(entriesOf(list))
+					return p.PrintJSON(list)
 				case len(list) == 0:
 					_, err = fmt.Fprintln(p.Out, "no changes are kept: every write has landed")
 					return err
 				}
-				Rescued(entriesOf(list), p.Now()).Print(p.Out, p.Painter(p.Out))
+				Rescued(list, p.Now()).Print(p.Out, p.Painter(p.Out))
 				p.Advise("lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
 				return nil
 			})
@@ -58,24 +66,8 @@ did not land.`,
 	}
 }
 
-// Entry is a kept change as JSON, with its permissions in octal.
-type Entry struct {
-	rescue.Entry
-	Mode string `json:"mode"` // empty: those of the file
-}
-
-func EntryOf(e rescue.Entry) Entry { return Entry{e, view.RescueMode(e)} }
-
-func entriesOf(list []rescue.Entry) []Entry {
-	out := make([]Entry, len(list))
-	for i, e := range list {
-		out[i] = EntryOf(e)
-	}
-	return out
-}
-
 // Rescued returns a table of kept changes.
-func Rescued(list []Entry, now time.Time) *term.Table {
+func Rescued(list []view.KeptChange, now time.Time) *term.Table {
 	t := &term.Table{Heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, Wide: 6, Sentences: true}
 	for _, e := range list {
 		t.Add(e.ID, term.Span(now.Sub(e.At)), view.RescueKind(e.Entry), term.Clean(e.Path), term.Clean(e.Holder), size(e.Entry), term.Clean(e.Reason))
@@ -115,7 +107,7 @@ content, a directory that was moved aside, and damaged content it prints where i
 
 // shown is a kept change with its diff, as JSON.
 type shown struct {
-	Entry
+	view.KeptChange
 	Diff string `json:"diff"`
 	Note string `json:"note,omitempty"` // instead of a diff, or about it
 }
@@ -123,7 +115,7 @@ type shown struct {
 func (p *program) showRescue(v *view.RescueDetail) error {
 	e, diff := v.Entry, v.Diff.Files[0].Text
 	if p.JSON {
-		return p.PrintJSON(shown{Entry: Entry{e, v.Mode}, Diff: diff, Note: v.Note})
+		return p.PrintJSON(shown{KeptChange: v.KeptChange, Diff: diff, Note: v.Note})
 	}
 	fmt.Fprintf(p.Out, "%s: %s of %s, %s\n", e.ID, v.What, term.Clean(e.Path), size(e))
 	fmt.Fprintf(p.Out, "  kept %s ago, at %s; wanted by %s", term.Span(p.Now().Sub(e.At)), term.Stamp(e.At), term.Clean(e.Holder))
@@ -229,5 +221,5 @@ func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
 	if err := shelf.Drop(e.ID); err != nil {
 		return err
 	}
-	return p.Answer(map[string]any{"dropped": EntryOf(e)}, "dropped %s", what)
+	return p.Answer(map[string]any{"dropped": view.KeptOf(e)}, "dropped %s", what)
 }

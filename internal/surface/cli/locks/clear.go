@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 func (p *program) clearCommand() *cobra.Command {
@@ -44,10 +45,11 @@ func (p *program) clear(ctx context.Context, a *project.Project, reason string) 
 	if err := p.MayForce("clear"); err != nil {
 		return err
 	}
-	s, err := Read(ctx, a)
+	entries, err := a.Locks.Requests(ctx)
 	if err != nil {
 		return err
 	}
+	s := view.New(a).Holdings(entries)
 	grants := slices.Concat(s.Stale, s.Held)
 	if len(grants) == 0 {
 		return p.Answer(map[string]any{"freed": []string{}, "kept": []kept{}}, "nothing is locked")

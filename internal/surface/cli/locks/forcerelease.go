@@ -10,6 +10,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 func (p *program) forceCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func (p *program) force(ctx context.Context, a *project.Project, id, reason stri
 	if err := p.MayForce("force-release"); err != nil {
 		return err
 	}
-	Show(p.Program, p.Err, StatusOf(a, *e))
+	Show(p.Program, p.Err, view.New(a).Holding(*e))
 	if err := p.Confirm("force-release", "The holder loses these locks, and the command that runs under them is stopped.", e.Holder); err != nil {
 		return err
 	}

@@ -1,91 +1,33 @@
 package locks
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 	"lockkeeper/lock"
 )
 
 // PathsShown is how many paths of a grant are shown on a terminal.
 const PathsShown = 8
 
-// LockStatus is one grant or waiting request, with the state of its process.
-type LockStatus struct {
-	lock.RequestInfo
-	Life string `json:"process_state,omitempty"`
-	Gone bool   `json:"gone,omitempty"` // the next request for its paths frees it
-}
-
-// Snapshot is every grant and waiting request of a space, in ticket order.
-type Snapshot struct {
-	Held    []LockStatus `json:"held"`
-	Stale   []LockStatus `json:"stale"`
-	Gone    []LockStatus `json:"gone"` // the next request for their paths frees them
-	Waiting []LockStatus `json:"waiting"`
-}
-
-// IDs returns the ids of all grants and requests.
-func (s *Snapshot) IDs() map[string]bool {
-	set := map[string]bool{}
-	for _, e := range slices.Concat(s.Held, s.Stale, s.Gone, s.Waiting) {
-		set[e.ID] = true
-	}
-	return set
-}
-
-// Read reads all grants and waiting requests.
-func Read(ctx context.Context, a *project.Project) (*Snapshot, error) {
-	entries, err := a.Locks.Requests(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := &Snapshot{Held: []LockStatus{}, Stale: []LockStatus{}, Gone: []LockStatus{}, Waiting: []LockStatus{}}
-	for _, e := range entries {
-		list := &s.Held
-		one := StatusOf(a, e)
-		switch {
-		case e.State == Waiting:
-			list = &s.Waiting
-		case one.Gone:
-			list = &s.Gone
-		case e.Stale:
-			list = &s.Stale
-		}
-		*list = append(*list, one)
-	}
-	return s, nil
-}
-
-// Waiting is the state of a waiting request.
-const Waiting = "waiting"
-
-// StatusOf returns the status of one grant or request.
-func StatusOf(a *project.Project, e lock.RequestInfo) LockStatus {
-	s := LockStatus{RequestInfo: e, Gone: e.Free}
-	if e.Process != nil {
-		s.Life = a.Host.Liveness(*e.Process).String()
-	}
-	return s
-}
+// waiting is the state of a waiting request.
+const waiting = "waiting"
 
 // note returns what a person should notice about an entry.
-func (s *LockStatus) note() string {
+func note(s view.Holding) string {
 	var notes []string
 	if s.Stale {
 		notes = append(notes, "STALE")
 	}
-	if s.State != "held" && s.State != Waiting {
+	if s.State != "held" && s.State != waiting {
 		notes = append(notes, s.State)
 	}
-	if (s.Gone || !s.Stale) && s.Life == lockkeeper.ProcessDead.String() {
+	if (s.Gone || !s.Stale) && s.Liveness == lockkeeper.ProcessDead.String() {
 		notes = append(notes, "process gone")
 	}
 	if notes == nil {
@@ -94,26 +36,13 @@ func (s *LockStatus) note() string {
 	return "(" + strings.Join(notes, ", ") + ")"
 }
 
-// locksOf returns the locks of an entry, strongest first.
-func locksOf(e lock.RequestInfo) (list []lockkeeper.Lock) {
-	add := func(mode lockkeeper.Mode, paths []string) {
-		for _, path := range paths {
-			list = append(list, lockkeeper.Lock{Target: lockkeeper.Target{Path: path}, Mode: mode})
-		}
-	}
-	add(lockkeeper.Write, e.WritePaths)
-	add(lockkeeper.Upgradeable, e.UpgradeablePaths)
-	add(lockkeeper.Read, e.ReadPaths)
-	return list
-}
-
 // Holdings returns a table with one row per path, and at most paths rows per grant. The first
 // row has the facts of the grant.
-func Holdings(list []LockStatus, now time.Time, paths int) *term.Table {
+func Holdings(list []view.Holding, now time.Time, paths int) *term.Table {
 	t := &term.Table{Heads: []string{"HOLDER", "MODE", "PATH", "FOR", "EXPIRES", "GRANT", ""}, Wide: 2}
 	for _, s := range list {
-		rows := s.rows(paths)
-		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), term.Until(s.ExpiresAt, now), s.ID, s.note())
+		rows := statusRows(s, paths)
+		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), term.Until(s.ExpiresAt, now), s.ID, note(s))
 		for _, row := range rows[1:] {
 			t.Add("", row[0], row[1], "", "", "", "")
 		}
@@ -122,11 +51,11 @@ func Holdings(list []LockStatus, now time.Time, paths int) *term.Table {
 }
 
 // Waits returns the table of waiting requests.
-func Waits(list []LockStatus, now time.Time, paths, holders int) *term.Table {
+func Waits(list []view.Holding, now time.Time, paths, holders int) *term.Table {
 	t := &term.Table{Heads: []string{"HOLDER", "MODE", "PATH", "FOR", "WAITS FOR", "REQUEST", ""}, Wide: 2}
 	for _, s := range list {
-		rows := s.rows(paths)
-		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), WaitsFor(s.Conflicts, holders), s.ID, s.note())
+		rows := statusRows(s, paths)
+		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), WaitsFor(s.Conflicts, holders), s.ID, note(s))
 		for _, row := range rows[1:] {
 			t.Add("", row[0], row[1], "", "", "", "")
 		}
@@ -134,8 +63,8 @@ func Waits(list []LockStatus, now time.Time, paths, holders int) *term.Table {
 	return t
 }
 
-// rows returns the rows of an entry, and its reason if it has one.
-func (s *LockStatus) rows(limit int) [][2]string {
+// statusRows returns the rows of an entry, and its reason if it has one.
+func statusRows(s view.Holding, limit int) [][2]string {
 	rows := rowsOf(s.RequestInfo, limit)
 	if reason := s.Metadata["reason"]; reason != "" {
 		rows = append(rows, [2]string{"reason", term.Clean(reason)})
@@ -146,7 +75,7 @@ func (s *LockStatus) rows(limit int) [][2]string {
 // rowsOf returns mode and path of each lock of an entry, and a last row for those beyond the
 // limit. It is never empty.
 func rowsOf(e lock.RequestInfo, limit int) (rows [][2]string) {
-	locks := locksOf(e)
+	locks := view.PathLocks(e)
 	if len(locks) == 0 {
 		return [][2]string{{"-", "(no paths)"}}
 	}
@@ -179,24 +108,24 @@ func WaitsFor(conflicts []lockkeeper.ConflictInfo, limit int) string {
 }
 
 // Show prints everything about a grant or a waiting request.
-func Show(p *command.Program, f term.File, s LockStatus) {
+func Show(p *command.Program, f term.File, s view.Holding) {
 	now := p.Now()
 	verb := "holds"
-	if s.State == Waiting {
+	if s.State == waiting {
 		verb = "waits for"
 	}
 	fmt.Fprintf(f, "%s %s %s", p.Painter(f)(term.Bold, term.Clean(s.Holder)), verb, listed(s.RequestInfo))
-	if note := s.note(); note != "" {
-		fmt.Fprint(f, " ", p.Painter(f)(term.Yellow, note))
+	if text := note(s); text != "" {
+		fmt.Fprint(f, " ", p.Painter(f)(term.Yellow, text))
 	}
 	fmt.Fprintf(f, "\n  for %s, since %s; expires %s", term.Span(now.Sub(s.AcquiredAt)), term.Stamp(s.AcquiredAt), term.Until(s.ExpiresAt, now))
 	fmt.Fprintf(f, "; last heartbeat %s ago\n", term.Span(now.Sub(s.HeartbeatAt)))
 	fmt.Fprintf(f, "  grant %s, policy %s", s.ID, term.Clean(s.Policy))
-	if s.State != Waiting {
+	if s.State != waiting {
 		fmt.Fprintf(f, ", fence %d", s.Fence)
 	}
 	if s.Process != nil {
-		fmt.Fprintf(f, ", process %d on %s is %s", s.Process.PID, term.Clean(s.Process.Host), s.Life)
+		fmt.Fprintf(f, ", process %d on %s is %s", s.Process.PID, term.Clean(s.Process.Host), s.Liveness)
 	} else {
 		fmt.Fprint(f, ", no process recorded")
 	}
