@@ -42,6 +42,8 @@ func Protected(t testing.TB, root string) []string {
 		".claude/settings.json", "sub/.codex/config.toml", "app/.gemini/settings.json", ".claude/Settings.json",
 		".mcp.json", "app/.mcp.json", ".claude/hooks/check.sh", "sub/.codex/rules/default.rules", ".gemini/extensions/x/gemini-extension.json", ".gemini/.env",
 		".cursor/mcp.json", ".vscode/tasks.json", "app/.vscode/settings.json", "opencode.jsonc", ".opencode/plugin/x.ts",
+		".idea/startup.xml", "app/.zed/settings.json", ".devcontainer/devcontainer.json", "app.code-workspace", ".envrc", ".aider.conf.yml", ".windsurf/hooks.json", ".continue/mcpServers/x.yaml",
+		"lefthook.yml", ".pre-commit-config.yaml", ".github/hooks/x.json",
 	}
 }
 

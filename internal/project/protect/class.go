@@ -6,7 +6,7 @@ type Class uint8
 // The classes. Agents write none of them.
 const (
 	Git       Class = iota + 1 // belongs to git
-	Hooks                      // is a hook, or decides which programs agents and editors start
+	Hooks                      // is a hook, or decides which programs agents, editors, shells and hooks start
 	Own                        // belongs to Lockkeeper
 	Documents                  // is a document of a flow
 )
@@ -17,7 +17,7 @@ func (c Class) Reason() string {
 	case Git:
 		return "it belongs to git"
 	case Hooks:
-		return "it is a hook, or decides which programs agents and editors start, so only a person changes it"
+		return "it is a hook, or decides which programs agents, editors, shells and hooks start, so only a person changes it"
 	case Documents:
 		return "it is a document of a flow, so only the flow and people change it"
 	default:

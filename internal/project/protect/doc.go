@@ -5,7 +5,8 @@
 //	Git        .git at any depth, git directories by any name, their      git
 //	           configuration files, also included ones
 //	Hooks      hook directories (core.hooksPath), and files by which      a person
-//	           agents and editors start programs without being invoked
+//	           agents, editors, shells and hook managers start programs
+//	           without being invoked
 //	Own        .lockkeeper at any depth, lockkeeper.yaml, the locks file  Lockkeeper, a person
 //	Documents  the documents of flows                                     the flow, people by `decide`
 //

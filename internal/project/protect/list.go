@@ -146,6 +146,10 @@ func (c *Checker) isStarter(path string, meets func(path, name string) bool) boo
 			continue
 		}
 		rest := path[at:]
+		first, _, _ := strings.Cut(rest[1:], "/")
+		if slices.ContainsFunc(starterEndings(), func(ending string) bool { return strings.HasSuffix(first, ending) }) {
+			return true
+		}
 		if slices.ContainsFunc(c.start, func(n string) bool {
 			first, _, _ := strings.Cut(n[1:], "/")
 			return isAtOrBelow(rest, "/"+first) && meets(rest, n)

@@ -40,27 +40,9 @@ func HostFiles() (list []string) {
 	return list
 }
 
-// starters lists the files and directories of a project by which agents and editors start
-// programs, or stop asking before they do, without a person who invokes the file. An agent
-// or an editor may be started in any directory, so they are protected at any depth.
-//
-// Files that only take effect when they are invoked, such as commands, skills and
-// instructions, are not in the list: a lock and a review are enough for them.
-func starters() []string {
-	list := HostFiles()
-	for _, p := range program.All() {
-		list = append(list, p.ProjectFiles...)
-	}
-	return append(list,
-		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json",
-		".vscode/tasks.json", ".vscode/settings.json", ".vscode/mcp.json",
-		"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".opencode/package.json",
-		".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools")
-}
-
 // homeFiles lists the protected files in a user's home directory, with their class.
 func homeFiles() map[string]Class {
-	files, hooks := map[string]Class{}, starters()
+	files, hooks := map[string]Class{}, agentStarters()
 	for _, p := range program.All() {
 		hooks = append(hooks, p.HomeFiles...)
 		for _, name := range p.BesideDir {
