@@ -173,18 +173,3 @@ func (f Flow) Reviewed(phase string) Flow {
 	}
 	return f
 }
-
-// Statuses lists every status that a unit or a batch of the flow can have, in order.
-func (f Flow) Statuses() []string {
-	list := []string{Idle}
-	for _, p := range f.Phases {
-		list = append(list, p.Status)
-		if p.Fixing != "" {
-			list = append(list, p.Fixing)
-		}
-		if p.Unit == Whole {
-			list = append(list, Discovered, Queued)
-		}
-	}
-	return append(list, Complete, NoChange, Failed)
-}

@@ -77,7 +77,7 @@ func TestStatuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(f.Statuses(), " "); got != want {
+		if got := strings.Join(f.statuses(), " "); got != want {
 			t.Errorf("%s: got %s, want %s", flow, got, want)
 		}
 	}
@@ -138,4 +138,19 @@ func TestPhasesNameWhatExists(t *testing.T) {
 	if got := strings.Join(prompts.Names(), " "); got != "analyze apply batch_plan extract fix_ci fix_review fix_tests merge screen synthesize task verify" {
 		t.Error(got)
 	}
+}
+
+// statuses lists every status that a unit or a batch of the flow can have, in order.
+func (f Flow) statuses() []string {
+	list := []string{Idle}
+	for _, p := range f.Phases {
+		list = append(list, p.Status)
+		if p.Fixing != "" {
+			list = append(list, p.Fixing)
+		}
+		if p.Unit == Whole {
+			list = append(list, Discovered, Queued)
+		}
+	}
+	return append(list, Complete, NoChange, Failed)
 }

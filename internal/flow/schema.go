@@ -16,19 +16,6 @@ import (
 	"lockkeeper/internal/encoding/jsonplace"
 )
 
-// Schemas returns the schemas of docs/schemas by file name: of all documents, agents' answers
-// and the screen manifest.
-func Schemas() map[string][]byte {
-	files := map[string][]byte{}
-	for file, form := range documents() {
-		files[strings.ReplaceAll(strings.TrimSuffix(file, ".json"), "/", "-")+".schema.json"] = form.document(file).text()
-	}
-	for name := range answers() {
-		files["answer-"+name+".schema.json"] = AnswerSchema(name)
-	}
-	return files
-}
-
 // AnswerSchema returns the JSON schema of an agent's answer, or nil for an empty name. It panics
 // for an unknown name. The schema is self-contained and names no draft, because some validators
 // would fetch it.

@@ -25,7 +25,7 @@ func TestSchemasArePublished(t *testing.T) {
 		if err := os.MkdirAll(published, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range Schemas() {
+		for name, text := range schemas() {
 			if err := os.WriteFile(filepath.Join(published, name), text, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -42,11 +42,11 @@ func TestSchemasArePublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(text, Schemas()[e.Name()]) {
+		if !bytes.Equal(text, schemas()[e.Name()]) {
 			t.Errorf("docs/schemas/%s is not what the package says; next: go generate ./internal/flow, and remove what is no schema any more", e.Name())
 		}
 	}
-	if want := slices.Sorted(maps.Keys(Schemas())); !slices.Equal(there, want) {
+	if want := slices.Sorted(maps.Keys(schemas())); !slices.Equal(there, want) {
 		t.Errorf("published are %v, want %v; next: go generate ./internal/flow", there, want)
 	}
 }
@@ -156,4 +156,17 @@ func fields(at string, typ reflect.Type) (names []string) {
 		names = append(append(names, at+"/"+name), fields(at+"/"+name, f.Type)...)
 	}
 	return names
+}
+
+// schemas returns the schemas of docs/schemas by file name: of all documents, agents' answers
+// and the screen manifest.
+func schemas() map[string][]byte {
+	files := map[string][]byte{}
+	for file, form := range documents() {
+		files[strings.ReplaceAll(strings.TrimSuffix(file, ".json"), "/", "-")+".schema.json"] = form.document(file).text()
+	}
+	for name := range answers() {
+		files["answer-"+name+".schema.json"] = AnswerSchema(name)
+	}
+	return files
 }

@@ -28,9 +28,7 @@ func testEveryChange(t *testing.T, f Fixture) {
 	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write("b")...); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.Leave(b.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Leave(b.ctx))
 	b.release(g)
 	b.isServed(w)
 	var got []string
@@ -122,9 +120,7 @@ func testForce(t *testing.T, f Fixture) {
 		t.Errorf("without a reason: %v", err)
 	}
 	b.stillWaits(w)
-	if err := b.m.ForceRelease(b.ctx, g.ID, person, "it hangs"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.m.ForceRelease(b.ctx, g.ID, person, "it hangs"))
 	b.isServed(w)
 	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 		t.Errorf("renewing what was taken away: %v", err)

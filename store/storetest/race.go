@@ -213,9 +213,7 @@ func testContextEnds(t *testing.T, f Fixture) {
 	g := b.takes(asks("h", "", write("a")))
 	kept := b.takes(asks("h", "", write("b")))
 	kept.Keep()
-	if err := ms[len(ms)-1].ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "now"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ms[len(ms)-1].ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "now"))
 	select {
 	case <-g.Context().Done():
 	case <-time.After(wakeWithin):

@@ -29,16 +29,12 @@ func ident(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n
 
 func update(t *testing.T, s store.Store, fn func(store.Tx) error) {
 	t.Helper()
-	if err := s.Update(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Update(t.Context(), fn))
 }
 
 func view(t *testing.T, s store.Store, fn func(store.Reader) error) {
 	t.Helper()
-	if err := s.View(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.View(t.Context(), fn))
 }
 
 func fetch(t *testing.T, s store.Store, id string) (rec *store.Record) {

@@ -53,9 +53,7 @@ func (b *bench) lands(g *lock.Grant, commit string) (*lockkeeper.Landing, error)
 // ends ends a landing unless it has another taker.
 func (b *bench) ends(l *lockkeeper.Landing, taker string, state lockkeeper.LandingState) {
 	b.Helper()
-	if err := b.endLanding(b.ctx, l, taker, state); err != nil {
-		b.Fatal(err)
-	}
+	must(b, b.endLanding(b.ctx, l, taker, state))
 }
 
 func (b *bench) endLanding(ctx context.Context, l *lockkeeper.Landing, taker string, state lockkeeper.LandingState) error {
@@ -67,9 +65,7 @@ func (b *bench) endLanding(ctx context.Context, l *lockkeeper.Landing, taker str
 // takesOver changes the taker of a landing unless the landing has ended.
 func (b *bench) takesOver(l *lockkeeper.Landing, taker string) {
 	b.Helper()
-	if err := b.store.Update(b.ctx, func(tx store.Tx) error { return tx.TakeLanding(store.TakenLanding{Seq: l.Seq, Taker: taker}) }); err != nil {
-		b.Fatal(err)
-	}
+	must(b, b.store.Update(b.ctx, func(tx store.Tx) error { return tx.TakeLanding(store.TakenLanding{Seq: l.Seq, Taker: taker}) }))
 }
 
 func (b *bench) state(id, want string) {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -125,6 +126,14 @@ func Times(usual, tortured int) int {
 		return n * tortured
 	}
 	return usual
+}
+
+// must fails the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func open(t *testing.T, f Fixture, clock *Clock) store.Store {
@@ -262,9 +271,7 @@ func (b *bench) isServed(p *lock.Position) *lock.Grant {
 
 func (b *bench) release(g *lock.Grant) {
 	b.Helper()
-	if err := g.Release(b.ctx); err != nil {
-		b.Fatal(err)
-	}
+	must(b, g.Release(b.ctx))
 }
 
 // get returns the stored record with an id, or nil.
@@ -279,9 +286,7 @@ func (b *bench) get(id string) (rec *store.Record) {
 
 func (b *bench) view(fn func(store.Reader) error) {
 	b.Helper()
-	if err := b.store.View(b.ctx, fn); err != nil {
-		b.Fatal(err)
-	}
+	must(b, b.store.View(b.ctx, fn))
 }
 
 // events returns the events of some kinds, oldest first.
@@ -290,10 +295,8 @@ func (b *bench) events(kinds ...lockkeeper.EventKind) (out []lockkeeper.Event) {
 	b.view(func(r store.Reader) error {
 		all, err := r.Events(store.EventQuery{Limit: 10_000})
 		for _, e := range all {
-			for _, k := range kinds {
-				if e.Kind == k {
-					out = append(out, e)
-				}
+			if slices.Contains(kinds, e.Kind) {
+				out = append(out, e)
 			}
 		}
 		return err

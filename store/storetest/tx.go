@@ -135,9 +135,7 @@ func testCancelled(t *testing.T, f Fixture) {
 
 func testClosed(t *testing.T, f Fixture) {
 	s := f.Open(t, NewClock())
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	for what, err := range map[string]error{
 		"update": s.Update(t.Context(), func(store.Tx) error { return nil }),
 		"view":   s.View(t.Context(), func(store.Reader) error { return nil }),

@@ -120,9 +120,7 @@ func testLeaving(t *testing.T, f Fixture) {
 	b.takes(asks("reader", "", read("a")))
 	writer := b.waits(asks("writer", "", write("a")))
 	reader := b.waits(asks("second reader", "", read("a")))
-	if err := writer.Leave(b.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writer.Leave(b.ctx))
 	b.isServed(reader)
 	if b.get(writer.ID()) != nil {
 		t.Error("a request that left is still in the wait list")
@@ -134,9 +132,7 @@ func testLeaving(t *testing.T, f Fixture) {
 	if rec := b.get(one.ID()); rec.State != store.StatePromoted {
 		t.Fatalf("state %d, want promoted", rec.State)
 	}
-	if err := one.Leave(b.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, one.Leave(b.ctx))
 	b.isServed(two)
 	b.sound()
 }

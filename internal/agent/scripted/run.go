@@ -174,7 +174,8 @@ func (a *agent) act(ctx context.Context, s *Step) error {
 		_, err := fmt.Fprintln(a.Stderr, *s.Log)
 		return err
 	case s.Flood != nil:
-		return flood(a.Stdout, *s.Flood)
+		_, err := io.WriteString(a.Stdout, strings.Repeat("x", int(*s.Flood)))
+		return err
 	case s.Spawn != nil:
 		return spawn(*s.Spawn)
 	case s.Hang != nil && *s.Hang:
@@ -251,11 +252,6 @@ func await(ctx context.Context, pipe string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return err
-}
-
-func flood(out io.Writer, size int64) error {
-	_, err := io.WriteString(out, strings.Repeat("x", int(size)))
 	return err
 }
 
