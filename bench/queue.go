@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
 	"lockkeeper/store"
@@ -30,7 +31,7 @@ const hotPaths = 100
 func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error) {
 	b := &backlog{locks: lock.New(st, lock.Options{}), worker: lockkeeper.Worker{ID: "bench", Node: "here"}}
 	var err error
-	if b.queue, err = sched.New(st, b.locks, sched.Options{}); err != nil {
+	if b.queue, err = sched.New(st, b.locks, sched.Options{Phases: flow.QueueOrder()}); err != nil {
 		return nil, err
 	}
 	for i := range hotPaths {

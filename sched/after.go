@@ -28,14 +28,14 @@ func leaving(kind lockkeeper.EventKind, it *lockkeeper.Item) lockkeeper.Event {
 // ItemAfter returns an item as the transaction that appended ev left it, and whether ev ended
 // an attempt: the item was completed, failed or requeued. It sets only the fields that the
 // event records, so later changes of the item do not affect the result.
-func ItemAfter(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) {
+func (q *Queue) ItemAfter(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.Item, bool) {
 	completed := ev.Kind == lockkeeper.EventReleased && ev.Data[statusKey] == string(lockkeeper.ItemCompleted)
 	failed, requeued := ev.Kind == lockkeeper.EventFailed, ev.Kind == lockkeeper.EventRequeued
 	if ev.Data[lock.ItemKey] != it.ID || !completed && !failed && !requeued {
 		return it, false
 	}
 	it.Phase = cmp.Or(ev.Data["phase"], it.Phase)
-	if rank, known := RankOf(it.Phase); known {
+	if rank, known := q.opt.Phases.Rank(it.Phase); known {
 		it.Rank = rank
 	}
 	if n, err := strconv.Atoi(ev.Data[attemptsKey]); err == nil {
@@ -76,14 +76,14 @@ const eventPage = 1_000
 // departed returns an item as it was when it left its worker. fence is the number of the
 // event that dispatched the item to that worker. found is false if the log no longer has
 // the event that ended the attempt.
-func departed(r store.Reader, it lockkeeper.Item, fence uint64) (left lockkeeper.Item, found bool, err error) {
+func (q *Queue) departed(r store.Reader, it lockkeeper.Item, fence uint64) (left lockkeeper.Item, found bool, err error) {
 	for {
 		page, err := r.Events(store.EventQuery{After: fence, Limit: eventPage})
 		if err != nil {
 			return it, false, err
 		}
 		for _, ev := range page {
-			if left, found := ItemAfter(it, ev); found {
+			if left, found := q.ItemAfter(it, ev); found {
 				return left, true, nil
 			}
 			fence = ev.Seq

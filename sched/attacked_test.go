@@ -223,7 +223,7 @@ func newFailing(t *testing.T, opt sched.Options) (*yard, *failing) {
 	f := &failing{Store: memstore.New(space, memstore.Options{KeepEvents: 100_000})}
 	y := &yard{t: t, store: f, locks: lock.New(f, lock.Options{})}
 	var err error
-	y.queue, err = sched.New(f, y.locks, opt)
+	y.queue, err = newQueue(f, y.locks, opt)
 	must(t, err)
 	t.Cleanup(func() { must(t, y.locks.Close(), f.Close()) })
 	return y, f
@@ -300,7 +300,7 @@ func TestHostileTexts(t *testing.T) {
 				st, err := s.open(t.Context())
 				must(t, err)
 				y = &yard{t: t, store: st, locks: lock.New(st, lock.Options{})}
-				y.queue, err = sched.New(st, y.locks, sched.Options{})
+				y.queue, err = newQueue(st, y.locks, sched.Options{})
 				must(t, err)
 				t.Cleanup(func() { must(t, y.locks.Close(), st.Close()) })
 			}

@@ -29,7 +29,7 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 		next = it.Clone()
 		next.Status, next.Stage, next.Failure, next.CompletedAt = lockkeeper.ItemQueued, lockkeeper.StageReady, nil, time.Time{}
 		next.Attempts, next.Retries, next.Blocked, next.Escalated, next.AvoidNode, next.Worker, next.GrantID = 0, 0, 0, false, "", "", ""
-		next.Rank, _ = RankOf(next.Phase) // an escalated item has another rank
+		next.Rank, _ = q.opt.Phases.Rank(next.Phase) // an escalated item has another rank
 		open, err := unfinished(tx, next)
 		if err != nil {
 			return err

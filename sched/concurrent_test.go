@@ -123,7 +123,7 @@ func newCrowd(t *testing.T, kind string, n int, wrap func(store.Store) store.Sto
 		must(t, err)
 		st = wrap(st)
 		y := &yard{t: t, store: st, locks: lock.New(st, lock.Options{})}
-		y.queue, err = sched.New(st, y.locks, sched.Options{Limits: c.limit, MaxAttempts: 1 << 30})
+		y.queue, err = newQueue(st, y.locks, sched.Options{Limits: c.limit, MaxAttempts: 1 << 30})
 		must(t, err)
 		t.Cleanup(func() { must(t, y.locks.Close(), y.store.Close()) })
 		c.yards = append(c.yards, y)

@@ -52,7 +52,7 @@ func (q *Queue) escalateSlotWaits(tx *lock.Tx) (next time.Duration, err error) {
 	led := map[slotGroup]bool{}
 	var overdue []*lockkeeper.Item
 	for _, it := range leaders {
-		of := groupOf(it)
+		of := q.groupOf(it)
 		if led[of] { // an escalated item leads it
 			continue
 		}
@@ -108,8 +108,8 @@ func stopSlotWait(it *lockkeeper.Item, now lockkeeper.Instant) {
 	it.Blocked -= (it.Blocked - before) % time.Second
 }
 
-func groupOf(it *lockkeeper.Item) slotGroup {
-	rank, _ := RankOf(it.Phase)
+func (q *Queue) groupOf(it *lockkeeper.Item) slotGroup {
+	rank, _ := q.opt.Phases.Rank(it.Phase)
 	if it.Stage == lockkeeper.StageReady {
 		return slotGroup{ready: true, key: it.Root, holding: it.IsHolding(), rank: rank}
 	}

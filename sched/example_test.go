@@ -17,7 +17,7 @@ func Example() {
 	store := memstore.New("my-project", memstore.Options{})
 	locks := lock.New(store, lock.Options{})
 	defer locks.Close()
-	queue, err := sched.New(store, locks, sched.Options{})
+	queue, err := sched.New(store, locks, sched.Options{Phases: sched.Phases{{"verify"}, {"apply", sched.DefaultPhase}}})
 	if err != nil {
 		panic(err)
 	}

@@ -67,7 +67,7 @@ func flakyRun(t *testing.T, seed uint64) {
 	y := &yard{t: t, store: f, locks: lock.New(f, lock.Options{})}
 	defer func() { must(t, y.locks.Close(), f.Close()) }()
 	var err error
-	y.queue, err = sched.New(f, y.locks, sched.Options{MaxAttempts: 1 << 20, Limits: sched.Limits{Agents: 3, API: 2, Tests: 1, Jobs: 6, CPU: 1, JobsPerProject: 3, MapsPerProject: 1}})
+	y.queue, err = newQueue(f, y.locks, sched.Options{MaxAttempts: 1 << 20, Limits: sched.Limits{Agents: 3, API: 2, Tests: 1, Jobs: 6, CPU: 1, JobsPerProject: 3, MapsPerProject: 1}})
 	must(t, err)
 	c := &crowd{t: t, taken: map[string]int{}, runs: map[string]int{}}
 	const items = 60

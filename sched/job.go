@@ -60,9 +60,9 @@ func (j *Job) own(r store.Reader) (*lockkeeper.Item, error) {
 // once and keeps the grant. Dispatched items come before queued ones, by the rank of their
 // phase.
 func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
-	rank, known := RankOf(phase)
+	rank, known := j.q.opt.Phases.Rank(phase)
 	if !known {
-		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "unknown phase", Next: "use one of " + PhaseNames()}
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "unknown phase", Next: "use one of " + j.q.opt.Phases.String()}
 	}
 	needs, err := poolsOf(pools)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
 	"lockkeeper/store"
@@ -24,13 +25,19 @@ type yard struct {
 	queue *sched.Queue
 }
 
+// newQueue returns a queue with the phases of the flows.
+func newQueue(st store.Store, locks *lock.Manager, opt sched.Options) (*sched.Queue, error) {
+	opt.Phases = flow.QueueOrder()
+	return sched.New(st, locks, opt)
+}
+
 // newYard returns a yard. Inside synctest it uses the fake clock.
 func newYard(t testing.TB, opt sched.Options) *yard {
 	t.Helper()
 	y := &yard{t: t, store: memstore.New(space, memstore.Options{KeepEvents: 100_000})}
 	y.locks = lock.New(y.store, lock.Options{})
 	var err error
-	y.queue, err = sched.New(y.store, y.locks, opt)
+	y.queue, err = newQueue(y.store, y.locks, opt)
 	must(t, err)
 	t.Cleanup(func() { must(t, y.locks.Close(), y.store.Close()) })
 	return y

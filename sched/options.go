@@ -65,6 +65,7 @@ func (l Limits) check() error {
 
 // Options configures a Queue. The zero value is ready to use.
 type Options struct {
+	Phases         Phases        // default: only DefaultPhase
 	Limits         Limits        // default: DefaultLimits
 	LockTimeout    time.Duration // default 300 s
 	MaxLockRetries int           // default 11; negative: none
@@ -73,6 +74,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	if o.Phases == nil {
+		o.Phases = Phases{{DefaultPhase}}
+	}
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
@@ -94,23 +98,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// phases lists the phases of each rank. Work near its end comes first, so that few items
-// hold locks. A job without a phase ranks with apply.
-var phases = [][]string{
-	{"verify"},
-	{"test", "ci", "fix", "ci_fix"},
-	{"apply", "merge", "job"},
-	{"batch_plan"},
-	{"research", "extract", "synthesize", "audit"},
-	{"analyze"},
-}
-
 // DefaultPhase is the phase of an item that names none.
 const DefaultPhase = "job"
 
-// RankOf returns the rank of a phase, and whether the phase exists.
-func RankOf(phase string) (int, bool) {
-	for rank, names := range phases {
+// Phases lists the phases of each rank. Items in a phase of the first rank start first.
+type Phases [][]string
+
+// Rank returns the rank of a phase, and whether the phase exists.
+func (p Phases) Rank(phase string) (int, bool) {
+	for rank, names := range p {
 		if slices.Contains(names, phase) {
 			return rank, true
 		}
@@ -118,5 +114,15 @@ func RankOf(phase string) (int, bool) {
 	return 0, false
 }
 
-// PhaseNames lists the phases by rank, for messages.
-func PhaseNames() string { return strings.Join(slices.Concat(phases...), ", ") }
+// Names lists the phases by rank.
+func (p Phases) Names() []string { return slices.Concat(p...) }
+
+// String lists the phases by rank, for messages.
+func (p Phases) String() string { return strings.Join(p.Names(), ", ") }
+
+func (p Phases) check() error {
+	if _, known := p.Rank(DefaultPhase); !known {
+		return &lockkeeper.InputError{Field: "phases", Value: p.String(), Reason: "the phase of items that name none is missing", Next: "add " + DefaultPhase}
+	}
+	return nil
+}

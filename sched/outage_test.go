@@ -75,7 +75,7 @@ func TestOutageAtTheEnd(t *testing.T) {
 	st, err := s.open(t.Context())
 	must(t, err)
 	y := &yard{t: t, store: st, locks: lock.New(st, lock.Options{})}
-	y.queue, err = sched.New(st, y.locks, sched.Options{})
+	y.queue, err = newQueue(st, y.locks, sched.Options{})
 	must(t, err)
 	it := y.enqueue(sched.ItemSpec{Workflow: "x", Locks: writes("p")})
 	next := y.enqueue(sched.ItemSpec{Workflow: "next", Locks: writes("p")})

@@ -83,7 +83,7 @@ func (s shop) queue(ctx context.Context) (q *sched.Queue, self lockkeeper.Proces
 		return nil, self, nil, err
 	}
 	locks := lock.New(st, lock.Options{Processes: host, Self: &self})
-	q, err = sched.New(st, locks, sched.Options{Limits: shopLimits, MaxAttempts: 1 << 20})
+	q, err = newQueue(st, locks, sched.Options{Limits: shopLimits, MaxAttempts: 1 << 20})
 	return q, self, func() error { return errors.Join(locks.Close(), st.Close()) }, err
 }
 

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +25,7 @@ type Queue struct {
 // closes both.
 func New(st store.Store, locks *lock.Manager, opt Options) (*Queue, error) {
 	opt = opt.withDefaults()
-	return &Queue{store: st, locks: locks, opt: opt}, opt.Limits.check()
+	return &Queue{store: st, locks: locks, opt: opt}, errors.Join(opt.Phases.check(), opt.Limits.check())
 }
 
 // An ItemSpec describes an item to enqueue.
@@ -118,14 +119,14 @@ func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 			return nil, bad("command", word, "not UTF-8, or with a NUL byte", "put it into a script, and queue that")
 		}
 	}
-	rank, known := RankOf(it.Phase)
+	rank, known := q.opt.Phases.Rank(it.Phase)
 	switch {
 	case it.Workflow == "":
 		return nil, bad("name", "", "empty", "give the work a name")
 	case IsItemID(o.Key):
 		return nil, bad("key", o.Key, "it looks like the id of an item", "use another key")
 	case !known:
-		return nil, bad("phase", it.Phase, "unknown phase", "use one of "+PhaseNames())
+		return nil, bad("phase", it.Phase, "unknown phase", "use one of "+q.opt.Phases.String())
 	case o.Class != "" && o.Class != "cpu" && o.Class != "io":
 		return nil, bad("class", o.Class, "unknown class", "use cpu or io")
 	case o.Project == everyProject:

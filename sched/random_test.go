@@ -46,7 +46,7 @@ func newChaos(t *testing.T, seed uint64, open func(testing.TB, *storetest.Clock)
 	for _, st := range open(t, c.clock) {
 		y := &yard{t: t, store: st, locks: lock.New(st, lock.Options{})}
 		var err error
-		y.queue, err = sched.New(st, y.locks, sched.Options{Limits: c.limits, MaxAttempts: 1 << 30, MaxLockRetries: 1 << 30})
+		y.queue, err = newQueue(st, y.locks, sched.Options{Limits: c.limits, MaxAttempts: 1 << 30, MaxLockRetries: 1 << 30})
 		must(t, err)
 		t.Cleanup(func() { must(t, y.locks.Close(), st.Close()) })
 		c.yards = append(c.yards, y)

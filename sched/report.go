@@ -91,7 +91,7 @@ func (w *Worker) reportLost(ctx context.Context, at *attempt) error {
 	var left lockkeeper.Item
 	var found bool
 	err := w.q.store.View(ctx, func(r store.Reader) (err error) {
-		left, found, err = departed(r, at.item, at.job.Grant.Fence)
+		left, found, err = w.q.departed(r, at.item, at.job.Grant.Fence)
 		return err
 	})
 	if err != nil {

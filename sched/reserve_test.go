@@ -48,7 +48,7 @@ func TestReserveBegun(t *testing.T) {
 
 			limits.Tests = 1
 			var err error
-			queue, err = sched.New(y.store, y.locks, sched.Options{Limits: limits})
+			queue, err = newQueue(y.store, y.locks, sched.Options{Limits: limits})
 			must(t, err)
 			want := [][]string{{"one"}, {"two"}, {"new"}}
 			if !reserved {
@@ -99,7 +99,7 @@ func TestReservedByOneWhoDied(t *testing.T) {
 		life := lives{1: lockkeeper.ProcessAlive, 2: lockkeeper.ProcessAlive}
 		conductor := func(pid int) (*lock.Manager, *sched.Queue) {
 			locks := lock.New(y.store, lock.Options{Processes: life, Self: &lockkeeper.Process{PID: pid}})
-			queue, err := sched.New(y.store, locks, sched.Options{})
+			queue, err := newQueue(y.store, locks, sched.Options{})
 			must(t, err)
 			t.Cleanup(func() { must(t, locks.Close()) })
 			return locks, queue

@@ -128,7 +128,7 @@ func TestSlotWaitSurvivesARestart(t *testing.T) {
 		st, err := sqlstore.OpenSQLite(t.Context(), path, space, sqlstore.Options{Clock: func() store.Moment { return now }, Boot: fmt.Sprint(session / 4)})
 		must(t, err)
 		locks := lock.New(st, lock.Options{})
-		queue, err := sched.New(st, locks, sched.Options{})
+		queue, err := newQueue(st, locks, sched.Options{})
 		must(t, err)
 		y := &yard{t: t, store: st, locks: locks, queue: queue}
 		if session == 0 {

@@ -423,7 +423,7 @@ func TestBadOrders(t *testing.T) {
 		t.Errorf("%d are queued", y.depth())
 	}
 	for _, limits := range []sched.Limits{{Agents: 1}, {Agents: -1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}} {
-		if _, err := sched.New(y.store, y.locks, sched.Options{Limits: limits}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		if _, err := newQueue(y.store, y.locks, sched.Options{Limits: limits}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("limits %+v: %v", limits, err)
 		}
 	}

@@ -7,13 +7,13 @@ func Controllers() Flow {
 		Name: "controllers", Source: Codebase, Counted: "unit", PlannedBy: "batch_plan", UnitsOwnFiles: true,
 		Phases: append([]Phase{
 			{Name: "discover", Step: Discovering, Status: "discovering", Unit: Whole, Executor: BuiltIn},
-			{Name: "analyze", Step: Asking, Status: "analyzing", Unit: Controller, Executor: Agent, Output: AnalysisFile, Prompt: "analyze", Answer: "analysis"},
-			{Name: "research", Step: Researching, Status: "researching", Unit: Controller, Executor: API, Output: ResearchFolder},
-			{Name: "extract", Step: Asking, Status: "extracting", Unit: Controller, Executor: Agent, Output: ExtractFile, Prompt: "extract", Answer: "extract"},
-			{Name: "synthesize", Step: Asking, Status: "synthesizing", Unit: Controller, Executor: Agent, Output: SynthesizeFile, Prompt: "synthesize", Answer: "synthesis"},
-			{Name: "audit", Step: Auditing, Status: "auditing", Unit: Controller, Executor: BuiltIn, Output: AuditFile},
+			{Name: "analyze", Step: Asking, Rank: 6, Status: "analyzing", Unit: Controller, Executor: Agent, Output: AnalysisFile, Prompt: "analyze", Answer: "analysis"},
+			{Name: "research", Step: Researching, Rank: 5, Status: "researching", Unit: Controller, Executor: API, Output: ResearchFolder},
+			{Name: "extract", Step: Asking, Rank: 5, Status: "extracting", Unit: Controller, Executor: Agent, Output: ExtractFile, Prompt: "extract", Answer: "extract"},
+			{Name: "synthesize", Step: Asking, Rank: 5, Status: "synthesizing", Unit: Controller, Executor: Agent, Output: SynthesizeFile, Prompt: "synthesize", Answer: "synthesis"},
+			{Name: "audit", Step: Auditing, Rank: 5, Status: "auditing", Unit: Controller, Executor: BuiltIn, Output: AuditFile},
 			{Name: "decide", Step: Deciding, Status: "awaiting_decisions", Unit: Controller, Executor: Human, Output: DecisionsFile},
-			{Name: "batch_plan", Step: Asking, Status: "planning_batches", Unit: Controller, Executor: Agent, Review: true, Output: BatchesFile, Prompt: "batch_plan", Answer: "batches"},
+			{Name: "batch_plan", Step: Asking, Rank: 4, Status: "planning_batches", Unit: Controller, Executor: Agent, Review: true, Output: BatchesFile, Prompt: "batch_plan", Answer: "batches"},
 		}, batchPhases("apply", "apply")...),
 	}
 }

@@ -8,8 +8,8 @@ func Screens() Flow {
 		Name: "screens", Source: FromManifest, Counted: "unit", Folder: "+screens", PlannedBy: "analyze", OptionalReview: "batch_plan", LocksReads: true,
 		Phases: append([]Phase{
 			{Name: "discover", Step: Discovering, Status: "discovering", Unit: Whole, Executor: BuiltIn},
-			{Name: "analyze", Step: AskingScreens, Status: "analyzing", Unit: Screen, Executor: Agent, Output: AnalysisFile, Prompt: "screen", Answer: "screen"},
-			{Name: "batch_plan", Step: Merging, Status: "awaiting_decisions", Unit: Controller, Executor: BuiltIn, Output: BatchesFile},
+			{Name: "analyze", Step: AskingScreens, Rank: 6, Status: "analyzing", Unit: Screen, Executor: Agent, Output: AnalysisFile, Prompt: "screen", Answer: "screen"},
+			{Name: "batch_plan", Step: Merging, Rank: 4, Status: "awaiting_decisions", Unit: Controller, Executor: BuiltIn, Output: BatchesFile},
 		}, batchPhases("merge", "merge")...),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/feed"
 	"lockkeeper/sched"
@@ -37,6 +38,7 @@ func Scheduler(a *project.Project, agents int) (*sched.Queue, error) {
 		retries = -1
 	}
 	return sched.New(a.Store, a.Locks, sched.Options{
+		Phases: flow.QueueOrder(),
 		Limits: sched.Limits{
 			Agents: agents, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Jobs: c.MaxGlobalJobs, CPU: c.MaxCPUJobs,
 			JobsPerProject: c.MaxJobsPerProject, MapsPerProject: c.MaxConcurrentMapJobsPerProject,

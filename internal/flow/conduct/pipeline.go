@@ -3,6 +3,7 @@ package conduct
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/machine/disk"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/project/protect"
 	"lockkeeper/store"
 )
@@ -74,11 +76,8 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
 		Permits: func(path string) error { return permitsTarget(a, path) },
 	}
-	for _, phase := range f.Checks() {
-		p.Limits.FixesIn[phase.Name] = c.Get(phase.FixLimit).(int)
-		if phase.Commands != "" {
-			p.Checks.Commands[phase.Name] = c.Get(phase.Commands).([]string)
-		}
+	if err := withChecks(c, &p); err != nil {
+		return p, err
 	}
 	if o.Slots > 0 {
 		p.Limits.Agents = o.Slots
@@ -104,6 +103,32 @@ func checkFolders(a *project.Project) error {
 		}
 	}
 	return nil
+}
+
+// withChecks adds the commands and the limits of the check phases. A phase that names no limit has
+// the limit of max_fix_attempts.
+func withChecks(c *config.Config, p *run.Options) error {
+	for _, phase := range p.Flow.Checks() {
+		if phase.FixLimit != "" {
+			most, ok := c.Get(phase.FixLimit).(int)
+			if !ok {
+				return noSetting(phase, phase.FixLimit, "a number")
+			}
+			p.Limits.FixesIn[phase.Name] = most
+		}
+		if phase.Commands != "" {
+			commands, ok := c.Get(phase.Commands).([]string)
+			if !ok {
+				return noSetting(phase, phase.Commands, "a list of commands")
+			}
+			p.Checks.Commands[phase.Name] = commands
+		}
+	}
+	return nil
+}
+
+func noSetting(phase flow.Phase, key, kind string) error {
+	return &lockkeeper.InputError{Field: "phase", Value: phase.Name, Reason: fmt.Sprintf("%s is not a setting with %s", key, kind), Next: "name one of docs/config.md in the entry of the phase"}
 }
 
 // withAgents adds the agents, their sandbox and their prompts.

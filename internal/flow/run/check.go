@@ -44,7 +44,7 @@ type checks struct {
 // checksOf returns the commands of a check phase: the configured ones, or the tests of the batch
 // or of its unit.
 func (l *batchRun) checksOf(phase flow.Phase) checks {
-	c := checks{Phase: phase, max: l.p.opt.Limits.fixesIn(phase.Name), commands: l.p.opt.Checks.Commands[phase.Name]}
+	c := checks{Phase: phase, max: l.p.opt.Limits.FixesOf(phase.Name), commands: l.p.opt.Checks.Commands[phase.Name]}
 	if phase.Commands == "" {
 		c.commands, c.skipped = l.testCommands()
 	} else if len(c.commands) == 0 {

@@ -101,7 +101,8 @@ type Limits struct {
 	LimitPause         time.Duration // the pause for a rate limit without a reset time
 }
 
-func (l Limits) fixesIn(phase string) int {
+// FixesOf returns how many fixes agents may make in a check phase.
+func (l Limits) FixesOf(phase string) int {
 	if n, ok := l.FixesIn[phase]; ok {
 		return n
 	}

@@ -68,7 +68,7 @@ func TestWaitingToLandHoldsNoSlot(t *testing.T) {
 	limits := sched.DefaultLimits()
 	limits.Tests = 1
 	var err error
-	s.opt.Queue, err = sched.New(s.opt.Store, s.opt.Locks, sched.Options{Limits: limits, MaxAttempts: 1000})
+	s.opt.Queue, err = sched.New(s.opt.Store, s.opt.Locks, sched.Options{Phases: flow.QueueOrder(), Limits: limits, MaxAttempts: 1000})
 	must(t, err)
 	tested := filepath.Join(filepath.Dir(s.script), "tested") // confined tests can write there
 	s.tasks(fmt.Sprintf(`

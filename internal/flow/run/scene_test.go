@@ -188,7 +188,7 @@ func (s *scene) assemble(st store.Store, flowName string) {
 	s.locks = locks
 	limits := sched.DefaultLimits()
 	limits.Agents, limits.Tests = 6, 4
-	q, err := sched.New(st, locks, sched.Options{Limits: limits, MaxAttempts: 1000})
+	q, err := sched.New(st, locks, sched.Options{Phases: flow.QueueOrder(), Limits: limits, MaxAttempts: 1000})
 	must(t, err)
 	docs := sidecar.Open(filepath.Join(s.root, ".pipeline"))
 	prompts, err := flow.NewPrompts(nil)

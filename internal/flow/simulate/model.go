@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/sched"
 )
 
 // A model is a plan with its items numbered.
@@ -34,7 +33,7 @@ func newModel(items []*Item, slots int) *model {
 	for i, it := range items {
 		t := &m.tasks[i]
 		t.duration = it.Duration
-		t.rank, _ = sched.RankOf(it.phase()) // a checked plan has only known phases
+		t.rank, _ = phases().Rank(it.phase()) // a checked plan has only known phases
 		t.rivals = m.paths.conflicting(i)
 		for _, name := range it.After {
 			if first := number[name]; !slices.Contains(t.after, first) {

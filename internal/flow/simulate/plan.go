@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/sched"
 )
@@ -68,6 +69,9 @@ func (it *Item) controller() string {
 	}
 	return it.Name
 }
+
+// phases returns the phases that an item of a plan can have.
+func phases() sched.Phases { return flow.QueueOrder() }
 
 func (it *Item) phase() string {
 	if it.Phase == "" {
@@ -193,8 +197,8 @@ func (it *Item) check() (problems []error) {
 	if it.Project == "*" {
 		bad("project", it.Project, "reserved", "name the project")
 	}
-	if _, known := sched.RankOf(it.phase()); !known && !it.isRefused("phase") {
-		bad("phase", it.Phase, "unknown phase", meant(it.Phase, strings.Split(sched.PhaseNames(), ", "), "use one of "+sched.PhaseNames()))
+	if _, known := phases().Rank(it.phase()); !known && !it.isRefused("phase") {
+		bad("phase", it.Phase, "unknown phase", meant(it.Phase, phases().Names(), "use one of "+phases().String()))
 	}
 	if known := []string{"", unitScreen, unitController, unitBatch}; !slices.Contains(known, it.Unit) && !it.isRefused("unit") {
 		bad("unit", it.Unit, "unknown unit", "use screen, controller or batch, or leave it out")

@@ -51,6 +51,7 @@ func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
 	for i := range p.Items {
 		s.plan[p.Items[i].Name] = &p.Items[i]
 	}
+	opt.Phases = phases()
 	var err error
 	s.queue, err = sched.New(s.store, s.locks, opt)
 	return s, err

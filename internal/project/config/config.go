@@ -289,8 +289,12 @@ const FromDefault = "default"
 
 // Get returns the value of a key. It panics if the key is unknown.
 func (c *Config) Get(key string) any {
-	fields := fieldsOf(c)
-	return fields[slices.IndexFunc(fields, func(f field) bool { return f.key == key })].value.Interface()
+	for _, f := range fieldsOf(c) {
+		if f.key == key {
+			return f.value.Interface()
+		}
+	}
+	return nil
 }
 
 // Values lists all values by key, with passwords hidden. It leaves out unset values in the rows

@@ -159,7 +159,7 @@ func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Ite
 				it = it.Clone()
 				it.DispatchedAt = time.Time{}
 			}
-			if then, ok := sched.ItemAfter(*it, ev); ok {
+			if then, ok := b.q.ItemAfter(*it, ev); ok {
 				changed = append(changed, &then)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
@@ -40,7 +41,7 @@ the same key is refused, so a script that submits can run again.
 A directory named for writing fails with exit code 6. The item is kept as failed and
 never runs.
 
-Phases, first to start: ` + sched.PhaseNames() + `.`,
+Phases, first to start: ` + sched.Phases(flow.QueueOrder()).String() + `.`,
 		Example: `  lockkeeper job submit --write app/user.rb -- claude -p "fix the user model"
   lockkeeper job submit --read . --pool test --phase test --after j12 -- make test
   lockkeeper job submit --project shop --class cpu --key nightly-index -- ./bin/index`,
