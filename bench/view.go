@@ -128,11 +128,11 @@ func planAll(ctx context.Context, a *project.Project) error {
 	if err != nil {
 		return err
 	}
-	book, _, docs, err := conduct.OpenDocuments(a, "controllers")
+	tracker, _, docs, err := conduct.OpenDocuments(a, "controllers")
 	if err != nil {
 		return err
 	}
-	if err := plan(ctx, book, units[0]); err != nil {
+	if err := plan(ctx, tracker, units[0]); err != nil {
 		return err
 	}
 	for _, unit := range units {
@@ -153,7 +153,7 @@ func planAll(ctx context.Context, a *project.Project) error {
 }
 
 // plan brings a controller to where its batches can start.
-func plan(ctx context.Context, book *progress.Book, unit string) error {
+func plan(ctx context.Context, tracker *progress.Tracker, unit string) error {
 	extract, ready := flow.Extract{}, flow.Synthesis{Dropped: []flow.Dropped{}}
 	var batches []flow.Batch
 	var choices []progress.Choice
@@ -166,13 +166,13 @@ func plan(ctx context.Context, book *progress.Book, unit string) error {
 	}
 	analysis := flow.Analysis{Purpose: "pages", Behaviour: "it shows them", Screens: []flow.Served{}, Relations: []flow.Relation{}, Files: []string{}, Topics: []flow.Topic{}}
 	for _, step := range []func() error{
-		func() error { return book.PutAnalysis(ctx, unit, analysis, nil) },
-		func() error { return book.PutExtract(ctx, unit, extract, nil) },
-		func() error { return book.PutSynthesis(ctx, unit, ready, nil) },
-		func() error { return book.Audit(ctx, unit) },
-		func() error { return book.Decide(ctx, unit, "bench", choices...) },
-		func() error { return book.PutPlan(ctx, unit, batches, nil) },
-		func() error { return book.ApprovePlan(ctx, unit, "bench") },
+		func() error { return tracker.PutAnalysis(ctx, unit, analysis, nil) },
+		func() error { return tracker.PutExtract(ctx, unit, extract, nil) },
+		func() error { return tracker.PutSynthesis(ctx, unit, ready, nil) },
+		func() error { return tracker.Audit(ctx, unit) },
+		func() error { return tracker.Decide(ctx, unit, "bench", choices...) },
+		func() error { return tracker.PutPlan(ctx, unit, batches, nil) },
+		func() error { return tracker.ApprovePlan(ctx, unit, "bench") },
 	} {
 		if err := step(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/durable/durabletest"
 	"lockkeeper/gate"
+	"lockkeeper/store"
 )
 
 // aged sets the modification time of a file to ten days ago.
@@ -63,6 +65,35 @@ func TestEditsWithOldTimes(t *testing.T) {
 			w.nothingLost([]gate.Change{gate.Put("test/a", []byte("mine"))})
 		})
 	}
+}
+
+// A slowView is a store that reaches its readers late after it read its clock.
+type slowView struct {
+	store.Store
+	late time.Duration
+}
+
+func (s slowView) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error {
+		time.Sleep(s.late)
+		return fn(r)
+	})
+}
+
+// An edit right after the grant is found even if the store takes longer to answer than the
+// editor took to write.
+func TestEditsAndASlowStore(t *testing.T) {
+	w := newWorld(t, map[string]string{"test/a": "old"}, gate.Options{})
+	g := w.hold("otter", "test/a")
+	awaitTick(t, w.dir)
+	must(t, os.WriteFile(w.in("test/a"), []byte("theirs"), 0o644))
+	w.store = slowView{w.store, 2 * time.Since(g.AcquiredAt)}
+	w.open(gate.Options{})
+	_, err := w.gate.Write(t.Context(), &g.Grant, "test/a", []byte("mine"))
+	if lockkeeper.CodeOf(err) != lockkeeper.CodeViolation {
+		t.Errorf("error %v", err)
+	}
+	w.want(map[string]string{"test/a": "theirs"})
 }
 
 // If the gate knows the content, a changed modification time alone does not cause a refusal.

@@ -45,7 +45,7 @@ func (p place) now() store.Moment {
 	if err != nil {
 		panic(err)
 	}
-	return store.Moment{Lease: lockkeeper.Instant(time.Hour) + lockkeeper.Instant(past), Wall: time.Now().Add(time.Duration(past))}
+	return store.Moment{Lease: lockkeeper.Instant(time.Hour) + lockkeeper.Instant(past), Wall: time.Now().Add(time.Duration(past)), Skew: -time.Duration(past)}
 }
 
 // pass advances the clock of every process that uses the place.

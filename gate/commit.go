@@ -90,7 +90,7 @@ type commit struct {
 	g       *Gate
 	grant   *lockkeeper.Grant
 	fence   uint64    // of the grant at the first check
-	since   time.Time // when it was granted
+	since   time.Time // when it was granted, by the clock of this host
 	checker *protect.Checker
 	put     put
 	items   []*item
@@ -162,7 +162,7 @@ func (c *commit) check(ctx context.Context, changes []Change) error {
 			return nil
 		}
 		c.fence = rec.Fence
-		c.since = rec.AcquiredAt.Add(time.Since(r.Now().Wall)) // by the clock of this host
+		c.since = rec.AcquiredAt.Add(r.Now().Skew)
 		return c.bases(r)
 	})
 	return c.refusal(ctx, err, refused...)

@@ -28,6 +28,9 @@ type Store interface {
 type Moment struct {
 	Lease lockkeeper.Instant // for leases
 	Wall  time.Time          // for people
+	// Skew is how far the wall clock of this host was ahead of Wall. If the clock is that
+	// of a server, Skew is too small by the time that the answer took, never too large.
+	Skew time.Duration
 }
 
 // Reader reads a consistent state of one space.

@@ -113,6 +113,7 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	}
 	found := false
 	var seq, waiting, now int64
+	asked := time.Now()
 	err = s.query(`SELECT seq, parked, `+nowSQL+`, pg_current_xact_id()::text FROM spaces WHERE key = $1`, []any{p.key}, func(scan func(...any) error) error {
 		found = true
 		return scan(&seq, &waiting, &now, &xid)
@@ -124,15 +125,18 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 		return "", p.spaceGone()
 	}
 	t.setCounters(seq, waiting)
-	t.now = p.moment(now)
+	t.now = p.moment(now, asked)
 	return xid, nil
 }
 
-func (p *Postgres) moment(ns int64) store.Moment {
+// moment returns the time that the server answered. The host read its own clock at asked,
+// before it sent the question.
+func (p *Postgres) moment(ns int64, asked time.Time) store.Moment {
 	if p.opt.Clock != nil {
 		return p.opt.Clock()
 	}
-	return store.Moment{Lease: lockkeeper.Instant(ns), Wall: time.Unix(0, ns).UTC()}
+	wall := time.Unix(0, ns).UTC()
+	return store.Moment{Lease: lockkeeper.Instant(ns), Wall: wall, Skew: asked.Sub(wall)}
 }
 
 // lost reports whether the server may have executed the statement despite the error. That
@@ -203,11 +207,12 @@ func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(store.Reade
 		return false, err
 	}
 	var now int64
+	asked := time.Now()
 	err = s.query(`SELECT `+nowSQL, nil, func(scan func(...any) error) error { return scan(&now) })
 	if err != nil {
 		return conn.IsClosed(), err
 	}
-	t.now = p.moment(now)
+	t.now = p.moment(now, asked)
 	err = fn(t)
 	*refused = err != nil && s.failed == nil
 	return false, err

@@ -92,7 +92,9 @@ func NewClock() *Clock {
 func (c *Clock) Now() store.Moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now
+	now := c.now
+	now.Skew = time.Since(now.Wall)
+	return now
 }
 
 // Advance advances both clocks.
