@@ -10,7 +10,7 @@ const manifestFile = "screens.json"
 const (
 	idForm     = `^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`
 	sumForm    = `^[0-9a-f]{64}$`
-	targetsDoc = "Exact paths of the files that will be changed or made, relative to the root. Never a directory."
+	targetsDoc = "Exact paths of the files that the batch changes or creates, relative to the root. Never a directory."
 )
 
 func filePath(about string) form { return words(about) }
@@ -24,21 +24,21 @@ func level(about string) form { return oneOf(about, High, Medium, Low) }
 // analysis returns the form of an analysis. Stored topics have a slug, topics in an answer do
 // not.
 func analysis(topic form) form {
-	return object("What a controller is for and how it works today.",
-		must("purpose", words("What the controller is for, in a few sentences.")),
-		must("behaviour", words("What it does today: actions, rules, side effects, what it guards and what it leaves open.")),
+	return object("The purpose of a controller and how it works today.",
+		must("purpose", words("The purpose of the controller, in a few sentences.")),
+		must("behaviour", words("What it does today: actions, rules, side effects, and which inputs and permissions it does and does not check.")),
 		must("screens", list("The screens that it serves.", object("",
-			must("name", words("What people call the screen.")),
+			must("name", words("The name that people use for the screen.")),
 			must("action", words("The action that serves it."))))),
 		must("relations", list("Other controllers that it relates to.", object("",
 			must("controller", words("Name of the other controller, such as blog/comments.")),
-			must("how", words("How they relate."))))),
-		must("files", list("What the controller is made of and depends on.", filePath("Path relative to the root."))),
-		must("research_topics", list("Questions whose answers from outside of this codebase would help to improve it.", topic)))
+			must("how", words("How the two controllers relate."))))),
+		must("files", list("The files of the controller and the files that it depends on.", filePath("Path relative to the root."))),
+		must("research_topics", list("Research questions about things outside of this codebase. The answers should help to improve the controller.", topic)))
 }
 
 func topic() form {
-	return object("", must("prompt", words("The complete question: its reader sees nothing else.")))
+	return object("", must("prompt", words("The complete question. It is sent without any other context.")))
 }
 
 func possible() form {
@@ -49,44 +49,44 @@ func ready() form {
 	return object("",
 		must("id", words("The id of the possible item.")),
 		must("description", words("One concrete improvement, short and specific.")),
-		must("impact", level("How much better it makes things.")),
-		must("effort", level("How much work it is.")),
-		must("rationale", words("Why it is worth it, with what the code does today.")))
+		must("impact", level("How much the improvement helps.")),
+		must("effort", level("How much work the improvement takes.")),
+		must("rationale", words("Why the improvement is worth the effort, with reference to what the code does today.")))
 }
 
 func dropped() form {
-	return object("", must("id", words("The id of the item.")), must("reason", words("Why it goes no further.")))
+	return object("", must("id", words("The id of the item.")), must("reason", words("Why the item was dropped.")))
 }
 
 func synthesis() form {
-	return object("The possible items, held against the code.",
-		must("items", list("Those that are worth a person's decision.", ready())),
-		must("dropped", list("Those that are done already or do not apply.", dropped())))
+	return object("The possible items after a comparison with the code.",
+		must("items", list("The items that a person should decide on.", ready())),
+		must("dropped", list("The items that are already done or do not apply.", dropped())))
 }
 
 // batch returns the form of a batch in an agent's answer.
 func batch() form {
 	return object("",
-		must("id", words("A short name of the batch, for \"after\".")),
+		must("id", words("A short name of the batch. Other batches name it in \"after\".")),
 		must("title", words("What the batch does, in a few words.")),
-		must("items", some("Ids of the items that it does.", words("Id of an item."))),
+		must("items", some("Ids of the items that the batch implements.", words("Id of an item."))),
 		must("write_targets", targets(targetsDoc)),
-		must("reads", list("What it depends on without changing it: files or directories.", filePath("Path relative to the root."))),
-		must("effort", level("How much work the whole batch is.")),
-		must("after", list("Ids of the batches whose changes it needs.", words("Id of a batch."))))
+		must("reads", list("Files and directories that the batch depends on but does not change.", filePath("Path relative to the root."))),
+		must("effort", level("How much work the whole batch takes.")),
+		must("after", list("Ids of the batches whose changes this batch needs.", words("Id of a batch."))))
 }
 
 func verdict() form {
-	return object("What the modified code is like beside the original.",
+	return object("The result of comparing the changed code with the original.",
 		must("verdict", oneOf("Whether the change may land.", "pass", "fail")),
-		must("report", words("What changed, and whether it does what was asked and nothing else.")),
-		must("issues", list("What is wrong, one by one. Empty if nothing is.", words(""))))
+		must("report", words("What changed, and whether the change does what was requested and nothing else.")),
+		must("issues", list("The problems, one per entry. Empty if there are none.", words(""))))
 }
 
 func screenDoc(finding form) form {
-	return object("What was found on a screen.",
+	return object("The findings for one screen.",
 		must("screen", words("Name of the screen.")),
-		must("findings", list("What should be improved, one by one.", finding)),
+		must("findings", list("The possible improvements, one per entry.", finding)),
 		must("write_targets", list(targetsDoc, filePath("Path of one file, relative to the root."))))
 }
 
@@ -95,57 +95,57 @@ func screenDoc(finding form) form {
 func answers() map[string]form {
 	return map[string]form{
 		"analysis":  analysis(topic()),
-		"extract":   object("What could be improved.", must("items", list("Every possible item once.", possible()))),
+		"extract":   object("The possible improvements.", must("items", list("Every possible item, once.", possible()))),
 		"synthesis": synthesis(),
-		"batches":   object("A plan.", must("batches", list("The batches, in the order in which they should be done.", batch()))),
-		"summary":   object("What was done.", must("summary", words("What was changed and why, and what was left undone."))),
+		"batches":   object("The planned batches.", must("batches", list("The batches, in the order in which they should be done.", batch()))),
+		"summary":   object("The agent's report on its change.", must("summary", words("What was changed and why, and what was left undone."))),
 		"verdict":   verdict(),
 		"screen":    screenDoc(words("One finding: what, where, why it matters and what to do.")),
 	}
 }
 
 func changed() form {
-	version := matching("\"nothing\", or kind, permissions and SHA-256 of the content.", `^(nothing|(file|dir) [0-7]{4} [0-9a-f]{64})$`)
-	return list("Changed files. What they held and hold is kept under its hash.", object("",
+	version := matching("\"nothing\" if the file does not exist; otherwise its kind, permissions and the SHA-256 of its content.", `^(nothing|(file|dir) [0-7]{4} [0-9a-f]{64})$`)
+	return list("Changed files. Both versions of a file are stored under their hashes.", object("",
 		must("path", filePath("Path relative to the root.")), must("old", version), must("new", version)))
 }
 
 func gaps() form {
-	return list("Changes that the grant did not cover; they were removed.", object("",
+	return list("Changes to files that the grant did not cover. They were reverted.", object("",
 		must("path", text("Path relative to the root.")),
-		must("reason", text("Why it was removed.")),
-		must("phase", text("In which phase it was made.")),
-		must("planned_by", text("The step that should have declared it.")),
-		may("rescue", text("Where the change is kept.")),
-		must("at", moment("When.")),
-		may("answer", text("What a person made of it: dismissed, or the batch that follows it up.")),
-		may("by", text("Who."))))
+		must("reason", text("Why the change was reverted.")),
+		must("phase", text("The phase that made the change.")),
+		must("planned_by", text("The step that should have declared the file as a write target.")),
+		may("rescue", text("Id of the saved change, for lockkeeper rescue.")),
+		must("at", moment("When the change was reverted.")),
+		may("answer", text("A person's answer: dismissed, or the batch that makes the change later.")),
+		may("by", text("Who answered."))))
 }
 
 func rechecks() form {
-	return list("Times at which it was checked again because a dependency had changed.", object("",
-		must("moved", list("What had changed.", text("Path relative to the root."))), must("at", moment("When."))))
+	return list("Times at which the batch was tested again because its dependencies changed.", object("",
+		must("moved", list("The changed dependencies.", text("Path relative to the root."))), must("at", moment("When the batch was tested again."))))
 }
 
 func approval(about string) form {
-	return object(about, must("by", words("Who.")), must("at", moment("When.")))
+	return object(about, must("by", words("The person's name.")), must("at", moment("When the person did so.")))
 }
 
 func checked(about string) form {
 	return object(about,
-		may("state", oneOf("How it ended.", CheckPassed, CheckFailed, CheckSkipped)),
-		must("passed", yesNo("Whether it ran and all went well in the end.")),
-		may("skipped", text("Why there was nothing to run.")),
+		may("state", oneOf("The result.", CheckPassed, CheckFailed, CheckSkipped)),
+		must("passed", yesNo("Whether the state is \"passed\".")),
+		may("skipped", text("Why no command ran.")),
 		must("runs", list("Every run of every command.", object("",
 			must("command", words("The command.")),
-			must("attempt", whole("How many fixes came before.")),
+			must("attempt", whole("The number of earlier fixes.")),
 			must("exit", whole("Its exit status.")),
-			must("took", whole("Nanoseconds.")),
-			must("output", text("Where what it said is kept, from the root.")),
-			may("last", text("The end of what it said."))))),
-		must("fix_attempts", whole("How often an agent was asked to fix it.")),
-		may("asked", list("What a reviewer wanted changed.", text(""))),
-		may("summary", text("The summary of the last agent that changed it.")),
+			must("took", whole("Duration in nanoseconds.")),
+			must("output", text("Path of the file with its output, relative to the root.")),
+			may("last", text("The end of its output."))))),
+		must("fix_attempts", whole("How often an agent was asked to fix the failure.")),
+		may("asked", list("The changes that a reviewer requested.", text(""))),
+		may("summary", text("The summary of the last agent that changed the batch.")),
 		may("rechecks", rechecks()),
 		must("files", changed()),
 		must("gaps", gaps()))
@@ -153,12 +153,12 @@ func checked(about string) form {
 
 // prior returns the form of an earlier decision on the same or a similar item.
 func prior() form {
-	return object("What was decided before.",
+	return object("An earlier decision on the same or a similar item.",
 		must("decision", oneOf("The decision.", Defer, Reject)),
-		must("description", words("The item that it was made for.")),
-		may("similar", yesNo("That one is alike, and not the same.")),
-		must("at", moment("When.")),
-		may("notes", text("What the person noted.")))
+		must("description", words("Description of the item that was decided.")),
+		may("similar", yesNo("Whether that item is only similar, not the same.")),
+		must("at", moment("When it was made.")),
+		may("notes", text("The person's notes.")))
 }
 
 // decided returns the form of a decided item. Ratings are optional, because a person may add an
@@ -166,60 +166,60 @@ func prior() form {
 func decided() form {
 	rated := func(about string) form { return oneOf(about, High, Medium, Low, "") }
 	return object("",
-		must("id", words("Its id in this unit.")),
+		must("id", words("Id of the item in this unit.")),
 		must("description", words("One concrete improvement.")),
-		may("impact", rated("How much better it makes things.")),
-		may("effort", rated("How much work it is.")),
-		may("rationale", text("Why it is worth it.")),
+		may("impact", rated("How much the improvement helps.")),
+		may("effort", rated("How much work the improvement takes.")),
+		may("rationale", text("Why the improvement is worth the effort.")),
 		must("decision", oneOf("The decision.", Todo, Defer, Reject)),
 		must("by", words("Who decided.")),
-		must("at", moment("When.")),
-		may("notes", text("What the person noted.")),
-		may("added", yesNo("A person thought of it.")))
+		must("at", moment("When it was decided.")),
+		may("notes", text("The person's notes.")),
+		may("added", yesNo("Whether a person added the item.")))
 }
 
 // documents returns the forms of files by name.
 func documents() map[string]form {
-	id := must("id", words("Its id in this unit."))
-	batchID := must("id", matching("Its id in this plan.", idForm))
+	id := must("id", words("Id of the item in this unit."))
+	batchID := must("id", matching("Id of the batch in this plan.", idForm))
 	anything := form{"type": []any{"string", "object"}}
 	set := map[string]form{
-		AnalysisFile:   analysis(topic().with(may("slug", matching("Names the file of its answer.", idForm)))),
-		ExtractFile:    object("What could be improved.", must("items", list("Every possible item once.", possible().with(id)))),
+		AnalysisFile:   analysis(topic().with(may("slug", matching("Name of the file with the answer.", idForm)))),
+		ExtractFile:    object("The possible improvements.", must("items", list("Every possible item, once.", possible().with(id)))),
 		SynthesizeFile: synthesis(),
-		AuditFile: object("The ready items as earlier decisions leave them.",
-			must("items", list("Those that a person decides on.", ready().with(may("prior", prior())))),
-			must("dropped", list("Those that were rejected before.", dropped()))),
-		DecisionsFile: object("What people decided.",
+		AuditFile: object("The ready items after earlier decisions were applied.",
+			must("items", list("The items that a person decides on.", ready().with(may("prior", prior())))),
+			must("dropped", list("The items that a person rejected in an earlier run.", dropped()))),
+		DecisionsFile: object("The decisions of people on the items of a unit.",
 			must("items", list("Every item with its decision.", decided()))),
 		BatchesFile: object("The batches of a unit.",
-			must("batches", list("In the order in which they are done.", storedBatch().with(batchID))),
-			may("approved", approval("Who agreed to the plan. Nothing is applied before."))),
-		ApplyFile: object("What an agent made of a batch.",
-			must("batch_sha256", matching("SHA-256 of the definition it was made from.", sumForm)),
-			must("summary", text("What it says it did.")),
+			must("batches", list("The batches, in the order in which they are done.", storedBatch().with(batchID))),
+			may("approved", approval("Who approved the plan, and when. No batch starts before this."))),
+		ApplyFile: object("The change that an agent made for a batch.",
+			must("batch_sha256", matching("SHA-256 of the batch definition that the agent was given.", sumForm)),
+			must("summary", text("The agent's own summary.")),
 			must("files", changed()),
 			must("gaps", gaps())),
 		VerificationFile: verdict().with(must("files", changed())),
-		ReviewFile: object("What a person says of a diff before it lands.",
-			must("state", oneOf("Where the review stands.", "wanted", "approved", "returned")),
+		ReviewFile: object("A person's review of a diff before it lands.",
+			must("state", oneOf("The state of the review.", "wanted", "approved", "returned")),
 			must("files", changed()),
-			may("comments", list("What the person wants changed.", text(""))),
-			may("by", text("Who.")),
-			must("at", moment("When."))),
-		LandedFile: object("How a batch reached the shared tree.",
+			may("comments", list("The changes that the person requested.", text(""))),
+			may("by", text("Who reviewed the diff.")),
+			must("at", moment("When the state last changed."))),
+		LandedFile: object("The landings of a batch.",
 			must("landings", list("Numbers of its landings.", whole(""))),
-			must("grant_id", text("The grant it landed under.")),
-			must("fence", whole("The fence of the grant.")),
-			may("commit", text("The commit of git.")),
+			must("grant_id", text("Id of the grant that it landed under.")),
+			must("fence", whole("The fencing number of the grant.")),
+			may("commit", text("The git commit, if one was made.")),
 			must("files", changed()),
 			may("rechecks", rechecks()),
-			must("at", moment("When.")),
-			may("undone", approval("Who undid it."))),
+			must("at", moment("When the batch landed.")),
+			may("undone", approval("Who undid the landings, and when."))),
 		ScreenFile: screenDoc(anything),
 	}
 	for _, p := range checkPhases() {
-		set[p.Output] = checked("How the " + p.Checks + " of a batch went.")
+		set[p.Output] = checked("The results of the " + p.Checks + " of a batch.")
 	}
 	for file, f := range set {
 		set[file] = f.stored()
@@ -233,24 +233,24 @@ func documents() map[string]form {
 func storedBatch() form {
 	return object("",
 		must("title", text("What the batch does, in a few words.")),
-		must("items", list("Ids of what it does.", words("Id of an item."))),
+		must("items", list("Ids of the items that the batch implements.", words("Id of an item."))),
 		must("write_targets", targets(targetsDoc)),
-		may("reads", list("What it depends on without changing it.", filePath("Path relative to the root."))),
-		may("effort", level("How much work the whole batch is.")),
-		may("after", list("Ids of the batches whose changes it needs.", words("Id of a batch."))),
-		may("prompt", text("Of a task: what a person wants done.")),
-		may("tests", list("Of a task: its own commands.", words("A command."))),
-		may("agent", text("Of a task: who does it.")))
+		may("reads", list("Files and directories that the batch depends on but does not change.", filePath("Path relative to the root."))),
+		may("effort", level("How much work the whole batch takes.")),
+		may("after", list("Ids of the batches whose changes this batch needs.", words("Id of a batch."))),
+		may("prompt", text("For a task: the instructions for the agent.")),
+		may("tests", list("For a task: its own test commands.", words("A command."))),
+		may("agent", text("For a task: the agent that does it.")))
 }
 
 // manifest returns the form of a screen manifest.
 func manifest() form {
 	entry := object("One screen.",
-		must("name", words("What people call the screen.")),
-		must("module", text("The module it belongs to; empty: none.")),
+		must("name", words("The name that people use for the screen.")),
+		must("module", text("The module that the screen belongs to. Empty if it belongs to none.")),
 		must("controller", words("The controller that serves it.")),
 		must("primary_action", words("The action that shows it.")),
 		must("secondary_actions", list("Other actions that belong to it.", words("An action."))),
 		must("reads_from", list("Files and directories that it depends on beyond its controller, views and models.", filePath("Path relative to the root."))))
-	return object("The screens of a codebase.", must("screens", some("Every screen once.", entry)))
+	return object("The screens of a codebase.", must("screens", some("Every screen, once.", entry)))
 }
