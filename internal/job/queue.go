@@ -1,7 +1,6 @@
 package job
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,35 +57,6 @@ func (q *Queue) Census(ctx context.Context) (c store.Census, err error) {
 
 // itemPage is how many items one query reads at most.
 const itemPage = 1_000
-
-// First lists up to limit items of a status for people, and reports whether there are more.
-// Queued items are in the order of their starts, ended ones are sorted latest first. Limit 0
-// lists all. If there are very many items, it considers only the oldest queued and the newest
-// ended ones.
-func (q *Queue) First(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, more bool, err error) {
-	considered := max(limit+1, itemPage)
-	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
-		if list = nil; status == lockkeeper.ItemQueued && limit > 0 {
-			list, err = r.Items(store.ItemQuery{Status: status, Limit: considered})
-			list = slices.Clone(list)
-			return err
-		}
-		return EachItem(r, status, func(it *lockkeeper.Item) bool {
-			list = append(list, it)
-			return limit == 0 || len(list) != considered
-		})
-	})
-	slices.SortStableFunc(list, func(a, b *lockkeeper.Item) int {
-		if status == lockkeeper.ItemQueued || status == lockkeeper.ItemDispatched {
-			return cmp.Or(cmp.Compare(a.Stage, b.Stage), lockkeeper.CompareItems(a, b))
-		}
-		return b.CompletedAt.Compare(a.CompletedAt)
-	})
-	if limit > 0 && len(list) > limit {
-		return list[:limit], true, err
-	}
-	return list, false, err
-}
 
 // EachItem visits the items of a status, newest first, until visit returns false.
 func EachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeeper.Item) bool) error {

@@ -11,7 +11,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/acts"
@@ -156,20 +155,11 @@ func holders(ctx context.Context, a *project.Project) (list []cobra.Completion, 
 }
 
 func itemIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {
-	q, err := job.Open(a)
-	if err != nil {
-		return nil, err
+	items, _, err := view.New(a).FirstItems(ctx, completionItems, lockkeeper.ItemError, lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemCompleted)
+	for _, it := range items {
+		list = append(list, described(it.ID, jobs.Title(it.Item)+" "+it.Phase+", "+jobs.StateOf(it.Item)))
 	}
-	for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemError, lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemCompleted} {
-		items, _, err := q.First(ctx, status, completionItems)
-		if err != nil {
-			return nil, err
-		}
-		for _, it := range items[:min(len(items), completionItems)] {
-			list = append(list, described(it.ID, jobs.Title(it)+" "+it.Phase+", "+jobs.StateOf(it)))
-		}
-	}
-	return list, nil
+	return list, err
 }
 
 func rescueIDs(ctx context.Context, a *project.Project) (list []cobra.Completion, err error) {

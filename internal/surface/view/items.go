@@ -1,9 +1,12 @@
 package view
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"lockkeeper"
+	"lockkeeper/internal/job"
 	"lockkeeper/store"
 )
 
@@ -75,4 +78,61 @@ func (rd *Reader) Items(ctx context.Context, q ItemsQuery) (v *Items, err error)
 		return nil
 	})
 	return v, err
+}
+
+// FirstItem is an item with its state in a few words.
+type FirstItem struct {
+	*lockkeeper.Item
+	State string `json:"state"` // as of ItemSituation, but error for a failed item
+}
+
+// firstRead is how many items of a status FirstItems considers at least.
+const firstRead = 1_000
+
+// FirstItems lists up to limit items of each status, in the order of the statuses, and reports
+// whether there are more. Queued items are in the order of their starts, ended ones are sorted
+// latest first. Limit 0 lists all. If there are very many items, it considers only the oldest
+// queued and the newest ended ones.
+func (rd *Reader) FirstItems(ctx context.Context, limit int, statuses ...lockkeeper.ItemStatus) (list []FirstItem, more bool, err error) {
+	_, err = rd.at(ctx, func(r store.Reader) error {
+		list, more = []FirstItem{}, false
+		for _, status := range statuses {
+			some, err := firstItems(r, status, limit)
+			if err != nil {
+				return err
+			}
+			if limit > 0 && len(some) > limit {
+				some, more = some[:limit], true
+			}
+			for _, it := range some {
+				state := ItemSituation(it)
+				if it.Status == lockkeeper.ItemError {
+					state = string(it.Status)
+				}
+				list = append(list, FirstItem{it, state})
+			}
+		}
+		return nil
+	})
+	return list, more, err
+}
+
+func firstItems(r store.Reader, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, err error) {
+	considered := max(limit+1, firstRead)
+	if status == lockkeeper.ItemQueued && limit > 0 {
+		list, err = r.Items(store.ItemQuery{Status: status, Limit: considered})
+		list = slices.Clone(list)
+	} else {
+		err = job.EachItem(r, status, func(it *lockkeeper.Item) bool {
+			list = append(list, it)
+			return limit == 0 || len(list) != considered
+		})
+	}
+	slices.SortStableFunc(list, func(a, b *lockkeeper.Item) int {
+		if status == lockkeeper.ItemQueued || status == lockkeeper.ItemDispatched {
+			return cmp.Or(cmp.Compare(a.Stage, b.Stage), lockkeeper.CompareItems(a, b))
+		}
+		return b.CompletedAt.Compare(a.CompletedAt)
+	})
+	return list, err
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"lockkeeper"
@@ -84,6 +85,46 @@ func ItemState(it *lockkeeper.Item) string {
 		return "ready"
 	}
 	return "blocked"
+}
+
+// ItemSituation returns the state of an item, and what it waits for.
+func ItemSituation(it *lockkeeper.Item) string {
+	switch {
+	case it.Status == lockkeeper.ItemError, it.Status == lockkeeper.ItemCompleted, it.IsHolding() && it.Stage == lockkeeper.StageRunning:
+		return ItemState(it)
+	case it.IsHolding():
+		return "running, waits for " + waitedFor(it)
+	case it.Stage == lockkeeper.StageReady:
+		return "ready"
+	}
+	return "blocked by " + waitedFor(it)
+}
+
+// waitedFor describes the lock, the slot, the other item or the turn that an item waits for.
+func waitedFor(it *lockkeeper.Item) string {
+	kind, what, _ := strings.Cut(it.WaitsOn, ":")
+	switch kind {
+	case "path": // followed by the requested mode
+		path, _, _ := strings.Cut(what, "//")
+		return "lock " + path
+	case "pool":
+		return "slot " + what
+	case "item":
+		return "item " + what
+	case "grant":
+		return "locks it has reserved"
+	case "":
+		return "its turn"
+	}
+	return it.WaitsOn
+}
+
+// ItemTook returns how long the last attempt of an ended item took, or 0 if it never ran.
+func ItemTook(it *lockkeeper.Item) time.Duration {
+	if it.Attempts == 0 || it.DispatchedAt.IsZero() || it.CompletedAt.Before(it.DispatchedAt) {
+		return 0
+	}
+	return it.CompletedAt.Sub(it.DispatchedAt)
 }
 
 // ItemID returns the item of an event, or "" if it has none.

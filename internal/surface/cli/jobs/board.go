@@ -269,7 +269,7 @@ func (b *board) tell(it *lockkeeper.Item) {
 	}
 	b.failed[it.ID] = it
 	kind, line := "failed", fmt.Sprintf("failed %s (%s)", it.ID, Title(it))
-	took := tookOf(it)
+	took := view.ItemTook(it)
 	if took > 0 {
 		line += ", " + term.Span(took)
 	}

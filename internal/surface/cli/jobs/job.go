@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +10,7 @@ import (
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 func (p *program) jobCommand() *cobra.Command {
@@ -51,60 +51,8 @@ func fullTitle(it *lockkeeper.Item) string {
 	return term.Clean(it.Workflow + "/" + it.Unit)
 }
 
-// tookOf returns how long the last attempt of an ended item took, or 0 if it never ran.
-func tookOf(it *lockkeeper.Item) time.Duration {
-	if it.Attempts == 0 || it.DispatchedAt.IsZero() || it.CompletedAt.Before(it.DispatchedAt) {
-		return 0
-	}
-	return it.CompletedAt.Sub(it.DispatchedAt)
-}
-
-// StateOf returns the state of an item in a few words for people.
-func StateOf(it *lockkeeper.Item) string {
-	switch {
-	case it.Status == lockkeeper.ItemError:
-		return "failed"
-	case it.Status == lockkeeper.ItemCompleted:
-		return "completed"
-	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
-		return "running"
-	case it.IsHolding():
-		return "running, waits for " + waitedFor(it)
-	case it.Stage == lockkeeper.StageReady:
-		return "ready"
-	}
-	return "blocked by " + waitedFor(it)
-}
-
-// waitedFor describes the lock, the slot, the other item or the turn that an item waits for.
-func waitedFor(it *lockkeeper.Item) string {
-	kind, what, _ := strings.Cut(it.WaitsOn, ":")
-	switch kind {
-	case "path": // followed by the requested mode
-		path, _, _ := strings.Cut(what, "//")
-		return "lock " + term.Clean(path)
-	case "pool":
-		return "slot " + term.Clean(what)
-	case "item":
-		return "item " + term.Clean(what)
-	case "grant":
-		return "locks it has reserved"
-	case "":
-		return "its turn"
-	}
-	return term.Clean(it.WaitsOn)
-}
-
-// sinceOf returns when an item entered its status.
-func sinceOf(it *lockkeeper.Item) time.Time {
-	switch it.Status {
-	case lockkeeper.ItemQueued:
-		return it.QueuedAt
-	case lockkeeper.ItemDispatched:
-		return it.DispatchedAt
-	}
-	return it.CompletedAt
-}
+// StateOf returns the state of an item for a line or a table.
+func StateOf(it *lockkeeper.Item) string { return term.Clean(view.ItemSituation(it)) }
 
 // noteOf returns the progress of an item, or why it failed.
 func noteOf(it *lockkeeper.Item) string {

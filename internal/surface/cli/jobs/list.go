@@ -14,6 +14,7 @@ import (
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 type listOptions struct {
@@ -41,11 +42,11 @@ item that changes.`,
 			if err := o.parse(); err != nil {
 				return err
 			}
-			return p.WithQueue(cmd.Context(), p.Settings(), func(_ *project.Project, q *job.Queue) error {
+			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
 				if o.watch {
-					return p.watch(cmd.Context(), q, o)
+					return p.watch(cmd.Context(), a, q, o)
 				}
-				return p.list(cmd.Context(), q, o)
+				return p.list(cmd.Context(), a, o)
 			})
 		},
 	}
@@ -77,50 +78,21 @@ func (o *listOptions) parse() error {
 	return command.OneOf("status", o.status, statuses)
 }
 
-// jsonState returns the state of an item for JSON, in which a failed item has the state error.
-func jsonState(it *lockkeeper.Item) string {
-	if it.Status == lockkeeper.ItemError {
-		return string(it.Status)
-	}
-	return StateOf(it)
-}
-
-// listedItem is an item as a list shows it.
-type listedItem struct {
-	*lockkeeper.Item
-	State string `json:"state"`
-}
-
 // items returns the listed items, the most interesting first, and whether some were omitted.
-func (o *listOptions) items(ctx context.Context, q *job.Queue) (list []listedItem, cut bool, err error) {
-	wanted := []string{string(lockkeeper.ItemDispatched), string(lockkeeper.ItemQueued), string(lockkeeper.ItemError), string(lockkeeper.ItemCompleted)}
+func (o *listOptions) items(ctx context.Context, a *project.Project) ([]view.FirstItem, bool, error) {
+	wanted := []lockkeeper.ItemStatus{lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemError, lockkeeper.ItemCompleted}
 	if o.status != "" {
-		wanted = []string{o.status}
+		wanted = []lockkeeper.ItemStatus{lockkeeper.ItemStatus(o.status)}
 	}
-	list = []listedItem{}
-	seen := map[string]bool{} // an item may change its status between two queries
-	for _, status := range wanted {
-		some, more, err := q.First(ctx, lockkeeper.ItemStatus(status), o.limit)
-		if err != nil {
-			return nil, false, err
-		}
-		cut = cut || more
-		for _, it := range some {
-			if !seen[it.ID] {
-				seen[it.ID] = true
-				list = append(list, listedItem{it, jsonState(it)})
-			}
-		}
-	}
-	return list, cut, nil
+	return view.New(a).FirstItems(ctx, o.limit, wanted...)
 }
 
-func (p *program) list(ctx context.Context, q *job.Queue, o listOptions) error {
-	list, cut, err := o.items(ctx, q)
+func (p *program) list(ctx context.Context, a *project.Project, o listOptions) error {
+	list, cut, err := o.items(ctx, a)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b listedItem) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(list, func(a, b view.FirstItem) int { return cmp.Compare(a.Seq, b.Seq) })
 	if p.JSON {
 		return p.PrintJSON(list)
 	}
@@ -141,7 +113,7 @@ func (p *program) list(ctx context.Context, q *job.Queue, o listOptions) error {
 // stateWidth is how many columns of an item's state a table shows.
 const stateWidth = 40
 
-func (p *program) showItems(list []listedItem) {
+func (p *program) showItems(list []view.FirstItem) {
 	t := &term.Table{Heads: []string{"ITEM", "NAME", "PHASE", "PROJECT", "STATUS", "FOR", "TOOK", "ATTEMPTS", "NOTE"}, Wide: 8, Sentences: true}
 	now := p.Now()
 	for _, it := range list {
@@ -150,19 +122,19 @@ func (p *program) showItems(list []listedItem) {
 			project = term.Clean(it.Project)
 		}
 		ran := "-"
-		if took := tookOf(it.Item); took > 0 {
+		if took := view.ItemTook(it.Item); took > 0 {
 			ran = term.Span(took)
 		}
-		t.Add(it.ID, Title(it.Item), term.Clean(it.Phase), project, term.Shorten(StateOf(it.Item), stateWidth), term.Span(now.Sub(sinceOf(it.Item))), ran, fmt.Sprint(it.Attempts), noteOf(it.Item))
+		t.Add(it.ID, Title(it.Item), term.Clean(it.Phase), project, term.Shorten(StateOf(it.Item), stateWidth), term.Span(now.Sub(it.StatusSince())), ran, fmt.Sprint(it.Attempts), noteOf(it.Item))
 	}
 	t.Print(p.Out, p.Painter(p.Out))
 }
 
 // watch shows the list as it changes, until a signal ends it.
-func (p *program) watch(ctx context.Context, q *job.Queue, o listOptions) error {
+func (p *program) watch(ctx context.Context, a *project.Project, q *job.Queue, o listOptions) error {
 	shown := map[string]string{}
 	return command.Follow(ctx, q.Feed, func(ctx context.Context) error {
-		list, _, err := o.items(ctx, q)
+		list, _, err := o.items(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -171,7 +143,7 @@ func (p *program) watch(ctx context.Context, q *job.Queue, o listOptions) error 
 }
 
 // showChanged shows the whole list on a terminal, and otherwise only the items that changed.
-func (p *program) showChanged(list []listedItem, shown map[string]string) error {
+func (p *program) showChanged(list []view.FirstItem, shown map[string]string) error {
 	if !p.JSON && p.HandlesEscapes(p.Out) {
 		_, rows := term.Window(p.Out)
 		room := max(1, rows-3) // minus the heads, "and more", and the cursor

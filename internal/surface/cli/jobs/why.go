@@ -59,7 +59,7 @@ func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue,
 	case it.Status == lockkeeper.ItemError:
 		p.whyFailed(it)
 	case it.Status == lockkeeper.ItemCompleted:
-		p.detail("took", term.Span(tookOf(it)))
+		p.detail("took", term.Span(view.ItemTook(it)))
 		p.itemFacts(it)
 	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
 		return p.whyRunning(ctx, q, v)
@@ -103,7 +103,7 @@ func (p *program) detail(what, text string) { fmt.Fprintf(p.Out, " %-5s %s\n", w
 
 // situation describes the status of an item, and since when.
 func (p *program) situation(it *lockkeeper.Item) string {
-	since := roughly(p.Now().Sub(sinceOf(it)))
+	since := roughly(p.Now().Sub(it.StatusSince()))
 	switch {
 	case it.Status == lockkeeper.ItemQueued && it.Escalated:
 		return "queued " + since + ", escalated"
@@ -293,7 +293,7 @@ func (p *program) whyFailed(it *lockkeeper.Item) {
 	if it.Failure.Waited > 0 {
 		p.detail("after", fmt.Sprintf("%s blocked, %d lock %s", roughly(it.Failure.Waited), it.Failure.Attempts, term.Plural(it.Failure.Attempts, "retry", "retries")))
 	}
-	if took := tookOf(it); took > 0 {
+	if took := view.ItemTook(it); took > 0 {
 		p.detail("took", term.Span(took))
 	}
 	p.itemFacts(it)
