@@ -1,20 +1,21 @@
-// Package escape has an agent try to get out of its sandbox, in a real run.
+// Package escape tests in a real run that an agent cannot leave its sandbox.
 //
-// TestEscape starts the program, a project, servers and things worth stealing, and runs a
-// plan whose agent is the test's own program. The agent makes every attempt of the table
-// and reports which succeeded, in the one file that its task may change. It does so
+// TestEscape starts a project, servers and processes with secrets, and runs a plan. The agent of
+// the plan is the test's own program. It makes every attempt of a table and writes which ones
+// succeeded to the one file that its task may change. The test runs
 //
-//   - under each level of the sandbox that this machine has: a launcher takes Landlock, or
-//     namespaces, from the program with a seccomp filter, so nothing in the program can be
-//     told to use less than it has;
+//   - with each level of the sandbox that this machine supports. To get a lower level, a launcher
+//     blocks the system calls of Landlock or of namespaces with a seccomp filter, because the
+//     program itself has no setting for this;
 //   - as root, and as an ordinary user;
-//   - with the sandbox switched off, where every attempt must succeed: one that fails there
-//     proves nothing.
+//   - with the sandbox switched off. There every attempt must succeed, because an attempt that
+//     fails without a sandbox proves nothing.
 //
 // TestOwnDirectory runs programs with the names of the known agents at the same levels. They
-// leave what they can for the person's next session, of which only a renewed login may arrive.
+// write to the directories that the person's next session reads. Only a renewed login may arrive
+// there.
 //
-// A row says where its attempt is not held (attempt.open). The test fails if an attempt
-// succeeds elsewhere, and also if it fails where the row says that it succeeds: then the
-// row and docs/safety.md must be corrected.
+// The field attempt.open says at which levels an attempt succeeds. The test fails if an attempt
+// succeeds at another level, and also if it fails where attempt.open says that it succeeds. Then
+// correct attempt.open and docs/safety.md.
 package escape

@@ -53,7 +53,7 @@ func Answers() []Answer {
 	return []Answer{
 		{"todo", 't', progress.ItemKind, "do it", "", decideAs(flow.Todo)},
 		{"defer", 'd', progress.ItemKind, "later: it comes up again", "", decideAs(flow.Defer)},
-		{"reject", 'r', progress.ItemKind, "never: it does not come up again", "", decideAs(flow.Reject)},
+		{"reject", 'r', progress.ItemKind, "never: the item is not proposed again", "", decideAs(flow.Reject)},
 		{"answer", 0, progress.TopicKind, "what was found elsewhere", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
 			return "is answered", b.Answer(ctx, r.Unit, r.Topic, sidecar.MethodPaste, s.Text, d.By.Name)
 		})},

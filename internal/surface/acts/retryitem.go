@@ -55,5 +55,5 @@ func (d *Decider) RetryItem(ctx context.Context, it *lockkeeper.Item, note strin
 	}
 	_, err = q.Retry(ctx, it.ID, d.By) // refuses an item that has not failed
 	work, _ := run.WorkOf(it)
-	return d.one(ctx, err, planOf(work.Unit), "tries "+it.Workflow+" again, in the phase "+it.Phase)
+	return d.one(ctx, err, planOf(work.Unit), "retries "+it.Workflow+" in phase "+it.Phase)
 }

@@ -29,7 +29,7 @@ func (d *Decider) AddItem(ctx context.Context, unit string, item flow.Ready) (Ve
 	return d.one(ctx, err, progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: id}, "is added and will be done")
 }
 
-// Words returns the description of an item, also of one that the audit dropped.
+// Words returns the description of an item. The item may be one that the audit dropped.
 func (d *Decider) Words(ctx context.Context, unit, item string) (string, error) {
 	u, err := d.Unit(ctx, unit)
 	if err != nil {
@@ -52,14 +52,14 @@ func (d *Decider) Reenable(ctx context.Context, unit, description string, undo b
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
 	}
-	act, what := d.Tracker.Reenable, "lets come up again"
+	act, what := d.Tracker.Reenable, "re-enables"
 	if undo {
-		act, what = d.Tracker.UndoReenable, "does not let come up again"
+		act, what = d.Tracker.UndoReenable, "no longer re-enables"
 	}
 	again, err := act(ctx, unit, description, d.By.Name)
 	what += fmt.Sprintf(" %q", description)
 	if !again {
-		what += ", in the next run"
+		what += ", starting with the next run"
 	}
 	return d.one(ctx, err, planOf(unit), what)
 }
@@ -81,13 +81,13 @@ func (d *Decider) Include(ctx context.Context, unit, screen string) (Verdict, er
 		return Verdict{}, err
 	}
 	err = d.Tracker.IncludeScreen(ctx, s.Module, s.Controller, s.Name, d.By.Name)
-	return d.one(ctx, err, planOf(unit), "includes screen "+s.Name+" any more")
+	return d.one(ctx, err, planOf(unit), "includes screen "+s.Name+" again")
 }
 
 // screen returns a screen of the manifest.
 func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
 	if !d.Flow.HasScreens() {
-		return s, &lockkeeper.InputError{Field: "flow", Value: d.Flow.Name, Reason: "it has no screens", Next: "--flow " + flow.ForScreens().Name}
+		return s, &lockkeeper.InputError{Field: "flow", Value: d.Flow.Name, Reason: "this flow has no screens", Next: "--flow " + flow.ForScreens().Name}
 	}
 	m, err := conduct.Manifest(d.App)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
 		}
 		known = append(known, s.ID())
 	}
-	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "the manifest does not have it", Next: didYouMean(unit+"/"+name, known)}
+	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "not in the screen manifest", Next: didYouMean(unit+"/"+name, known)}
 }
 
 // Redo repeats a phase of a unit and every later one. While an item of the unit runs it
@@ -144,7 +144,7 @@ func (d *Decider) standsStill(ctx context.Context, unit, batch, phase string) er
 		work, _ := run.WorkOf(it)
 		if it.Status == lockkeeper.ItemDispatched && (batch == "" || work.Part == batch) {
 			return &WrongStatusError{Unit: at.name(), Status: string(it.Status), Phase: phase,
-				Next: fmt.Sprintf("wait until item %s (%s, %s) has ended, or end it: lockkeeper job cancel %s", it.ID, it.Workflow, it.Phase, it.ID)}
+				Next: fmt.Sprintf("wait until item %s (%s, %s) has ended, or cancel it: lockkeeper job cancel %s", it.ID, it.Workflow, it.Phase, it.ID)}
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (d *Decider) retry(ctx context.Context, failed []run.Failure, note string) 
 		if err == nil {
 			_, err = q.Retry(ctx, f.Item, d.By)
 		}
-		v.take(err, planOf(f.Unit), fmt.Sprintf("tries %s again, in the phase %s", f.Name(), f.Phase))
+		v.take(err, planOf(f.Unit), fmt.Sprintf("retries %s in phase %s", f.Name(), f.Phase))
 	}
 	return d.finish(ctx, v)
 }
@@ -212,7 +212,7 @@ func (d *Decider) failed(ctx context.Context, names []string) (list []run.Failur
 			if len(known) > 0 {
 				next = didYouMean(name, known)
 			}
-			return nil, &lockkeeper.InputError{Field: "name", Value: name, Reason: "nothing of this name has failed", Next: next}
+			return nil, &lockkeeper.InputError{Field: "name", Value: name, Reason: "no failed unit, batch, screen or topic has this name", Next: next}
 		}
 		list = append(list, matches...)
 	}

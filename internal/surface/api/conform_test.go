@@ -298,7 +298,7 @@ func (u *tour) tourRun() {
 	u.ask("POST", "/api/v1/run/stop", map[string]any{"now": true})
 	u.idle()
 	u.fails("accounts/sessions")
-	u.ask("POST", "/api/v1/units/retry/accounts/sessions", map[string]any{"note": "look again"}).has("tries accounts/sessions again")
+	u.ask("POST", "/api/v1/units/retry/accounts/sessions", map[string]any{"note": "look again"}).has("retries accounts/sessions")
 	u.fails("accounts/registrations")
 	var failed view.Items
 	u.ask("GET", "/api/v1/items?status=error&limit=1", nil).into(&failed)
@@ -389,7 +389,7 @@ func (u *tour) tourUnits() {
 	u.ask("POST", "/api/v1/decide/reject", map[string]any{"refs": []string{"item blog/z/i1", "item blog/z/i2"}, "only": true})
 	u.ask("POST", "/api/v1/units/redo/blog/z", map[string]any{"phase": "analyze"})
 	u.audited("blog/z", "Mend z", "Polish z")
-	u.ask("POST", "/api/v1/units/reenable/blog/z", map[string]any{"description": "Mend z"}).has("come up again")
+	u.ask("POST", "/api/v1/units/reenable/blog/z", map[string]any{"description": "Mend z"}).has("re-enables")
 }
 
 func (u *tour) tourTree() {

@@ -241,7 +241,7 @@ func TestRetryOfWhatFailed(t *testing.T) {
 	}
 	d.must(2, "decide", "retry", "blog/post/b1")
 	d.sees("did you mean blog/posts/b1?")
-	wantText(t, d.must(0, "decide", "retry", "blog/posts", "--note", "the fixtures moved"), "tries blog/posts/b1 again, in the phase apply")
+	wantText(t, d.must(0, "decide", "retry", "blog/posts", "--note", "the fixtures moved"), "retries blog/posts/b1 in phase apply")
 	u, err = b.Unit(ctx, unit)
 	check(t, err)
 	apply, _ := flow.Controllers().Phase("apply")
@@ -274,7 +274,7 @@ func TestScreenIsExcluded(t *testing.T) {
 	d.must(0, append(exclude[:6:6], "--undo")...)
 	for _, flow := range []string{"controllers", "tasks", ""} { // without a run, controllers is the default
 		d.must(2, append(exclude[:4:4], "--flow", flow, "--note", "x")...)
-		d.sees("it has no screens")
+		d.sees("this flow has no screens")
 	}
 }
 
@@ -350,7 +350,7 @@ func TestWalk(t *testing.T) {
 		t.Errorf("answered %q", out)
 	}
 	shown := d.sees("more waits")
-	wantText(t, shown, "r  reject: never: it does not come up again", "shop/orders/i1 will be done", "is open again", `Full \x1b[2Jtext search`)
+	wantText(t, shown, "r  reject: never: the item is not proposed again", "shop/orders/i1 will be done", "is open again", `Full \x1b[2Jtext search`)
 	if strings.Contains(shown, "\x1b[2J") {
 		t.Error("what an agent wrote cleared the terminal")
 	}

@@ -9,10 +9,10 @@
 //	Item      why an item is in its state, and what can be done about it
 //	Status    who works, holds and waits, what is kept, and the queue, for the command line
 //	Locks     who holds what, who waits for whom, who wrote last
-//	Timeline  where the time went
+//	Timeline  when each piece of work ran, waited and landed
 //	Run       what a flow did, what was refused, what landed
 //	Rescue    content that did not land and was kept;  Rescued: one entry, with its diff
-//	Nodes     who takes part, and what is enforced here
+//	Nodes     which machines take part, and which protections are active
 //	Audit     who did what
 //
 // Invariants:

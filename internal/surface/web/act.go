@@ -32,7 +32,7 @@ func deeds() []deed {
 		{"move", access.Operator, "Move an item to another batch", move},
 		{"split", access.Operator, "Split a batch", split},
 		{"merge", access.Operator, "Merge two batches", merge},
-		{"targets", access.Operator, "Say which files a batch may change", setTargets},
+		{"targets", access.Operator, "Set the files that a batch may change", setTargets},
 		{"add-item", access.Operator, "Add an item", addItem},
 		{"re-enable", access.Operator, "Allow a dropped item again", reenable},
 		{"redo", access.Operator, "Repeat a phase", redo},
@@ -51,7 +51,7 @@ func deeds() []deed {
 	}
 }
 
-// said is the result of an act, in words.
+// said is the result of an act, as text for the person.
 type said struct {
 	Bad     bool     // all or part of it was refused
 	Changed bool     // the act changed something
@@ -111,7 +111,7 @@ func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s sa
 			Then string
 		}{s, s.goTo}
 		if err := d.ask(r, f); err != nil && r.Context().Err() == nil {
-			d.failed(fmt.Errorf("what waits, after %s: %w", r.URL.Path, err)) // the result of the act is unaffected
+			d.failed(fmt.Errorf("cannot count the open decisions after %s: %w", r.URL.Path, err)) // the result of the act is unaffected
 		}
 		d.render(w, r, status, "frame", f)
 		return
@@ -178,7 +178,7 @@ func (f form) refs() (list []progress.Ref, seen acts.Seen, err error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, nil, &lockkeeper.InputError{Field: "ref", Reason: "nothing is selected", Next: "select at least one"}
+		return nil, nil, &lockkeeper.InputError{Field: "ref", Reason: "no entry is selected", Next: "select at least one entry"}
 	}
 	return list, seen, nil
 }

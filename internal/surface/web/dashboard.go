@@ -15,7 +15,7 @@ import (
 type Options struct {
 	App    *project.Project // the codebase; the caller closes it
 	View   Views            // nil: a view.Reader of App
-	Runs   *acts.Runs       // of this process; nil: the dashboard starts no runs
+	Runs   *acts.Runs       // the runs of this process; nil: the dashboard cannot start runs
 	People *access.Accounts // users of the server; nil: not shown
 	Now    func() time.Time // nil: time.Now
 	Failed func(error)      // called with internal errors; nil: they are ignored
@@ -83,5 +83,5 @@ func Routes() []Route {
 		list = append(list, Route{Method: http.MethodPost, Pattern: "/do/" + a.name, Need: access.Need{AtLeast: a.role}, Summary: a.summary,
 			Serve: func(d *Dashboard, w http.ResponseWriter, r *http.Request) { d.act(w, r, a) }})
 	}
-	return append(list, Route{Method: http.MethodPost, Pattern: "/do/seen", Need: access.Need{AtLeast: access.Viewer}, Summary: "Take what changed so far as seen", Serve: (*Dashboard).seen})
+	return append(list, Route{Method: http.MethodPost, Pattern: "/do/seen", Need: access.Need{AtLeast: access.Viewer}, Summary: "Mark all changes so far as seen", Serve: (*Dashboard).seen})
 }

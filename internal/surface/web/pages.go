@@ -22,28 +22,28 @@ type pageKind struct {
 	data     func(d *Dashboard, w http.ResponseWriter, r *http.Request) (any, error)
 }
 
-// pages lists all pages; those in the menu in its order. A new page is an entry here, a
+// pages returns all pages. Those in the menu are in the order of the menu. A new page is an entry here, a
 // template of the same name, and a file with its data function.
 func pages() []pageKind {
 	return []pageKind{
-		{name: "now", pattern: "/{$}", title: "Now", question: "what needs you, what is stuck, what changed, what it costs", key: "n", topics: "locks queue gate people", data: (*Dashboard).nowPage},
-		{name: "decide", pattern: "/decide", title: "Decide", question: "what to do, and what not", key: "d", topics: "queue gate people", data: (*Dashboard).decidePage},
-		{name: "board", pattern: "/board", title: "Board", question: "where everything is", key: "b", topics: "queue gate people", data: (*Dashboard).boardPage},
-		{name: "items", pattern: "/items", title: "Work", question: "everything that was queued", key: "w", topics: "queue", data: (*Dashboard).itemsPage},
-		{name: "locks", pattern: "/locks", title: "Locks", question: "who holds what, and who waits for whom", key: "l", topics: "locks queue gate", data: (*Dashboard).locksPage},
-		{name: "timeline", pattern: "/timeline", title: "Timeline", question: "where the time went", key: "t", topics: "queue gate", data: (*Dashboard).timelinePage},
-		{name: "run", pattern: "/run", title: "Run", question: "what was done, what it cost, what was refused", key: "r", topics: "queue gate people", data: (*Dashboard).runPage},
-		{name: "rescue", pattern: "/rescue", title: "Rescue", question: "what could not land, and is kept", key: "e", topics: "gate", data: (*Dashboard).rescuePage},
-		{name: "nodes", pattern: "/nodes", title: "Nodes", question: "who takes part, and what is enforced", key: "o", topics: "locks queue", data: (*Dashboard).nodesPage},
+		{name: "now", pattern: "/{$}", title: "Now", question: "what needs your attention, what is stuck, what changed, what the run costs", key: "n", topics: "locks queue gate people", data: (*Dashboard).nowPage},
+		{name: "decide", pattern: "/decide", title: "Decide", question: "which decisions are open", key: "d", topics: "queue gate people", data: (*Dashboard).decidePage},
+		{name: "board", pattern: "/board", title: "Board", question: "which phase each unit is in", key: "b", topics: "queue gate people", data: (*Dashboard).boardPage},
+		{name: "items", pattern: "/items", title: "Work", question: "which items are queued, running or finished", key: "w", topics: "queue", data: (*Dashboard).itemsPage},
+		{name: "locks", pattern: "/locks", title: "Locks", question: "who holds which locks, and who waits for them", key: "l", topics: "locks queue gate", data: (*Dashboard).locksPage},
+		{name: "timeline", pattern: "/timeline", title: "Timeline", question: "when each piece of work ran, waited and landed", key: "t", topics: "queue gate", data: (*Dashboard).timelinePage},
+		{name: "run", pattern: "/run", title: "Run", question: "what the run did, what it cost, which writes were refused", key: "r", topics: "queue gate people", data: (*Dashboard).runPage},
+		{name: "rescue", pattern: "/rescue", title: "Rescue", question: "which writes could not land and are saved", key: "e", topics: "gate", data: (*Dashboard).rescuePage},
+		{name: "nodes", pattern: "/nodes", title: "Nodes", question: "which machines take part, and which protections are active", key: "o", topics: "locks queue", data: (*Dashboard).nodesPage},
 		{name: "audit", pattern: "/audit", title: "Audit", question: "who did what, and when", key: "a", topics: "locks queue gate people", data: (*Dashboard).auditPage},
-		{name: "item", pattern: "/item/{id}", title: "Item", question: "why it is where it is, and what can be done about it", topics: "queue gate locks people", data: (*Dashboard).itemPage},
-		{name: "item-log", pattern: "/item/{id}/log", title: "Log", question: "what the agent or command of an item says", bare: true, data: (*Dashboard).itemPage},
-		{name: "kept", pattern: "/rescue/{id}", title: "Rescue", question: "what it would change", topics: "gate", data: (*Dashboard).keptPage},
+		{name: "item", pattern: "/item/{id}", title: "Item", question: "what the item waits for, and what you can do about it", topics: "queue gate locks people", data: (*Dashboard).itemPage},
+		{name: "item-log", pattern: "/item/{id}/log", title: "Log", question: "the output of the item's agent or command", bare: true, data: (*Dashboard).itemPage},
+		{name: "kept", pattern: "/rescue/{id}", title: "Rescue", question: "what landing this write would change", topics: "gate", data: (*Dashboard).keptPage},
 	}
 }
 
-// topics maps each kind of event to the topics that it concerns. A kind that is missing
-// here refreshes every page.
+// topics maps each kind of event to the topics that it concerns. A kind that is not
+// listed refreshes every page.
 var topics = map[lockkeeper.EventKind]string{
 	lockkeeper.EventAcquired: "locks queue", lockkeeper.EventReleased: "locks queue", lockkeeper.EventRecovered: "locks queue",
 	lockkeeper.EventExpired: "locks queue", lockkeeper.EventForceReleased: "locks queue", lockkeeper.EventRecoverFailed: "locks queue",
@@ -53,7 +53,7 @@ var topics = map[lockkeeper.EventKind]string{
 	lockkeeper.EventLanded: "gate", lockkeeper.EventUndone: "gate", lockkeeper.EventFinished: "gate", lockkeeper.EventCleared: "gate",
 	lockkeeper.EventQueued: "queue", lockkeeper.EventBlocked: "queue locks", lockkeeper.EventEscalated: "queue locks", lockkeeper.EventFailed: "queue", lockkeeper.EventRequeued: "queue",
 	lockkeeper.EventDecided: "people", lockkeeper.EventRefused: "people", lockkeeper.EventEpoch: "locks queue gate people",
-	lockkeeper.EventGap: "locks queue gate people", // also sent by the stream where the log has pruned events
+	lockkeeper.EventGap: "locks queue gate people", // the event stream also sends it in place of pruned events
 }
 
 // Views are the sources of the pages. A *view.Reader implements it; tests use others.

@@ -32,7 +32,7 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 		return err
 	}
 	if !r.JSON {
-		fmt.Fprintf(r.Out, "run by %s since %s, grant %s: this shows its progress, and Ctrl-C ends only this view\n",
+		fmt.Fprintf(r.Out, "run by %s since %s, grant %s: showing its progress; Ctrl-C closes this view and does not stop the run\n",
 			term.Clean(conductor.Holder), term.Stamp(conductor.AcquiredAt), conductor.GrantID)
 		if given := strings.Join(r.o.conducting, ", "); given != "" {
 			fmt.Fprintf(r.Out, "ignored: %s, because the run has started\n", given)
@@ -49,7 +49,7 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 	}
 	end, next := "the run of %s has ended\n", r.nextStep(out, false)
 	if died {
-		end, next = "%s died before its run was complete: nothing is lost, and unfinished work is queued again\n", r.again()
+		end, next = "the process of %s died before its run was complete: no work is lost, and unfinished items are queued again\n", r.again()
 	}
 	if !r.JSON {
 		fmt.Fprintf(r.Out, end, term.Clean(conductor.Holder))
@@ -63,23 +63,23 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 	return nil
 }
 
-// mayJoin returns an error if the caller wants another run than the active one.
+// mayJoin returns an error if the caller asked for a different run than the active one.
 func (r *flowRun) mayJoin(ctx context.Context, seen *run.Pipeline, conductor lockkeeper.ConflictInfo) error {
 	refuse := func(act, what, next string) error {
 		return &lockkeeper.RefusedError{Act: act, Next: next,
-			Reason: fmt.Sprintf("%s runs %s since %s, grant %s; nothing else was started", conductor.Holder, what, term.Stamp(conductor.AcquiredAt), conductor.GrantID)}
+			Reason: fmt.Sprintf("%s by %s has been active since %s, grant %s; nothing was started", what, conductor.Holder, term.Stamp(conductor.AcquiredAt), conductor.GrantID)}
 	}
 	const watch = "lockkeeper run, which shows its progress"
 	if r.o.New {
-		return refuse("beginning a new run", "one", watch)
+		return refuse("starting a new run", "a run", watch)
 	}
 	last, err := conduct.CurrentRun(r.a)
 	if err != nil || last == nil || r.o.Plan == "" {
 		return err
 	}
-	later := watch + ", and when it has ended " + r.again()
+	later := watch + "; after it has ended, " + r.again()
 	if path := conduct.PlanPath(r.a, r.o.Plan); path != last.Plan {
-		return refuse("starting the plan "+r.o.Plan, "another one, "+last.Plan+",", later)
+		return refuse("starting the plan "+r.o.Plan, "a run of the plan "+last.Plan, later)
 	}
 	info, err := os.Stat(last.Plan)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *flowRun) mayJoin(ctx context.Context, seen *run.Pipeline, conductor loc
 	if known, err := seen.KnowsPlan(ctx); err != nil || known || info.ModTime().Before(conductor.AcquiredAt) {
 		return err
 	}
-	return refuse("starting the plan "+r.o.Plan+" as it is now", "the one that it was before "+term.Stamp(info.ModTime())+",", later)
+	return refuse("starting the plan "+r.o.Plan+" as it is now", "a run of its version from before "+term.Stamp(info.ModTime()), later)
 }
 
 // follow shows changes until the other process ends.
@@ -97,10 +97,10 @@ func (r *flowRun) follow(ctx context.Context, seen *run.Pipeline, grant string) 
 	if err != nil {
 		return nil, err
 	}
-	defer events.Close() // it only reads
+	defer events.Close() // the feed only reads, so its error does not matter
 	before := map[string]string{}
 	for last := events.Last(); ; {
-		ended, err := r.hasEnded(ctx, grant) // read first, so that its last changes are shown
+		ended, err := r.hasEnded(ctx, grant) // before the view is read, so that the last changes are shown
 		if err != nil {
 			return nil, err
 		}
