@@ -28,7 +28,7 @@ func TestGiveAndWithdraw(t *testing.T) {
 	first := ref(t, "item blog/posts/i1")
 	v, err := d.Give(ctx, "todo", []progress.Ref{first}, acts.AnswerInput{Notes: []string{"soon"}})
 	must(t, err, v.Err())
-	if len(v.Done) != 2 || v.Done[1].Ref.String() != "item blog/comments/i1" || v.Done[1].Like != first || v.Waiting != 1 || v.Conductor != "" {
+	if len(v.Done) != 2 || v.Done[1].Ref.String() != "item blog/comments/i1" || v.Done[1].Like != first || v.Done[1].State != v.Done[0].What || v.Waiting != 1 || v.Conductor != "" {
 		t.Fatalf("%+v", v)
 	}
 	if want := (acts.Progress{Unit: "blog/posts", Next: "decide", Waits: 1}); v.Units[0] != want {

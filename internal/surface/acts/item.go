@@ -96,11 +96,11 @@ func (d *Decider) choose(ctx context.Context, choices []Choice, seen Seen, v *Ve
 			continue
 		}
 		for _, c := range mine {
-			what := becomes(c.Decision)
+			one := Done{Ref: c.Ref, What: becomes(c.Decision), State: becomes(c.Decision), Like: c.like}
 			if c.like != (progress.Ref{}) {
-				what += ", because it has the same text as " + c.like.String()
+				one.What += ", because it has the same text as " + c.like.String()
 			}
-			v.Done = append(v.Done, Done{Ref: c.Ref, What: what, Like: c.like})
+			v.Done = append(v.Done, one)
 		}
 	}
 }

@@ -24,8 +24,9 @@ type Verdict struct {
 
 // Done is one completed part of an act.
 type Done struct {
-	Ref  progress.Ref `json:"ref"`
-	What string       `json:"what"` // the new state, as text
+	Ref   progress.Ref `json:"ref"`
+	What  string       `json:"what"` // the new state, and why, if the item was not named
+	State string       `json:"-"`    // the new state alone
 
 	// Like is the named item, if this one was decided because it has the same text.
 	Like progress.Ref `json:"like,omitzero"`
@@ -47,7 +48,7 @@ func (v *Verdict) take(err error, ref progress.Ref, what string) {
 		v.Refused = append(v.Refused, err)
 		return
 	}
-	v.Done = append(v.Done, Done{Ref: ref, What: what})
+	v.Done = append(v.Done, Done{Ref: ref, What: what, State: what})
 }
 
 // one returns the verdict of a single act.

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"lockkeeper/internal/flow"
@@ -50,17 +49,15 @@ func doneInWords(done []acts.Done) (lines []string) {
 		}
 		return lines
 	}
-	var whats []string
+	var states []string
 	count := map[string]int{}
 	for _, one := range done {
-		what, _, _ := strings.Cut(one.What, ", because it has the same text as ")
-		if !slices.Contains(whats, what) {
-			whats = append(whats, what)
+		if count[one.State]++; count[one.State] == 1 {
+			states = append(states, one.State)
 		}
-		count[what]++
 	}
-	for _, what := range whats {
-		lines = append(lines, fmt.Sprintf("%d times: %s", count[what], what))
+	for _, state := range states {
+		lines = append(lines, fmt.Sprintf("%d times: %s", count[state], state))
 	}
 	return lines
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -185,5 +186,17 @@ func TestAnswers(t *testing.T) {
 			}
 			keys[b.Key] = true
 		}
+	}
+}
+
+// Many results are grouped by their state, whatever the reason of each.
+func TestManyResults(t *testing.T) {
+	var done []acts.Done
+	for i := range linesSaid {
+		done = append(done, acts.Done{What: fmt.Sprintf("will be done, because of %d", i), State: "will be done"})
+	}
+	done = append(done, acts.Done{What: "is deferred", State: "is deferred"})
+	if got := strings.Join(doneInWords(done), "; "); got != "4 times: will be done; 1 times: is deferred" {
+		t.Error(got)
 	}
 }
