@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,92 +12,51 @@ import (
 	"time"
 )
 
-// runAs is the main function of a process that the bench started.
-func runAs(ctx context.Context, role string, args []string) error {
-	p := &parent{in: bufio.NewReader(os.Stdin)}
-	switch role {
-	case "contender":
-		return asContender(ctx, p, args)
-	case "etcd":
-		return asEtcd(ctx, p, args)
-	case "waiter":
-		return asWaiter(ctx, p, args)
-	}
-	return fmt.Errorf("unknown role")
-}
+// roles are the main functions of the processes that the bench starts.
+var roles = map[string]func(b *bench, p *parent, args []string){"contender": asContender, "etcd": asEtcd, "waiter": asWaiter}
 
-// child is a process of this executable in a role, spoken to in lines.
+// A child is a process of this executable in a role. Both sides exchange lines of text.
 type child struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-func start(ctx context.Context, role string, args ...string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := &child{cmd: exec.CommandContext(ctx, self, append([]string{"as", role}, args...)...)}
+// start starts a process, which ends with the comparison.
+func (b *bench) start(role string, args ...string) *child {
+	c := &child{cmd: exec.CommandContext(b.ctx, get(os.Executable()), append([]string{"as", role}, args...)...)}
 	c.cmd.Stderr = os.Stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	c.cmd.WaitDelay = 5 * time.Second
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c.out = bufio.NewReader(out)
-	return c, c.cmd.Start()
+	c.in = get(c.cmd.StdinPipe())
+	c.out = bufio.NewReader(get(c.cmd.StdoutPipe()))
+	check(c.cmd.Start())
+	b.cleanup(func() error {
+		c.in.Close() // the process ends with its input
+		return c.cmd.Wait()
+	})
+	return c
 }
 
-func (c *child) say(text string) error {
-	_, err := fmt.Fprintln(c.in, text)
-	return err
-}
+func (c *child) say(text string) { get(fmt.Fprintln(c.in, text)) }
 
-func (c *child) line() (string, error) {
+func (c *child) line() string {
 	text, err := c.out.ReadString('\n')
 	if err != nil {
-		return "", fmt.Errorf("a process of the bench went away: %w", err)
+		check(fmt.Errorf("a process of the bench ended: %w", err))
 	}
-	return strings.TrimSpace(text), nil
+	return strings.TrimSpace(text)
 }
 
-// stop lets the process end, because its input does, and waits for it.
-func (c *child) stop() error {
-	c.in.Close()
-	return c.cmd.Wait()
-}
-
-// parent is the process that started this one.
+// A parent is the process that started this one.
 type parent struct{ in *bufio.Reader }
 
-func (p *parent) say(text string) error {
-	_, err := fmt.Println(text)
-	return err
-}
+func (p *parent) say(text string) { get(fmt.Println(text)) }
 
-func (p *parent) sayJSON(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return p.say(string(text))
-}
+func (p *parent) sayJSON(v any) { p.say(string(get(json.Marshal(v)))) }
 
-// line is the next thing the parent says; io.EOF when it is done.
+// line returns the next line of the parent, or io.EOF when the parent is done.
 func (p *parent) line() (string, error) {
 	text, err := p.in.ReadString('\n')
 	return strings.TrimSpace(text), err
-}
-
-func (p *parent) wait(text string) error {
-	said, err := p.line()
-	if err == nil && said != text {
-		err = fmt.Errorf("expected %q and heard %q", text, said)
-	}
-	return err
 }

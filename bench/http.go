@@ -36,131 +36,82 @@ const (
 	waitForClients = time.Minute
 )
 
-// station is the program as a server of a codebase of its own, in its own process.
+// A station is the program as the server of a codebase, in a process of its own.
 type station struct {
 	*works
 	server  *exec.Cmd
 	address string
 	token   string
-	store   store.Store // the same store, for clients beside the server
-	locks   *lock.Manager
+	locks   *lock.Manager // on the same store
 }
 
-func newStation(ctx context.Context, b *bench, name string) (_ *station, err error) {
-	w, err := newWorks(ctx, b, name)
-	if err != nil {
-		return nil, err
-	}
-	s := &station{works: w}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
-	if err := os.MkdirAll(w.root, 0o700); err != nil {
-		return nil, err
-	}
-	if _, _, err := w.call("init"); err != nil {
-		return nil, err
-	}
-	said, _, err := w.call("token", "add", "bench", "--role", "viewer")
-	if err != nil {
-		return nil, err
-	}
+func newStation(b *bench, name string) *station {
+	s := &station{works: newWorks(b, name)}
+	check(os.MkdirAll(s.root, 0o700))
+	s.call("init")
+	said, _ := s.call("token", "add", "bench", "--role", "viewer")
 	s.token = strings.TrimSpace(said)
-	s.server = exec.CommandContext(ctx, w.program, "serve")
-	s.server.Dir, s.server.Env = w.root, w.env
-	out, err := s.server.StdoutPipe()
+	s.server = s.command("serve")
+	out := get(s.server.StdoutPipe())
+	check(s.server.Start())
+	b.cleanup(func() error { return errors.Join(s.server.Process.Signal(os.Interrupt), s.server.Wait()) })
+	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, err
+		check(fmt.Errorf("the server did not print its address: %w", err))
 	}
-	if err := s.server.Start(); err != nil {
-		return nil, err
-	}
-	if s.address, err = bufio.NewReader(out).ReadString('\n'); err != nil {
-		return nil, fmt.Errorf("the server does not say where it is: %w", err)
-	}
-	s.address = strings.TrimSpace(s.address)
-	marker, err := durable.ReadJSON[struct{ Space string }](filepath.Join(w.root, ".lockkeeper", "space.json"))
-	if err != nil {
-		return nil, err
-	}
-	if s.store, err = sqlstore.OpenSQLite(ctx, filepath.Join(w.root, ".lockkeeper", "state.db"), marker.Space, sqlstore.Options{}); err != nil {
-		return nil, err
-	}
-	s.locks = lock.New(s.store, lock.Options{})
-	return s, nil
+	s.address = strings.TrimSpace(address)
+	marker := get(durable.ReadJSON[struct{ Space string }](filepath.Join(s.root, ".lockkeeper", "space.json")))
+	store := get(sqlstore.OpenSQLite(b.ctx, filepath.Join(s.root, ".lockkeeper", "state.db"), marker.Space, sqlstore.Options{}))
+	b.cleanup(store.Close)
+	s.locks = b.manager(store, lock.Options{})
+	return s
 }
 
-func (s *station) close() (err error) {
-	if s.locks != nil {
-		err = errors.Join(s.locks.Close(), s.store.Close())
-	}
-	if s.server != nil && s.server.Process != nil {
-		err = errors.Join(err, s.server.Process.Signal(os.Interrupt), s.server.Wait())
-	}
-	return err
-}
-
-func (s *station) request(ctx context.Context, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.address+path, nil)
-	if err != nil {
-		return nil, err
-	}
+func (s *station) request(ctx context.Context, path string) *http.Response {
+	r := get(http.NewRequestWithContext(ctx, http.MethodGet, s.address+path, nil))
 	r.Header.Set("Authorization", "Bearer "+s.token)
-	got, err := http.DefaultClient.Do(r)
-	if err == nil && got.StatusCode != http.StatusOK {
-		err = errors.Join(fmt.Errorf("%s: %s", path, got.Status), got.Body.Close())
+	got := get(http.DefaultClient.Do(r))
+	if got.StatusCode != http.StatusOK {
+		check(errors.Join(fmt.Errorf("%s: %s", path, got.Status), got.Body.Close()))
 	}
-	return got, err
+	return got
 }
 
-// cpu is how much processor time the server has used.
-func (s *station) cpu() (time.Duration, error) {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.server.Process.Pid), "stat"))
-	if err != nil {
-		return 0, err
-	}
+// cpu returns the processor time that the server has used.
+func (s *station) cpu() time.Duration {
+	stat := get(os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.server.Process.Pid), "stat")))
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
-	user, err1 := strconv.Atoi(fields[11])
-	system, err2 := strconv.Atoi(fields[12])
-	const tick = 10 * time.Millisecond // as Linux counts it for programs
-	return time.Duration(user+system) * tick, errors.Join(err1, err2)
+	user, system := get(strconv.Atoi(fields[11])), get(strconv.Atoi(fields[12]))
+	const tick = 10 * time.Millisecond // the unit of these fields on Linux
+	return time.Duration(user+system) * tick
 }
 
-// audience is clients that follow the events.
+// An audience is a group of clients that follow the events.
 type audience struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
 	mu    sync.Mutex
-	took  []float64          // milliseconds from before an event was stored to when a client had it
-	began map[string]float64 // number of an event to when it was about to be stored
+	took  []float64          // milliseconds from before an event was stored until a client had it
+	began map[string]float64 // time before an event was stored, by its number
 	seen  map[string]int
-	all   chan struct{} // one for each event that all have seen
+	all   chan struct{} // receives once for each event that all clients have seen
 	err   error
 }
 
-// follow lets clients follow the events.
-func (s *station) follow(ctx context.Context, clients int) (*audience, error) {
-	ctx, stop := context.WithCancel(ctx)
+// follow connects clients to the events.
+func (s *station) follow(clients int) *audience {
+	ctx, stop := context.WithCancel(s.ctx)
 	c := &audience{stop: stop, began: map[string]float64{}, seen: map[string]int{}, all: make(chan struct{}, streamEvents)}
+	s.cleanup(func() error { c.end(); return nil })
 	for range clients {
-		got, err := s.request(ctx, "/events")
-		if err != nil {
-			c.end()
-			return nil, err
-		}
-		lines := bufio.NewReader(got.Body)
-		for line := ""; line != "\n"; { // where the stream begins
-			if line, err = lines.ReadString('\n'); err != nil {
-				c.end()
-				return nil, errors.Join(err, got.Body.Close())
-			}
+		body := s.request(ctx, "/events").Body
+		lines := bufio.NewReader(body)
+		for get(lines.ReadString('\n')) != "\n" { // until the stream begins
 		}
 		c.done.Go(func() {
-			defer got.Body.Close()
-			if err := c.read(lines, clients); err != nil && ctx.Err() == nil {
+			defer body.Close()
+			if err := c.read(lines, clients); ctx.Err() == nil {
 				c.mu.Lock()
 				c.err = errors.Join(c.err, err)
 				c.mu.Unlock()
@@ -168,7 +119,7 @@ func (s *station) follow(ctx context.Context, clients int) (*audience, error) {
 			}
 		})
 	}
-	return c, nil
+	return c
 }
 
 func (c *audience) read(lines *bufio.Reader, clients int) error {
@@ -202,73 +153,44 @@ func (c *audience) end() {
 
 func milliseconds() float64 { return float64(monotonic()) / 1e6 }
 
-// tell stores events, one after the other, each when all have seen the one before.
-func (c *audience) tell(ctx context.Context, s *station, events int) error {
-	latest, err := s.locks.Events(ctx, store.EventQuery{Latest: true, Limit: 1})
-	if err != nil {
-		return err
-	}
+// tell stores events. It stores the next one when all clients have seen the last one.
+func (c *audience) tell(s *station) {
 	next := uint64(1)
-	if len(latest) > 0 {
+	if latest := get(s.locks.Events(s.ctx, store.EventQuery{Latest: true, Limit: 1})); len(latest) > 0 {
 		next = latest[0].Seq + 1
 	}
-	for range events {
+	for range streamEvents {
 		id := strconv.FormatUint(next, 10)
 		c.mu.Lock()
 		c.began[id] = milliseconds()
 		c.mu.Unlock()
-		if _, err := s.locks.Note(ctx, "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: lockkeeper.Actor{Name: "bench", Kind: lockkeeper.ActorPerson}, Reason: "item blog/posts/i3 will be done"}); err != nil {
-			return err
-		}
+		get(s.locks.Note(s.ctx, "", lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: lockkeeper.Actor{Name: "bench", Kind: lockkeeper.ActorPerson}, Reason: "item blog/posts/i3 will be done"}))
 		next++
 		select {
 		case _, whole := <-c.all:
 			if !whole {
-				return c.err
+				check(c.err)
 			}
 		case <-time.After(waitForClients):
-			return errors.New("not all clients got an event within a minute")
-		case <-ctx.Done():
-			return ctx.Err()
+			check(errors.New("not all clients got an event within a minute"))
+		case <-s.ctx.Done():
+			check(s.ctx.Err())
 		}
 		time.Sleep(eventPause)
 	}
-	return nil
 }
 
-// httpStream measures how long an event takes to all who follow, and what that costs the
+// httpStream measures how long an event takes to reach all clients, and what that costs the
 // server.
-func httpStream(ctx context.Context, b *bench) (_ []row, err error) {
-	s, err := newStation(ctx, b, "stream")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	few, err := s.follow(ctx, streamClients)
-	if err != nil {
-		return nil, err
-	}
-	err = few.tell(ctx, s, streamEvents)
+func httpStream(b *bench) []row {
+	s := newStation(b, "stream")
+	few := s.follow(streamClients)
+	few.tell(s)
 	few.end()
-	if err != nil {
-		return nil, err
-	}
-	many, err := s.follow(ctx, costClients)
-	if err != nil {
-		return nil, err
-	}
-	defer many.end()
-	before, err := s.cpu()
-	if err != nil {
-		return nil, err
-	}
-	if err := many.tell(ctx, s, streamEvents); err != nil {
-		return nil, err
-	}
-	after, err := s.cpu()
-	if err != nil {
-		return nil, err
-	}
+	many := s.follow(costClients)
+	before := s.cpu()
+	many.tell(s)
+	after := s.cpu()
 	each := float64((after - before).Microseconds()) / (streamEvents * costClients)
 	took := median(few.took)
 	return []row{
@@ -276,49 +198,33 @@ func httpStream(ctx context.Context, b *bench) (_ []row, err error) {
 			How: fmt.Sprintf("From just before an event is stored, by another process than the server, to when a client has received all of it: median over %d events and all clients.", streamEvents)}.atMost(took, latencyLimit, "%.1f ms"),
 		row{What: fmt.Sprintf("processor time for each delivered event, %d clients", costClients), Ours: fmt.Sprintf("%.1f µs", each), Peer: "–",
 			How: fmt.Sprintf("User and system time of the server over %d events, one every few milliseconds, divided by events and clients.", streamEvents)}.atMost(each, costPerEvent, "%.1f µs"),
-	}, nil
+	}
 }
 
 // httpState measures the state of many grants as one answer.
-func httpState(ctx context.Context, b *bench) (_ []row, err error) {
-	s, err := newStation(ctx, b, "state")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
+func httpState(b *bench) []row {
+	s := newStation(b, "state")
 	const step = 1_000
 	for first := 0; first < stateGrants; first += step {
-		err := s.locks.Update(ctx, func(a *lock.Tx) error {
+		check(s.locks.Update(b.ctx, func(a *lock.Tx) error {
 			for i := first; i < first+step; i++ {
 				path := fmt.Sprintf("app/models/m%05d.rb", i)
-				_, blocked, err := a.Try(lockkeeper.Request{Holder: fmt.Sprintf("otter-%d", i), Policy: "person",
-					Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}})
+				_, blocked, err := a.Try(lockkeeper.Request{Holder: fmt.Sprintf("otter-%d", i), Policy: "person", Locks: writes(path)})
 				if err != nil || len(blocked) > 0 {
 					return errors.Join(err, fmt.Errorf("%s: %d blockers", path, len(blocked)))
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 	}
 	var took []float64
 	size, times := 0, max(9, b.rounds*slicesPerRound)
-	before, err := s.cpu()
-	if err != nil {
-		return nil, err
-	}
+	before := s.cpu()
 	for range times {
 		began := milliseconds()
-		got, err := s.request(ctx, "/state")
-		if err != nil {
-			return nil, err
-		}
-		text, err := io.ReadAll(got.Body)
-		if err := errors.Join(err, got.Body.Close()); err != nil {
-			return nil, err
-		}
+		got := s.request(b.ctx, "/state")
+		text := get(io.ReadAll(got.Body))
+		check(got.Body.Close())
 		took = append(took, milliseconds()-began)
 		size = len(text)
 		var state struct {
@@ -326,15 +232,13 @@ func httpState(ctx context.Context, b *bench) (_ []row, err error) {
 				Grants []json.RawMessage `json:"active_grants"`
 			} `json:"locks"`
 		}
-		if err := json.Unmarshal(text, &state); err != nil || len(state.Locks.Grants) != stateGrants {
-			return nil, fmt.Errorf("%d grants in the state: %w", len(state.Locks.Grants), err)
+		check(json.Unmarshal(text, &state))
+		if n := len(state.Locks.Grants); n != stateGrants {
+			check(fmt.Errorf("%d grants in the state", n))
 		}
 	}
-	after, err := s.cpu()
-	if err != nil {
-		return nil, err
-	}
+	after := s.cpu()
 	is, cpu := median(took), float64((after-before).Milliseconds())/float64(times)
 	return []row{row{What: "state of 10,000 grants as JSON", Ours: fmt.Sprintf("%.1f ms", is), Peer: "–",
-		How: fmt.Sprintf("GET /state from another process, to the last of %.1f MB; it takes %.0f ms of the server's processor time.", float64(size)/1e6, cpu)}.atMost(is, stateLimit, "%.1f ms")}, nil
+		How: fmt.Sprintf("GET /state from another process, to the last of %.1f MB; it takes %.0f ms of the server's processor time.", float64(size)/1e6, cpu)}.atMost(is, stateLimit, "%.1f ms")}
 }

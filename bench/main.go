@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,15 +13,14 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"syscall"
 	"time"
 )
 
-// comparison measures one thing, or a few that share their set-up.
+// A comparison measures one figure, or a few that share their set-up.
 type comparison struct {
 	name string
-	run  func(context.Context, *bench) ([]row, error)
+	run  func(*bench) []row
 }
 
 var comparisons = []comparison{
@@ -58,74 +58,55 @@ var comparisons = []comparison{
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	b := &bench{ctx: ctx, url: os.Getenv("LOCKKEEPER_TEST_POSTGRES")}
+	name, do := "bench", b.run
 	if len(os.Args) > 2 && os.Args[1] == "as" {
-		if err := runAs(ctx, os.Args[2], os.Args[3:]); err != nil {
-			fmt.Fprintf(os.Stderr, "bench as %s: %v\n", os.Args[2], err)
-			os.Exit(1)
-		}
-		return
+		name = "bench as " + os.Args[2]
+		do = func() { roles[os.Args[2]](b, &parent{in: bufio.NewReader(os.Stdin)}, os.Args[3:]) }
 	}
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+	if err := b.measure(do); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
 }
 
-// bench is one run.
+// A bench is one run, or one process of it.
 type bench struct {
-	rounds int
-	dir    string // scratch, on a real disk
-	url    string // of a PostgreSQL server; "" for none
+	ctx      context.Context
+	rounds   int
+	dir      string // scratch directory, on a real disk
+	url      string // of a PostgreSQL server; "" if there is none
+	cleanups []func() error
 }
 
-func run(ctx context.Context) (err error) {
+func (b *bench) run() {
 	only := flag.String("run", "", "measure only the comparisons whose name matches this `regexp`")
-	rounds := flag.Int("rounds", 5, "how many rounds of turns a median is taken over")
+	flag.IntVar(&b.rounds, "rounds", 5, "compute each median over this number of rounds")
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	write := flag.Bool("write", false, "write the table to ../docs/benchmarks.md")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `file`")
 	flag.Parse()
-	wanted, err := regexp.Compile(*only)
-	if err != nil {
-		return err
-	}
-	if *rounds < 1 || flag.NArg() > 0 {
-		return errors.New("usage: bench [-run REGEXP] [-rounds N] [-json] [-write] [-cpuprofile FILE]")
+	wanted := get(regexp.Compile(*only))
+	if b.rounds < 1 || flag.NArg() > 0 {
+		check(errors.New("usage: bench [-run REGEXP] [-rounds N] [-json] [-write]"))
 	}
 	if *write && *only != "" {
-		return errors.New("-write needs a whole run: leave -run out")
+		check(errors.New("-write needs a whole run: remove -run"))
 	}
-	dir, err := scratch()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if *profile != "" {
-		f, err := os.Create(*profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
-	b := &bench{rounds: *rounds, dir: dir, url: os.Getenv("LOCKKEEPER_TEST_POSTGRES")}
-	rep := report{Machine: inspectMachine(dir), Rounds: *rounds, Began: time.Now()}
+	b.dir = get(scratch())
+	defer os.RemoveAll(b.dir)
+	rep := report{Machine: inspectMachine(b.dir), Rounds: b.rounds, Began: time.Now()}
 	for _, c := range comparisons {
 		if !wanted.MatchString(c.name) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "bench: %s …\n", c.name)
 		began := time.Now()
-		rows, err := c.run(ctx, b)
-		var skip skipped
-		switch {
-		case errors.As(err, &skip):
+		var rows []row
+		err := b.measure(func() { rows = c.run(b) })
+		if skip, ok := errors.AsType[skipped](err); ok {
 			rows = []row{{What: c.name, How: "Not measured: " + string(skip) + ".", Skipped: string(skip)}}
-		case err != nil:
-			return fmt.Errorf("%s: %w", c.name, err)
+		} else if err != nil {
+			check(fmt.Errorf("%s: %w", c.name, err))
 		}
 		for i := range rows {
 			rows[i].Name = c.name
@@ -137,20 +118,18 @@ func run(ctx context.Context) (err error) {
 	rep.Machine.LoadAfter = loadAverage()
 	rep.Took = time.Since(rep.Began)
 	if *write {
-		if err := os.WriteFile(filepath.Join("..", "docs", "benchmarks.md"), rep.markdown(), 0o644); err != nil {
-			return err
-		}
+		check(os.WriteFile(filepath.Join("..", "docs", "benchmarks.md"), rep.markdown(), 0o644))
 	}
 	if *asJSON {
 		enc := json.NewEncoder(os.Stdout)
 		enc.SetIndent("", "  ")
-		return enc.Encode(rep)
+		check(enc.Encode(rep))
+		return
 	}
-	_, err = os.Stdout.WriteString(rep.text())
-	return err
+	get(os.Stdout.WriteString(rep.text()))
 }
 
-// skipped is why a comparison could not be made here.
+// A skipped error says why this machine cannot make a comparison.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }

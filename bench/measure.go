@@ -5,50 +5,51 @@ import (
 	"time"
 )
 
-// side does the work of one side of a comparison n times.
-type side func(n int) error
+// A side does the work of one side of a comparison n times.
+type side func(n int)
+
+// times returns a side that repeats one piece of work.
+func times(do func()) side {
+	return func(n int) {
+		for range n {
+			do()
+		}
+	}
+}
 
 // slicesPerRound is how often the sides take turns within a round.
 const slicesPerRound = 7
 
 // race measures several sides in turns and returns the time of one piece of
 // work, in nanoseconds, by side and turn. A slice of one side lasts about
-// slice, at least one piece. With medians over the turns, one in which
-// something else had the processor does not count.
-func (b *bench) race(slice time.Duration, sides ...side) ([][]float64, error) {
+// slice, at least one piece. A median over the turns is not affected by a turn
+// in which other programs used the processor.
+func (b *bench) race(slice time.Duration, sides ...side) [][]float64 {
 	pieces := make([]int, len(sides))
 	for i, do := range sides {
-		n, err := calibrate(slice, do)
-		if err != nil {
-			return nil, err
-		}
-		pieces[i] = n
+		pieces[i] = calibrate(slice, do)
 	}
 	out := make([][]float64, len(sides))
 	for turn := range b.rounds * slicesPerRound {
 		for k := range sides {
 			i := (k + turn) % len(sides) // no side always goes first
 			began := monotonic()
-			if err := sides[i](pieces[i]); err != nil {
-				return nil, err
-			}
+			sides[i](pieces[i])
 			out[i] = append(out[i], float64(monotonic()-began)/float64(pieces[i]))
 		}
 	}
-	return out, nil
+	return out
 }
 
-// calibrate finds how many pieces fill a slice, and warms the side up. The
-// fastest of a few tries tells: the others were interrupted.
-func calibrate(slice time.Duration, do side) (int, error) {
+// calibrate finds how many pieces fill a slice, and warms the side up. It uses the fastest of
+// a few tries, because other programs may have interrupted the slower ones.
+func calibrate(slice time.Duration, do side) int {
 	const tries = 3
 	for n := 1; ; n *= 2 {
 		fastest := time.Duration(0)
 		for range tries {
 			began := time.Now()
-			if err := do(n); err != nil {
-				return 0, err
-			}
+			do(n)
 			took := time.Since(began)
 			if fastest == 0 || took < fastest {
 				fastest = took
@@ -58,7 +59,7 @@ func calibrate(slice time.Duration, do side) (int, error) {
 			}
 		}
 		if fastest >= slice/4 {
-			return max(1, int(float64(n)*float64(slice)/float64(fastest))), nil
+			return max(1, int(float64(n)*float64(slice)/float64(fastest)))
 		}
 	}
 }
@@ -78,7 +79,7 @@ func mean(list []float64) (sum float64) {
 	return sum
 }
 
-// ratios divides turn by turn: neighbors in time ran on the same machine.
+// ratios divides turn by turn, because neighboring slices ran under the same load.
 func ratios(over, under []float64) []float64 {
 	out := make([]float64, len(over))
 	for i := range over {

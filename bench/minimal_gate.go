@@ -1,117 +1,78 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"golang.org/x/sync/errgroup"
 )
 
-// minimalGate is what a developer would write by hand to have files replaced
-// durably and rows about it in these tables: a temporary file beside each, synced
-// and renamed over it, the directories synced, and one transaction. It checks
-// nothing, fences nothing and keeps no original.
+// A minimalGate is what a developer would write by hand to replace files durably and
+// record them in these tables. It writes and syncs a temporary file beside each file, renames
+// it over the file, syncs the directories and runs one transaction. It checks nothing, fences
+// nothing and keeps no original.
 type minimalGate struct {
-	conn *sqlite3.Conn
-	dir  string
-	seq  int64
+	dir string
+	seq int64
 
 	begin, commit, count, event, landing, change *sqlite3.Stmt
 }
 
-func openMinimalGate(ctx context.Context, path, dir string) (*minimalGate, error) {
-	conn, err := sqlite3.OpenContext(ctx, "file:"+path)
-	if err != nil {
-		return nil, err
+func openMinimalGate(b *bench, path, dir string) *minimalGate {
+	conn := b.connect(path)
+	return &minimalGate{
+		dir:    dir,
+		begin:  b.prepare(conn, `BEGIN IMMEDIATE`),
+		commit: b.prepare(conn, `COMMIT`),
+		count:  b.prepare(conn, `UPDATE spaces SET seq = ? WHERE key = 1`),
+		event:  b.prepare(conn, `INSERT INTO events (space, seq, at, body) VALUES (1, ?, ?, ?)`),
+		landing: b.prepare(conn, `INSERT INTO landings (space, seq, commit_id, grant_id, holder, fence, site, state, at, made, clears, draft, undoes, taker)
+ VALUES (1, ?1, printf('%016x', ?1), '7f0c7a39-0000-4000-8000-000000000001', 'bench', 1, 'host:/root/of/tree', 2, ?2, 'null', 'null', '', 0, printf('%016x', ?1))`),
+		change: b.prepare(conn, `INSERT INTO changes (space, landing, n, path, old, new) VALUES (1, ?1, ?2, ?3, ?4, ?4)`),
 	}
-	conn.SetInterrupt(context.Background())
-	m := &minimalGate{conn: conn, dir: dir}
-	err = conn.Exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
-	for _, p := range []struct {
-		into **sqlite3.Stmt
-		sql  string
-	}{
-		{&m.begin, `BEGIN IMMEDIATE`},
-		{&m.commit, `COMMIT`},
-		{&m.count, `UPDATE spaces SET seq = ? WHERE key = 1`},
-		{&m.event, `INSERT INTO events (space, seq, at, body) VALUES (1, ?, ?, ?)`},
-		{&m.landing, `INSERT INTO landings (space, seq, commit_id, grant_id, holder, fence, site, state, at, made, clears, draft, undoes, taker)
- VALUES (1, ?1, printf('%016x', ?1), '7f0c7a39-0000-4000-8000-000000000001', 'bench', 1, 'host:/root/of/tree', 2, ?2, 'null', 'null', '', 0, printf('%016x', ?1))`},
-		{&m.change, `INSERT INTO changes (space, landing, n, path, old, new) VALUES (1, ?1, ?2, ?3, ?4, ?4)`},
-	} {
-		if err == nil {
-			*p.into, _, err = conn.PrepareFlags(p.sql, sqlite3.PREPARE_PERSISTENT)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return m, nil
 }
 
 // write replaces files, and syncs them and their directories in parallel.
-func (m *minimalGate) write(paths []string, content []byte) error {
-	err := inParallel(paths, func(path string) error {
-		f, err := os.OpenFile(filepath.Join(m.dir, path+".tmp"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(content)
-		return errors.Join(err, f.Sync(), f.Close())
+func (m *minimalGate) write(paths []string, content []byte) {
+	inParallel(paths, func(path string) {
+		f := get(os.OpenFile(filepath.Join(m.dir, path+".tmp"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644))
+		_, err := f.Write(content)
+		check(errors.Join(err, f.Sync(), f.Close()))
 	})
-	if err != nil {
-		return err
-	}
 	dirs := map[string]bool{}
 	for _, path := range paths {
 		path = filepath.Join(m.dir, path)
-		if err := os.Rename(path+".tmp", path); err != nil {
-			return err
-		}
+		check(os.Rename(path+".tmp", path))
 		dirs[filepath.Dir(path)] = true
 	}
-	list := make([]string, 0, len(dirs))
-	for dir := range dirs {
-		list = append(list, dir)
-	}
-	err = inParallel(list, func(dir string) error {
-		d, err := os.Open(dir)
-		if err != nil {
-			return err
-		}
-		return errors.Join(d.Sync(), d.Close())
+	inParallel(slices.Collect(maps.Keys(dirs)), func(dir string) {
+		d := get(os.Open(dir))
+		check(errors.Join(d.Sync(), d.Close()))
 	})
-	if err != nil {
-		return err
-	}
-	return m.record(paths)
+	m.record(paths)
 }
 
-func inParallel(list []string, do func(string) error) error {
+func inParallel(list []string, do func(string)) {
 	if len(list) == 1 {
-		return do(list[0])
+		do(list[0])
+		return
 	}
-	var wg sync.WaitGroup
-	errs := make([]error, len(list))
-	slots := make(chan struct{}, 16)
-	for i, item := range list {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = do(item)
-		})
+	var g errgroup.Group
+	g.SetLimit(16)
+	for _, item := range list {
+		g.Go(func() error { return attempt(func() { do(item) }) })
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	check(g.Wait())
 }
 
-// record is the one transaction.
-func (m *minimalGate) record(paths []string) error {
+// record runs the transaction.
+func (m *minimalGate) record(paths []string) {
 	m.seq++
 	now := time.Now().UnixNano()
 	version := fmt.Sprintf("file 0644 %064x", m.seq)
@@ -122,12 +83,5 @@ func (m *minimalGate) record(paths []string) error {
 	for n, path := range paths {
 		err = errors.Join(err, m.change.BindInt64(1, m.seq), m.change.BindInt64(2, int64(n)), m.change.BindText(3, path), m.change.BindText(4, version), m.change.Exec())
 	}
-	return errors.Join(err, m.count.BindInt64(1, m.seq), m.count.Exec(), m.commit.Exec())
-}
-
-func (m *minimalGate) close() error {
-	for _, st := range []*sqlite3.Stmt{m.begin, m.commit, m.count, m.event, m.landing, m.change} {
-		st.Close()
-	}
-	return m.conn.Close()
+	check(errors.Join(err, m.count.BindInt64(1, m.seq), m.count.Exec(), m.commit.Exec()))
 }

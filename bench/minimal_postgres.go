@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,54 +14,46 @@ import (
 	"lockkeeper/store/sqlstore"
 )
 
-// database makes a database of its own on the server, with the product's
-// schema and these spaces, and returns its URL and the function that drops it.
-func (b *bench) database(ctx context.Context, name string, spaces ...string) (_ string, drop func() error, err error) {
+// database creates a database with the product's schema and these spaces, and returns its
+// URL. The database is dropped when the comparison has ended.
+func (b *bench) database(name string, spaces ...string) string {
 	if b.url == "" {
-		return "", nil, skipped("LOCKKEEPER_TEST_POSTGRES names no server; run it by `make bench`")
+		check(skipped("LOCKKEEPER_TEST_POSTGRES names no server; run it by `make bench`"))
 	}
-	u, err := url.Parse(b.url)
-	if err != nil {
-		return "", nil, err
-	}
-	admin, err := pgx.Connect(ctx, b.url)
-	if err != nil {
-		return "", nil, err
-	}
+	u := get(url.Parse(b.url))
+	admin := b.connectPostgres(get(pgx.ParseConfig(b.url)))
 	id := pgx.Identifier{"lockkeeper_bench_" + name}.Sanitize()
-	drop = func() error {
-		_, err := admin.Exec(context.WithoutCancel(ctx), `DROP DATABASE IF EXISTS `+id+` WITH (FORCE)`)
-		return errors.Join(err, admin.Close(context.WithoutCancel(ctx)))
+	drop := func() error {
+		_, err := admin.Exec(context.WithoutCancel(b.ctx), `DROP DATABASE IF EXISTS `+id+` WITH (FORCE)`)
+		return err
 	}
-	if _, err := admin.Exec(ctx, `DROP DATABASE IF EXISTS `+id+` WITH (FORCE)`); err != nil {
-		return "", nil, errors.Join(err, admin.Close(ctx))
-	}
-	if _, err := admin.Exec(ctx, `CREATE DATABASE `+id); err != nil {
-		return "", nil, errors.Join(err, admin.Close(ctx))
-	}
+	check(drop())
+	get(admin.Exec(b.ctx, `CREATE DATABASE `+id))
+	b.cleanup(drop)
 	u.Path = "/lockkeeper_bench_" + name
 	for _, space := range spaces {
-		if err := sqlstore.CreateSpace(ctx, u.String(), space); err != nil {
-			return "", nil, errors.Join(err, drop())
-		}
+		check(sqlstore.CreateSpace(b.ctx, u.String(), space))
 	}
-	return u.String(), drop, nil
+	return u.String()
 }
 
-// openPostgres opens a manager on a space; the function closes both.
-func openPostgres(ctx context.Context, url, space string) (*lock.Manager, func() error, error) {
-	s, err := sqlstore.OpenPostgres(ctx, url, space, sqlstore.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	m := lock.New(s, lock.Options{})
-	return m, func() error { return errors.Join(m.Close(), s.Close()) }, nil
+func (b *bench) connectPostgres(cfg *pgx.ConnConfig) *pgx.Conn {
+	conn := get(pgx.ConnectConfig(b.ctx, cfg))
+	b.cleanup(func() error { return conn.Close(context.WithoutCancel(b.ctx)) })
+	return conn
+}
+
+// openPostgres opens a manager on a space.
+func (b *bench) openPostgres(url, space string) *lock.Manager {
+	s := get(sqlstore.OpenPostgres(b.ctx, url, space, sqlstore.Options{}))
+	b.cleanup(s.Close)
+	return b.manager(s, lock.Options{})
 }
 
 // minimalSchema has copies of the product's tables with their indexes, and the
-// transactions that a developer would write by hand for these rows: each one
-// function, so one round trip. The counter's row is the space's lock. Nothing
-// is checked and nothing is encoded.
+// transactions that a developer would write by hand for these rows. Each is one
+// function, so it takes one round trip. The row of the counter is the lock of the space. The
+// functions check and encode nothing.
 const minimalSchema = `
 CREATE SCHEMA minimal;
 SET search_path = minimal;
@@ -96,70 +89,39 @@ BEGIN
   RETURN s;
 END $$;`
 
-// makeMinimal makes the copies, and reads back what a grant looks like.
-func makeMinimal(ctx context.Context, url, space string, req lockkeeper.Request) (s sample, err error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return s, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, minimalSchema); err != nil {
-		return s, err
-	}
-	m, closeAll, err := openPostgres(ctx, url, space)
-	if err != nil {
-		return s, err
-	}
-	defer closeAll()
-	g, err := m.TryAcquire(ctx, req)
-	if err != nil {
-		return s, err
-	}
-	err = conn.QueryRow(ctx, `SELECT holder, policy, token, ttl, process, metadata, locks FROM lockkeeper.requests WHERE id = $1`, g.ID).
-		Scan(&s.holder, &s.policy, &s.token, &s.ttl, &s.process, &s.metadata, &s.locks)
-	if err := errors.Join(err, g.Release(ctx)); err != nil {
-		return s, err
-	}
-	const body = `SELECT body FROM lockkeeper.events JOIN lockkeeper.spaces ON key = space WHERE id = $1 ORDER BY events.seq DESC LIMIT 1 OFFSET $2`
-	return s, errors.Join(conn.QueryRow(ctx, body, space, 1).Scan(&s.acquired), conn.QueryRow(ctx, body, space, 0).Scan(&s.released))
+// makeMinimal creates the copies, and reads back what the product stores for a grant.
+func makeMinimal(b *bench, url, space string, req lockkeeper.Request) (s sample) {
+	own := &bench{ctx: b.ctx} // closes its connections before the comparison
+	check(own.measure(func() {
+		conn := own.connectPostgres(get(pgx.ParseConfig(url)))
+		get(conn.Exec(b.ctx, minimalSchema))
+		g := get(own.openPostgres(url, space).TryAcquire(b.ctx, req))
+		check(conn.QueryRow(b.ctx, `SELECT holder, policy, token, ttl, process, metadata, locks FROM lockkeeper.requests WHERE id = $1`, g.ID).
+			Scan(&s.holder, &s.policy, &s.token, &s.ttl, &s.process, &s.metadata, &s.locks))
+		check(g.Release(b.ctx))
+		const body = `SELECT body FROM lockkeeper.events JOIN lockkeeper.spaces ON key = space WHERE id = $1 ORDER BY events.seq DESC LIMIT 1 OFFSET $2`
+		check(errors.Join(conn.QueryRow(b.ctx, body, space, 1).Scan(&s.acquired), conn.QueryRow(b.ctx, body, space, 0).Scan(&s.released)))
+	}))
+	return s
 }
 
-// minimalPostgres is one client of the copies.
-type minimalPostgres struct {
-	conn  *pgx.Conn
-	row   sample
-	space int64
-	name  int
-	given int // ids so far: an id used twice would have to skip its dead rows
-	paths []string
-}
-
-func openMinimalPostgres(ctx context.Context, url string, row sample, client int, space int64) (*minimalPostgres, error) {
-	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		return nil, err
-	}
-	// As the product's own connections: index plans also while tables are small.
+// minimalPostgres returns one client of the copies as a side.
+func minimalPostgres(b *bench, url string, r sample, client int) side {
+	cfg := get(pgx.ParseConfig(url))
+	// The product's connections have the same settings: index plans also for small tables.
 	for k, v := range map[string]string{"search_path": "minimal", "plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off"} {
 		cfg.RuntimeParams[k] = v
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &minimalPostgres{conn: conn, row: row, space: space, name: client, paths: paths("asked", client)}, nil
-}
-
-func (p *minimalPostgres) takeAndGive(ctx context.Context, now int64) error {
-	r := &p.row
-	p.given++
-	id := fmt.Sprintf("%08d-minimal-grant-%014d", p.name, p.given)
-	var ticket int64
-	err := p.conn.QueryRow(ctx, `SELECT take($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)`, p.space, now, id, r.holder, r.policy, r.token, r.ttl,
-		r.process, r.metadata, r.locks, r.acquired, p.paths).Scan(&ticket)
-	if err != nil {
-		return err
-	}
-	return p.conn.QueryRow(ctx, `SELECT give($1,$2,$3,$4,$5)`, p.space, now, ticket, r.released, p.paths).Scan(&ticket)
+	conn, paths := b.connectPostgres(cfg), paths("asked", client)
+	const space = 1
+	given := 0 // ids so far: an id used twice would have to skip its dead rows
+	return times(func() {
+		given++
+		id, now := fmt.Sprintf("%08d-minimal-grant-%014d", client, given), time.Now().UnixNano()
+		var ticket int64
+		check(conn.QueryRow(b.ctx, `SELECT take($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)`, space, now, id, r.holder, r.policy, r.token, r.ttl,
+			r.process, r.metadata, r.locks, r.acquired, paths).Scan(&ticket))
+		check(conn.QueryRow(b.ctx, `SELECT give($1,$2,$3,$4,$5)`, space, now, ticket, r.released, paths).Scan(&ticket))
+	})
 }

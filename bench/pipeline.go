@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,124 +19,95 @@ const (
 	runControllers = 40
 	runSlots       = 12
 	runPause       = 3 * time.Second
-	runChecks      = 100 * time.Millisecond // what a batch's tests are taken for
+	runChecks      = 100 * time.Millisecond // assumed duration of the tests of a batch
 	soloTasks      = 20
 )
 
-// works is a directory with the program, the scripted agent and a codebase.
+// A works is a directory with the program, the scripted agent and a codebase.
 type works struct {
-	ctx       context.Context
+	*bench
 	dir, root string
 	program   string
 	agent     string
 	env       []string
 }
 
-func newWorks(ctx context.Context, b *bench, name string) (*works, error) {
-	w := &works{ctx: ctx, dir: filepath.Join(b.dir, name)}
-	w.root, w.program, w.agent = filepath.Join(w.dir, "app"), filepath.Join(w.dir, "lockkeeper"), filepath.Join(w.dir, scripted.Program)
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
-		return nil, err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", w.program, "./cmd/lockkeeper")
-	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, skipped(fmt.Sprintf("the command does not build: %.300s", out))
-	}
+func newWorks(b *bench, name string) *works {
+	dir := filepath.Join(b.dir, name)
+	check(os.MkdirAll(dir, 0o700))
+	w := &works{bench: b, dir: dir, root: filepath.Join(dir, "app"), program: b.build("lockkeeper", dir), agent: filepath.Join(dir, scripted.Program)}
 	w.env = append(os.Environ(), "HOME="+w.dir, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "LOCKKEEPER_STORE=", scripted.ScriptVariable+"="+w.script())
-	return w, os.Symlink(w.program, w.agent)
+	check(os.Symlink(w.program, w.agent))
+	return w
 }
 
 func (w *works) script() string { return filepath.Join(w.dir, "script", "script.yaml") }
 
-// prepare makes the codebase lockable, with a configuration.
-func (w *works) prepare(script []byte, config string) error {
-	if err := errors.Join(os.MkdirAll(filepath.Dir(w.script()), 0o700), os.WriteFile(w.script(), script, 0o600)); err != nil {
-		return err
-	}
-	if _, _, err := w.call("init"); err != nil {
-		return err
-	}
+// prepare initializes the codebase and writes its configuration.
+func (w *works) prepare(script []byte, config string) {
+	writeFile(w.script(), script)
+	w.call("init")
 	config = fmt.Sprintf("agent: {command: [%s], caches: [%s]}\ngate: {allowed_write_paths: [.]}\n", w.agent, filepath.Dir(w.script())) + config
-	return os.WriteFile(filepath.Join(w.root, "lockkeeper.yaml"), []byte(config), 0o600)
+	writeFile(filepath.Join(w.root, "lockkeeper.yaml"), []byte(config))
 }
 
-// undo makes the tasks due again: their results are removed, so that they land again.
-func (w *works) undo() error {
-	made, err := filepath.Glob(filepath.Join(w.root, "file*.rb"))
+// undo removes the results of the tasks, so that they land again.
+func (w *works) undo() {
+	made := get(filepath.Glob(filepath.Join(w.root, "file*.rb")))
 	for _, path := range append(made, filepath.Join(w.root, ".pipeline"), filepath.Join(w.root, ".lockkeeper", "calls")) {
-		err = errors.Join(err, os.RemoveAll(path))
+		check(os.RemoveAll(path))
 	}
-	return err
+}
+
+// command returns a command of the program in the codebase.
+func (w *works) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(w.ctx, w.program, args...)
+	cmd.Dir, cmd.Env = w.root, w.env
+	return cmd
 }
 
 // call runs the program in the codebase.
-func (w *works) call(args ...string) (out string, took time.Duration, err error) {
-	cmd := exec.CommandContext(w.ctx, w.program, args...)
-	cmd.Dir, cmd.Env = w.root, w.env
+func (w *works) call(args ...string) (out string, took time.Duration) {
+	cmd := w.command(args...)
 	began := time.Now()
 	text, err := cmd.Output()
 	took = time.Since(began)
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("lockkeeper %s: %w: %s%s", strings.Join(args, " "), err, text[max(0, len(text)-500):], failed.Stderr)
 	}
-	return string(text), took, err
+	check(err)
+	return string(text), took
 }
 
-// pipelineLarge runs forty controllers and compares with what simulate says of them.
-func pipelineLarge(ctx context.Context, b *bench) ([]row, error) {
-	w, err := newWorks(ctx, b, "large")
-	if err != nil {
-		return nil, err
-	}
+// pipelineLarge runs forty controllers and compares the time with the prediction of simulate.
+func pipelineLarge(b *bench) []row {
+	w := newWorks(b, "large")
 	large := blog.Large{Controllers: runControllers, Seed: 7, Pause: runPause}
-	script, err := large.Script()
-	if err != nil {
-		return nil, err
-	}
-	plan, err := large.Plan(runChecks)
-	if err != nil {
-		return nil, err
-	}
 	file := filepath.Join(w.dir, "plan.yaml")
-	err = errors.Join(large.Write(w.root), os.WriteFile(file, plan, 0o600),
-		w.prepare(script, "max_test_concurrency: 4\nrun: {test_command: \""+blog.Test+" {path}\"}\n"))
-	if err != nil {
-		return nil, err
-	}
-	said, _, err := w.call("simulate", file, "--slots", fmt.Sprint(runSlots), "--json")
-	if err != nil {
-		return nil, err
-	}
+	check(large.Write(w.root))
+	writeFile(file, get(large.Plan(runChecks)))
+	w.prepare(get(large.Script()), "max_test_concurrency: 4\nrun: {test_command: \""+blog.Test+" {path}\"}\n")
+	said, _ := w.call("simulate", file, "--slots", fmt.Sprint(runSlots), "--json")
 	var forecast struct {
 		Prediction struct {
 			Finish float64 `json:"finish_seconds"`
 		} `json:"prediction"`
 	}
-	if err := json.Unmarshal([]byte(said), &forecast); err != nil {
-		return nil, err
-	}
-	_, took, err := w.call("run", "--auto-decide", "all,topics=reject", "--slots", fmt.Sprint(runSlots))
-	if err != nil {
-		return nil, err
-	}
-	if lost, err := large.Lost(w.root); err != nil || len(lost) > 0 {
-		return nil, fmt.Errorf("%d changes are not in the tree: %w", len(lost), err)
+	check(json.Unmarshal([]byte(said), &forecast))
+	_, took := w.call("run", "--auto-decide", "all,topics=reject", "--slots", fmt.Sprint(runSlots))
+	if lost := get(large.Lost(w.root)); len(lost) > 0 {
+		check(fmt.Errorf("%d changes are not in the tree", len(lost)))
 	}
 	return []row{row{
 		What: fmt.Sprintf("A run of %d controllers, agents of %s, %d slots, to what simulate predicts", runControllers, runPause, runSlots),
 		Ours: took.Round(100 * time.Millisecond).String(), Peer: fmt.Sprintf("%.1fs", forecast.Prediction.Finish),
 		How: "The whole command with scripted agents in workspaces and a sandbox, contended files, tests and landing; simulate knows the agents' time and a tenth of a second for the tests of a batch.",
-	}.atMost(took.Seconds()/forecast.Prediction.Finish, 1.1, "%.2f×")}, nil
+	}.atMost(took.Seconds()/forecast.Prediction.Finish, 1.1, "%.2f×")}
 }
 
 // pipelineCall measures what the program adds to one call of an agent.
-func pipelineCall(ctx context.Context, b *bench) ([]row, error) {
-	w, err := newWorks(ctx, b, "solo")
-	if err != nil {
-		return nil, err
-	}
+func pipelineCall(b *bench) []row {
+	w := newWorks(b, "solo")
 	var tasks strings.Builder
 	tasks.WriteString("tasks:\n")
 	for i := range soloTasks {
@@ -145,39 +115,25 @@ func pipelineCall(ctx context.Context, b *bench) ([]row, error) {
 	}
 	script := "calls:\n- match: '^# task \\S*t(\\d+)'\n  steps: [{write: {path: 'file$1.rb', content: \"$1\\n\"}}]\n  result: {structured: {summary: done}}\n" +
 		"- match: '^# verify '\n  result: {structured: {verdict: pass, report: fine, issues: []}}\n"
-	if err := errors.Join(os.MkdirAll(w.root, 0o700), os.WriteFile(filepath.Join(w.root, "tasks.yaml"), []byte(tasks.String()), 0o600), w.prepare([]byte(script), "")); err != nil {
-		return nil, err
-	}
+	writeFile(filepath.Join(w.root, "tasks.yaml"), []byte(tasks.String()))
+	w.prepare([]byte(script), "")
 	var each, bare []float64
 	for round := range b.rounds {
-		if err := os.WriteFile(filepath.Join(w.root, "lib.rb"), []byte(fmt.Sprint(round)), 0o600); err != nil {
-			return nil, err
-		}
-		_, took, err := w.call("run", "--plan", "tasks.yaml", "--slots", "1", "--new")
-		if err != nil {
-			return nil, err
-		}
-		_, idle, err := w.call("run", "--plan", "tasks.yaml", "--slots", "1", "--new") // nothing is left to do
-		if err != nil {
-			return nil, err
-		}
+		writeFile(filepath.Join(w.root, "lib.rb"), fmt.Append(nil, round))
+		_, took := w.call("run", "--plan", "tasks.yaml", "--slots", "1", "--new")
+		_, idle := w.call("run", "--plan", "tasks.yaml", "--slots", "1", "--new") // nothing is left to do
 		each = append(each, float64(took-idle)/(2*soloTasks))
 		for range soloTasks {
-			cmd := exec.CommandContext(ctx, w.agent, "-p", "--output-format=stream-json", "--verbose", "--dangerously-skip-permissions")
+			cmd := exec.CommandContext(b.ctx, w.agent, "-p", "--output-format=stream-json", "--verbose", "--dangerously-skip-permissions")
 			cmd.Dir, cmd.Env, cmd.Stdin = w.dir, w.env, strings.NewReader("# verify x")
-			began := time.Now()
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return nil, fmt.Errorf("the agent alone: %w: %s", err, out)
-			}
-			bare = append(bare, float64(time.Since(began)))
+			_, alone := timed(cmd)
+			bare = append(bare, float64(alone))
 		}
-		if err := w.undo(); err != nil {
-			return nil, err
-		}
+		w.undo()
 	}
 	over := median(each) - median(bare)
 	return []row{row{
 		What: "What a run adds to one call of an agent", Ours: ns(median(each)), Peer: ns(median(bare)) + " (the agent alone)",
 		How: fmt.Sprintf("%d tasks one after the other, each with a call to apply and one to verify, with workspaces, sandbox, documents and landing.", soloTasks),
-	}.atMost(over/1e6, 50, "%.0f ms")}, nil
+	}.atMost(over/1e6, 50, "%.0f ms")}
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
@@ -11,13 +11,12 @@ import (
 	"lockkeeper/sched"
 	"lockkeeper/store"
 	"lockkeeper/store/memstore"
-	"lockkeeper/store/sqlstore"
 )
 
-// backlog is a queue with nine tenths of its items blocked, and a worker with one item in
-// its hands.
+// A backlog is a queue with nine tenths of its items blocked, and a worker that runs one
+// item.
 type backlog struct {
-	locks  *lock.Manager
+	*bench
 	queue  *sched.Queue
 	worker lockkeeper.Worker
 	job    *sched.Job
@@ -25,94 +24,65 @@ type backlog struct {
 	took   []float64
 }
 
-// hotPaths is how many paths the blocked items wait for.
+// hotPaths is the number of paths that the blocked items wait for.
 const hotPaths = 100
 
-func newBacklog(ctx context.Context, st store.Store, items int) (*backlog, error) {
-	b := &backlog{locks: lock.New(st, lock.Options{}), worker: lockkeeper.Worker{ID: "bench", Node: "here"}}
-	var err error
-	if b.queue, err = sched.New(st, b.locks, sched.Options{Phases: flow.QueueOrder()}); err != nil {
-		return nil, err
-	}
+func newBacklog(b *bench, st store.Store, items int) *backlog {
+	locks := b.manager(st, lock.Options{})
+	l := &backlog{bench: b, worker: lockkeeper.Worker{ID: "bench", Node: "here"}, queue: get(sched.New(st, locks, sched.Options{Phases: flow.QueueOrder()}))}
 	for i := range hotPaths {
-		if _, err := b.locks.TryAcquire(ctx, lockkeeper.Request{Holder: "ada", Policy: "person", Locks: writes([]string{hot(i)})}); err != nil {
-			return nil, err
-		}
+		get(locks.TryAcquire(b.ctx, lockkeeper.Request{Holder: "ada", Policy: "person", Locks: writes(hot(i))}))
 	}
-	var orders []sched.ItemSpec
-	flush := func() error {
-		_, err := b.queue.Enqueue(ctx, orders...)
-		orders = orders[:0]
-		return err
-	}
+	var specs []sched.ItemSpec
 	for i := range items {
 		if i%10 == 0 {
-			orders = append(orders, b.free())
-		} else { // ranked before the others: each is checked, and waits
-			orders = append(orders, sched.ItemSpec{Workflow: fmt.Sprint("blocked ", i), Phase: "verify", Pools: []string{sched.PoolAgent},
-				Locks: writes([]string{hot(i), fmt.Sprintf("app/models/blocked_%06d.rb", i)})})
-		}
-		if len(orders) == 1000 {
-			if err := flush(); err != nil {
-				return nil, err
-			}
+			specs = append(specs, l.free())
+		} else { // dispatch tries these items first, and they must wait
+			specs = append(specs, sched.ItemSpec{Workflow: fmt.Sprint("blocked ", i), Phase: "verify", Pools: []string{sched.PoolAgent},
+				Locks: writes(hot(i), fmt.Sprintf("app/models/blocked_%06d.rb", i))})
 		}
 	}
-	if err := flush(); err != nil {
-		return nil, err
+	for some := range slices.Chunk(specs, 1000) {
+		get(l.queue.Enqueue(b.ctx, some...))
 	}
-	b.job, err = b.queue.Dispatch(ctx, b.worker)
-	return b, err
+	l.job = get(l.queue.Dispatch(b.ctx, l.worker))
+	return l
 }
 
 func hot(i int) string { return fmt.Sprintf("app/controllers/concerns/hot_%03d.rb", i%hotPaths) }
 
-// free is an order that nothing blocks.
-func (b *backlog) free() sched.ItemSpec {
-	b.queued++
-	return sched.ItemSpec{Workflow: fmt.Sprint("free ", b.queued), Phase: "apply", Project: fmt.Sprint("p", b.queued%17), Pools: []string{sched.PoolAgent},
-		Locks: writes([]string{fmt.Sprintf("app/controllers/free_%06d.rb", b.queued), fmt.Sprintf("app/views/free_%06d.erb", b.queued)})}
+// free returns the next item that no lock blocks.
+func (l *backlog) free() sched.ItemSpec {
+	l.queued++
+	return sched.ItemSpec{Workflow: fmt.Sprint("free ", l.queued), Phase: "apply", Project: fmt.Sprint("p", l.queued%17), Pools: []string{sched.PoolAgent},
+		Locks: writes(fmt.Sprintf("app/controllers/free_%06d.rb", l.queued), fmt.Sprintf("app/views/free_%06d.erb", l.queued))}
 }
 
-// turn ends the item in hand and claims the next, which is measured, and queues
-// another for it, which is not.
-func (b *backlog) turn(ctx context.Context) error {
+// turn ends the item of the worker and dispatches the next one, which it measures. Then it
+// queues another item, which it does not measure.
+func (l *backlog) turn() {
 	began := monotonic()
-	next, err := b.job.Finish(ctx, nil, &b.worker)
-	b.took = append(b.took, float64(monotonic()-began))
-	if err != nil {
-		return err
-	}
+	next, err := l.job.Finish(l.ctx, nil, &l.worker)
+	l.took = append(l.took, float64(monotonic()-began))
+	check(err)
 	if next == nil {
-		return fmt.Errorf("nothing could start, with %d queued", b.queued)
+		check(fmt.Errorf("no item could start, with %d queued", l.queued))
 	}
-	b.job = next
-	_, err = b.queue.Enqueue(ctx, b.free())
-	return err
+	l.job = next
+	get(l.queue.Enqueue(l.ctx, l.free()))
 }
 
 // dispatch measures the time from the end of an item to the dispatch of the next in
 // backlogs of 200, 10,000 and 100,000 items, in turns.
-func dispatch(ctx context.Context, b *bench, name string, turns int, limit float64, open func(items int) (store.Store, error)) ([]row, error) {
-	sizes := []int{200, 10_000, 100_000}
-	logs := make([]*backlog, len(sizes))
-	for i, items := range sizes {
-		st, err := open(items)
-		if err != nil {
-			return nil, err
-		}
-		defer st.Close()
-		if logs[i], err = newBacklog(ctx, st, items); err != nil {
-			return nil, err
-		}
-		defer logs[i].locks.Close()
+func dispatch(b *bench, name string, turns int, limit float64, open func(items int) store.Store) []row {
+	var logs []*backlog
+	for _, items := range []int{200, 10_000, 100_000} {
+		logs = append(logs, newBacklog(b, open(items), items))
 	}
 	for turn := range b.rounds * slicesPerRound {
 		for k := range logs {
 			for range turns {
-				if err := logs[(k+turn)%len(logs)].turn(ctx); err != nil {
-					return nil, err
-				}
+				logs[(k+turn)%len(logs)].turn()
 			}
 		}
 	}
@@ -122,21 +92,15 @@ func dispatch(ctx context.Context, b *bench, name string, turns int, limit float
 		row{What: name + ": end of an item to the next dispatch, 10,000 queued, 9,000 of them blocked", Ours: ns(many), Peer: "–", How: how}.atMost(many/1e3, limit, "%.0f µs"),
 		row{What: name + ": the same, to 200 queued", Ours: ns(many), Peer: ns(few), How: how}.atMost(many/few, 2, "%.2f×"),
 		row{What: name + ": 100,000 queued, to 10,000", Ours: ns(most), Peer: ns(many), How: how + " Ten times as many items make a logarithm of four thirds."}.atMost(most/many, 4.0/3, "%.2f×"),
-	}, nil
+	}
 }
 
-func queueMemory(ctx context.Context, b *bench) ([]row, error) {
-	return dispatch(ctx, b, "Queue in memory", 200, 50, func(int) (store.Store, error) {
-		return memstore.New("bench", memstore.Options{}), nil
-	})
+func queueMemory(b *bench) []row {
+	return dispatch(b, "Queue in memory", 200, 50, func(int) store.Store { return memstore.New("bench", memstore.Options{}) })
 }
 
-func queueSQLite(ctx context.Context, b *bench) ([]row, error) {
-	return dispatch(ctx, b, "Queue in SQLite FULL", 20, 600, func(items int) (store.Store, error) {
-		path := filepath.Join(b.dir, fmt.Sprintf("queue-%d.db", items))
-		if err := sqlstore.CreateSQLite(ctx, path, "bench"); err != nil {
-			return nil, err
-		}
-		return sqlstore.OpenSQLite(ctx, path, "bench", sqlstore.Options{})
+func queueSQLite(b *bench) []row {
+	return dispatch(b, "Queue in SQLite FULL", 20, 600, func(items int) store.Store {
+		return b.openSQLite(b.createSQLite(filepath.Join(b.dir, fmt.Sprintf("queue-%d.db", items))))
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,7 +9,7 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// The work that is simulated: a large Rails application, all of it at once.
+// The simulated work is a large Rails application, all of it at once.
 const (
 	simulatedModules     = 17
 	simulatedControllers = 120
@@ -20,7 +19,7 @@ const (
 	simulatedOrders      = 1_000
 )
 
-// lognormal draws a duration around a median, and none outside of least and most.
+// lognormal draws a duration around a median, between least and most.
 func lognormal(r *rand.Rand, median time.Duration, sigma float64, least, most time.Duration) time.Duration {
 	d := time.Duration(float64(median) * math.Exp(sigma*r.NormFloat64()))
 	return min(max(d, least), most).Round(time.Millisecond)
@@ -75,19 +74,16 @@ func bigPlan(seed uint64) *simulate.Plan {
 
 // simulateOrder compares the order of the scheduler with the best of many random orders, and
 // with other ways to schedule. Nothing is timed: a plan has one prediction.
-func simulateOrder(ctx context.Context, _ *bench) ([]row, error) {
+func simulateOrder(b *bench) []row {
 	how := fmt.Sprintf("The scheduler itself, with a clock of its own, runs a plan of %d modules, %d controllers and %d screens on %d slots. "+
 		"The peer is the best of %d schedules that skip blocked items, each in a random order. For comparison: a queue in which a "+
 		"blocked first item blocks all others, and a loop that checks the queue by priority every 0.5 s.",
 		simulatedModules, simulatedControllers, simulatedScreens, simulatedSlots, simulatedOrders)
 	var rows []row
 	for seed := uint64(1); seed <= simulatedSeeds; seed++ {
-		rep, err := simulate.Run(ctx, bigPlan(seed), simulate.Options{Slots: simulatedSlots, Orders: simulatedOrders})
-		if err != nil {
-			return nil, err
-		}
+		rep := get(simulate.Run(b.ctx, bigPlan(seed), simulate.Options{Slots: simulatedSlots, Orders: simulatedOrders}))
 		if len(rep.Left) > 0 {
-			return nil, fmt.Errorf("seed %d: %s is never done: %s", seed, rep.Left[0].Name, rep.Left[0].Reason)
+			check(fmt.Errorf("seed %d: %s is never done: %s", seed, rep.Left[0].Name, rep.Left[0].Reason))
 		}
 		finish := map[string]time.Duration{}
 		for _, o := range rep.Others {
@@ -101,7 +97,7 @@ func simulateOrder(ctx context.Context, _ *bench) ([]row, error) {
 		}.atMost(100*(float64(ours)/float64(best)-1), 5, "%+.1f %%"))
 		how = fmt.Sprintf("The same with a plan drawn with seed %d.", seed+1)
 	}
-	return rows, nil
+	return rows
 }
 
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }

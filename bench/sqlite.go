@@ -1,10 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -14,64 +13,31 @@ import (
 
 const diskSlice = 50 * time.Millisecond
 
-func sqliteMinimal(ctx context.Context, b *bench) ([]row, error) {
-	m, closeOurs, err := freshSQLite(ctx, b, "ours")
-	if err != nil {
-		return nil, err
-	}
-	defer closeOurs()
-	path, err := newSQLite(ctx, b, "minimal")
-	if err != nil {
-		return nil, err
-	}
-	peer, err := openMinimalSQLite(ctx, path, "minimal", request("asked", 1))
-	if err != nil {
-		return nil, err
-	}
-	defer peer.close()
-	t, err := b.race(diskSlice, takeAndGive(ctx, m, request("asked", 1)), peer.side)
-	if err != nil {
-		return nil, err
-	}
+func sqliteMinimal(b *bench) []row {
+	m := b.freshSQLite("ours")
+	peer := openMinimalSQLite(b, b.createSQLite(filepath.Join(b.dir, "minimal.db")), "minimal", request("asked", 1))
+	t := b.race(diskSlice, b.takeAndGive(m, request("asked", 1)), times(peer.takeAndGive))
 	return []row{row{
 		What: "SQLite: speed relative to the minimal transaction", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "Acquire and release of ten paths, WAL and synchronous=FULL, against two hand-written transactions in another database with the same tables, driver and settings, which insert and delete the same rows through prepared statements and check nothing.",
-	}.atLeast(median(ratios(t[1], t[0])), 0.75, "%.2f")}, nil
+	}.atLeast(median(ratios(t[1], t[0])), 0.75, "%.2f")}
 }
 
-func freshSQLite(ctx context.Context, b *bench, name string) (*lock.Manager, func() error, error) {
-	path, err := newSQLite(ctx, b, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	return openSQLite(ctx, path)
+func (b *bench) freshSQLite(name string) *lock.Manager {
+	return b.manager(b.openSQLite(b.createSQLite(filepath.Join(b.dir, name+".db"))), lock.Options{})
 }
 
-func sqliteGrowth(ctx context.Context, b *bench) ([]row, error) {
-	few, closeFew, err := freshSQLite(ctx, b, "empty")
-	if err != nil {
-		return nil, err
-	}
-	defer closeFew()
-	many, closeMany, err := freshSQLite(ctx, b, "full")
-	if err != nil {
-		return nil, err
-	}
-	defer closeMany()
-	if err := hold(ctx, many, 10_000); err != nil {
-		return nil, err
-	}
-	t, err := b.race(diskSlice, takeAndGive(ctx, many, spread()...), takeAndGive(ctx, few, spread()...))
-	if err != nil {
-		return nil, err
-	}
+func sqliteGrowth(b *bench) []row {
+	few, many := b.freshSQLite("empty"), b.freshSQLite("full")
+	b.hold(many, 10_000)
+	t := b.race(diskSlice, b.takeAndGive(many, spread()...), b.takeAndGive(few, spread()...))
 	return []row{row{
 		What: "SQLite: 100,000 held paths to none", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, none)",
 		How: "The same acquire and release, over 256 requests in turn, beside 10,000 active grants of ten paths and in an empty database.",
-	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.1f %%")}, nil
+	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.1f %%")}
 }
 
-// served is what one of several contending processes reports.
+// A served is the report of one of several contending processes.
 type served struct {
 	Times   int           `json:"times"`
 	Longest time.Duration `json:"longest"` // acquire or release, the longest single call
@@ -84,18 +50,11 @@ const (
 	busyTimeout = "busy-timeout"
 )
 
-func sqliteProcesses(ctx context.Context, b *bench) ([]row, error) {
+func sqliteProcesses(b *bench) []row {
 	var fairOurs, fairPeer, longOurs, longPeer, sumOurs, sumPeer []float64
 	for round := range b.rounds {
 		for _, way := range []string{ourWay, busyTimeout} {
-			path, err := newSQLite(ctx, b, fmt.Sprintf("%s-%d", way, round))
-			if err != nil {
-				return nil, err
-			}
-			all, err := contend(ctx, way, path)
-			if err != nil {
-				return nil, err
-			}
+			all := contend(b, way, b.createSQLite(filepath.Join(b.dir, fmt.Sprintf("%s-%d.db", way, round))))
 			least, most, sum, longest := all[0].Times, 0, 0, time.Duration(0)
 			for _, s := range all {
 				least, most, sum, longest = min(least, s.Times), max(most, s.Times), sum+s.Times, max(longest, s.Longest)
@@ -119,81 +78,54 @@ func sqliteProcesses(ctx context.Context, b *bench) ([]row, error) {
 		row{What: "SQLite: 8 processes, longest wait", Ours: ns(slices.Max(longOurs)), Peer: ns(slices.Max(longPeer)),
 			How: "In the same runs, the longest single acquire or release of any process in any round, with its own writing.",
 		}.atMost(slices.Max(longOurs)/1e6, 100, "%.0f ms"),
-	}, nil
+	}
 }
 
-// contend runs the processes, and starts them together.
-func contend(ctx context.Context, way, path string) (all []served, err error) {
-	children := make([]*child, contenders)
-	for i := range children {
-		if children[i], err = start(ctx, "contender", way, path, strconv.Itoa(i)); err != nil {
-			return nil, err
+// contend runs the processes, which all start their work at the same time.
+func contend(b *bench, way, path string) (all []served) {
+	own := &bench{ctx: b.ctx} // ends the processes before the next round
+	check(own.measure(func() {
+		children := make([]*child, contenders)
+		for i := range children {
+			children[i] = own.start("contender", way, path, strconv.Itoa(i))
 		}
-		defer children[i].stop()
-	}
-	for _, c := range children {
-		if _, err := c.line(); err != nil { // it is ready
-			return nil, err
+		for _, c := range children {
+			c.line() // it is ready
 		}
-	}
-	for _, c := range children {
-		if err := c.say("go"); err != nil {
-			return nil, err
+		for _, c := range children {
+			c.say("go")
 		}
-	}
-	for _, c := range children {
-		text, err := c.line()
-		if err != nil {
-			return nil, err
+		for _, c := range children {
+			var s served
+			check(json.Unmarshal([]byte(c.line()), &s))
+			all = append(all, s)
 		}
-		var s served
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
+	}))
+	return all
 }
 
-// asContender is one of the contending processes.
-func asContender(ctx context.Context, p *parent, args []string) (err error) {
-	way, path := args[0], args[1]
-	number, err := strconv.Atoi(args[2])
-	if err != nil {
-		return err
-	}
-	var acts []func() error // what is timed one by one
+// asContender is the main function of a contending process.
+func asContender(b *bench, p *parent, args []string) {
+	way, path, req := args[0], args[1], request("asked", get(strconv.Atoi(args[2])))
+	var acts []func() // each is timed alone
 	if way == ourWay {
-		m, closeAll, err := openSQLite(ctx, path)
-		if err != nil {
-			return err
-		}
-		defer closeAll()
+		m := b.manager(b.openSQLite(path), lock.Options{})
 		var g *lock.Grant
-		req := request("asked", number)
 		acts = append(acts,
-			func() (err error) { g, err = m.TryAcquire(ctx, req); return err },
-			func() error { return g.Release(ctx) })
+			func() { g = get(m.TryAcquire(b.ctx, req)) },
+			func() { check(g.Release(b.ctx)) })
 	} else {
-		peer, err := openMinimalSQLite(ctx, path, args[2], request("asked", number))
-		if err != nil {
-			return err
-		}
-		defer peer.close()
-		acts = append(acts, peer.takeAndGive)
+		acts = append(acts, openMinimalSQLite(b, path, args[2], req).takeAndGive)
 	}
-	if err := errors.Join(p.say("ready"), p.wait("go")); err != nil {
-		return err
-	}
+	p.say("ready")
+	get(p.line()) // the parent starts all processes at once
 	var s served
 	for began := time.Now(); time.Since(began) < contendFor; s.Times++ {
 		for _, act := range acts {
 			from := time.Now()
-			if err := act(); err != nil {
-				return err
-			}
+			act()
 			s.Longest = max(s.Longest, time.Since(from))
 		}
 	}
-	return p.sayJSON(s)
+	p.sayJSON(s)
 }

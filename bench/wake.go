@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -29,13 +29,13 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// contested is the one file that both want.
+// contested returns the request for the one file that both sides want.
 func contested() lockkeeper.Request {
-	return lockkeeper.Request{Holder: "bench", Locks: writes(paths("contested", 1)[:1])}
+	return lockkeeper.Request{Holder: "bench", Locks: writes(paths("contested", 1)[:1]...)}
 }
 
-// waitOnce acquires the contested paths in one of two ways, releases them, and
-// returns when it got them.
+// waitOnce acquires the contested file in one of two ways, releases it, and
+// returns the time at which it had acquired it.
 func waitOnce(ctx context.Context, m *lock.Manager, way string) (at int64, err error) {
 	var g *lock.Grant
 	if way == "wait" {
@@ -52,66 +52,47 @@ func waitOnce(ctx context.Context, m *lock.Manager, way string) (at int64, err e
 	return at, g.Release(ctx)
 }
 
-// waiter waits as it is told, in this process or another.
+// A waiter waits in a given way, in this process or another.
 type waiter struct {
-	begin func(way string) error
-	end   func() (at int64, err error)
+	begin func(way string)
+	end   func() (at int64)
 }
 
-// wakes measures how long it takes from the return of Release, when the lock is
-// free for certain, to the return of the waiter, which is in the wait list, or polling,
-// by then.
-func (b *bench) wakes(ctx context.Context, m *lock.Manager, w waiter) (t wakeTimes, err error) {
+// wakes measures the time from the return of Release, when the lock is certainly
+// free, to the return of the waiter. By then the waiter is in the wait list, or polls.
+func (b *bench) wakes(m *lock.Manager, w waiter) (t wakeTimes) {
 	for range b.rounds {
 		for range wakesPerRound {
-			took, releasing, err := wake(ctx, m, w, "wait")
-			if err != nil {
-				return t, err
-			}
+			took, releasing := b.wake(m, w, "wait")
 			t.waited, t.releasing = append(t.waited, took), append(t.releasing, releasing)
 		}
 		for range pollsPerRound {
-			took, _, err := wake(ctx, m, w, "poll")
-			if err != nil {
-				return t, err
-			}
+			took, _ := b.wake(m, w, "poll")
 			t.polled = append(t.polled, took)
 		}
 	}
-	return t, nil
+	return t
 }
 
-// wakeTimes are in nanoseconds: from the return of Release to that of the
-// waiter, the time Release took, and how long a polling waiter took.
+// wakeTimes has times in nanoseconds: from the return of Release to that of the
+// waiter, in Release, and from the return of Release to that of a polling waiter.
 type wakeTimes struct{ waited, releasing, polled []float64 }
 
-func wake(ctx context.Context, m *lock.Manager, w waiter, way string) (took, releasing float64, err error) {
-	g, err := m.TryAcquire(ctx, contested())
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := w.begin(way); err != nil {
-		return 0, 0, err
-	}
+func (b *bench) wake(m *lock.Manager, w waiter, way string) (took, releasing float64) {
+	g := get(m.TryAcquire(b.ctx, contested()))
+	w.begin(way)
 	if way == "wait" {
 		for waiting := 0; waiting == 0; {
-			entries, err := m.Requests(ctx)
-			if err != nil {
-				return 0, 0, err
-			}
-			waiting = len(entries) - 1
-			time.Sleep(2 * time.Millisecond) // it went to sleep, too
+			waiting = len(get(m.Requests(b.ctx))) - 1
+			time.Sleep(2 * time.Millisecond) // until the waiter sleeps
 		}
 	} else {
-		time.Sleep(20*time.Millisecond + rand.N(pollEvery)) // anywhere between two looks
+		time.Sleep(20*time.Millisecond + rand.N(pollEvery)) // at any moment between two polls
 	}
 	from := monotonic()
-	if err := g.Release(ctx); err != nil {
-		return 0, 0, err
-	}
+	check(g.Release(b.ctx))
 	released := monotonic()
-	at, err := w.end()
-	return float64(at - released), float64(released - from), err
+	return float64(w.end() - released), float64(released - from)
 }
 
 func wakeRow(store string, target float64, format string, unit float64, t wakeTimes) row {
@@ -123,119 +104,57 @@ func wakeRow(store string, target float64, format string, unit float64, t wakeTi
 	}.atMost(median(t.waited)/unit, target, format)
 }
 
-func wakeMemory(ctx context.Context, b *bench) ([]row, error) {
-	m := newMemory()
-	defer m.Close()
-	type got struct {
-		at  int64
-		err error
-	}
-	done := make(chan got, 1)
-	w := waiter{
-		begin: func(way string) error {
+func wakeMemory(b *bench) []row {
+	m := b.newMemory()
+	var at int64
+	var err error
+	done := make(chan struct{}, 1)
+	t := b.wakes(m, waiter{
+		begin: func(way string) {
 			go func() {
-				at, err := waitOnce(ctx, m, way)
-				done <- got{at, err}
+				at, err = waitOnce(b.ctx, m, way)
+				done <- struct{}{}
 			}()
-			return nil
 		},
-		end: func() (int64, error) { g := <-done; return g.at, g.err },
-	}
-	t, err := b.wakes(ctx, m, w)
-	if err != nil {
-		return nil, err
-	}
-	return []row{wakeRow("Memory", 50, "%.0f µs", 1e3, t)}, nil
+		end: func() int64 { <-done; return get(at, err) },
+	})
+	return []row{wakeRow("Memory", 50, "%.0f µs", 1e3, t)}
 }
 
-// elsewhere is a waiter in another process. Where the store is goes through a
-// pipe, because a URL may have a password in it.
-func elsewhere(ctx context.Context, kind, where string) (waiter, *child, error) {
-	c, err := start(ctx, "waiter", kind)
-	if err != nil {
-		return waiter{}, nil, err
-	}
-	return waiter{
-		begin: c.say,
-		end: func() (int64, error) {
-			text, err := c.line()
-			if err != nil {
-				return 0, err
-			}
-			return strconv.ParseInt(text, 10, 64)
-		},
-	}, c, c.say(where)
+func wakeSQLite(b *bench) []row {
+	path := b.createSQLite(filepath.Join(b.dir, "wake.db"))
+	return wakeAcross(b, b.manager(b.openSQLite(path), lock.Options{}), "SQLite", 1, "sqlite", path)
 }
 
-func wakeSQLite(ctx context.Context, b *bench) (_ []row, err error) {
-	path, err := newSQLite(ctx, b, "wake")
-	if err != nil {
-		return nil, err
-	}
-	m, closeAll, err := openSQLite(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer closeAll()
-	return wakeAcross(ctx, b, m, "SQLite", 1, "sqlite", path)
+func wakePostgres(b *bench) []row {
+	url := b.database("wake", "one")
+	return wakeAcross(b, b.openPostgres(url, "one"), "PostgreSQL", 2, "postgres", url)
 }
 
-func wakePostgres(ctx context.Context, b *bench) (_ []row, err error) {
-	url, drop, err := b.database(ctx, "wake", "one")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, drop()) }()
-	m, closeAll, err := openPostgres(ctx, url, "one")
-	if err != nil {
-		return nil, err
-	}
-	defer closeAll()
-	return wakeAcross(ctx, b, m, "PostgreSQL", 2, "postgres", url)
+// wakeAcross measures a waiter in another process. The location of the store goes through a
+// pipe, because a URL may contain a password.
+func wakeAcross(b *bench, m *lock.Manager, store string, target float64, kind, where string) []row {
+	c := b.start("waiter", kind)
+	c.say(where)
+	t := b.wakes(m, waiter{begin: c.say, end: func() int64 { return get(strconv.ParseInt(c.line(), 10, 64)) }})
+	return []row{wakeRow(store, target, "%.2f ms", 1e6, t)}
 }
 
-func wakeAcross(ctx context.Context, b *bench, m *lock.Manager, store string, target float64, kind, where string) (_ []row, err error) {
-	w, c, err := elsewhere(ctx, kind, where)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.stop()) }()
-	t, err := b.wakes(ctx, m, w)
-	if err != nil {
-		return nil, err
-	}
-	return []row{wakeRow(store, target, "%.2f ms", 1e6, t)}, nil
-}
-
-// asWaiter is the other process: it waits as each line says, until the
-// input ends.
-func asWaiter(ctx context.Context, p *parent, args []string) error {
-	where, err := p.line()
-	if err != nil {
-		return err
-	}
+// asWaiter is the main function of the other process. It waits in the way that each line
+// names, until the input ends.
+func asWaiter(b *bench, p *parent, args []string) {
+	where := get(p.line())
 	var m *lock.Manager
-	var closeAll func() error
 	if args[0] == "sqlite" {
-		m, closeAll, err = openSQLite(ctx, where)
+		m = b.manager(b.openSQLite(where), lock.Options{})
 	} else {
-		m, closeAll, err = openPostgres(ctx, where, "one")
+		m = b.openPostgres(where, "one")
 	}
-	if err != nil {
-		return err
-	}
-	defer closeAll()
 	for {
 		way, err := p.line()
 		if err != nil {
-			return nil // the parent is done
+			return // the parent is done
 		}
-		at, err := waitOnce(ctx, m, way)
-		if err != nil {
-			return err
-		}
-		if err := p.say(fmt.Sprint(at)); err != nil {
-			return err
-		}
+		p.say(fmt.Sprint(get(waitOnce(b.ctx, m, way))))
 	}
 }

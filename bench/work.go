@@ -1,18 +1,19 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"lockkeeper"
 	"lockkeeper/lock"
 )
 
-// pathsPerGrant is how many paths every measured request has.
+// pathsPerGrant is the number of paths in every measured request.
 const pathsPerGrant = 10
 
-// paths names the ten files of the n-th request: neighbours in a directory of
-// their own, as a piece of work on a codebase touches them.
+// paths returns the ten files of the n-th request. They are in one directory of
+// their own, as in a typical change of a codebase.
 func paths(area string, n int) []string {
 	out := make([]string, pathsPerGrant)
 	for i := range out {
@@ -21,8 +22,8 @@ func paths(area string, n int) []string {
 	return out
 }
 
-// writes asks for paths to write.
-func writes(paths []string) []lockkeeper.Lock {
+// writes returns write locks on paths.
+func writes(paths ...string) []lockkeeper.Lock {
 	locks := make([]lockkeeper.Lock, len(paths))
 	for i, p := range paths {
 		locks[i] = lockkeeper.Lock{Target: lockkeeper.Target{Path: p, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
@@ -31,35 +32,29 @@ func writes(paths []string) []lockkeeper.Lock {
 }
 
 func request(area string, n int) lockkeeper.Request {
-	return lockkeeper.Request{Holder: "bench", Locks: writes(paths(area, n))}
+	return lockkeeper.Request{Holder: "bench", Locks: writes(paths(area, n)...)}
 }
 
 // hold acquires n grants that stay.
-func hold(ctx context.Context, m *lock.Manager, n int) error {
+func (b *bench) hold(m *lock.Manager, n int) {
 	for i := range n {
-		if _, err := m.TryAcquire(ctx, request("held", i)); err != nil {
-			return err
-		}
+		get(m.TryAcquire(b.ctx, request("held", i)))
 	}
-	return nil
 }
 
-// takeAndGive is the piece of work that is measured most: acquire ten paths
-// and release them, with a new id, a token and two events. It goes through the
+// takeAndGive is the piece of work that most comparisons measure: it acquires ten paths
+// and releases them, with a new id, a token and two events. It goes through the
 // requests in turn.
-func takeAndGive(ctx context.Context, m *lock.Manager, reqs ...lockkeeper.Request) side {
+func (b *bench) takeAndGive(m *lock.Manager, reqs ...lockkeeper.Request) side {
 	next := 0
-	return func(n int) error {
-		for range n {
-			g, err := m.TryAcquire(ctx, reqs[next%len(reqs)])
-			if err != nil {
-				return err
-			}
-			if err := g.Release(ctx); err != nil {
-				return err
-			}
-			next++
-		}
-		return nil
-	}
+	return times(func() {
+		check(get(m.TryAcquire(b.ctx, reqs[next%len(reqs)])).Release(b.ctx))
+		next++
+	})
+}
+
+// writeFile writes a file and creates its directory.
+func writeFile(file string, content []byte) {
+	check(os.MkdirAll(filepath.Dir(file), 0o755))
+	check(os.WriteFile(file, content, 0o644))
 }
