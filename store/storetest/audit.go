@@ -32,15 +32,14 @@ func testEveryChange(t *testing.T, f Fixture) {
 	b.release(g)
 	b.isServed(w)
 	var got []string
-	b.view(func(r store.Reader) error {
-		evs, err := r.Events(store.EventQuery{Limit: 100})
+	b.view(func(r store.Reader) {
+		evs := get(r.Events(store.EventQuery{Limit: 100}))
 		for _, e := range evs {
 			got = append(got, string(e.Kind)+" "+e.Holder)
 			if e.At.IsZero() || e.Actor.Kind == "" || e.GrantID == "" {
 				t.Errorf("event without when, who or what: %+v", e)
 			}
 		}
-		return err
 	})
 	want := []string{"acquired h", "waiting w", "waiting x", "upgraded h", "extended h", "withdrawn x", "released h", "acquired w"}
 	if !slices.Equal(got, want) {

@@ -93,18 +93,14 @@ func same[T any](t *testing.T, what string, got, want *T) {
 func testEventFields(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	want := filled[lockkeeper.Event](&filler{})
-	update(t, s, func(tx store.Tx) (err error) {
-		want.Seq, err = tx.Append(*want)
-		return err
-	})
+	update(t, s, func(tx store.Tx) { want.Seq = get(tx.Append(*want)) })
 	want.Space = s.Space()
-	view(t, s, func(r store.Reader) error {
-		got, err := r.Events(store.EventQuery{After: want.Seq - 1, Limit: 1})
+	view(t, s, func(r store.Reader) {
+		got := get(r.Events(store.EventQuery{After: want.Seq - 1, Limit: 1}))
 		if len(got) != 1 {
-			t.Fatalf("%d events, %v", len(got), err)
+			t.Fatalf("%d events", len(got))
 		}
 		same(t, "appended", &got[0], want)
-		return err
 	})
 }
 
@@ -119,28 +115,25 @@ func record(s store.Store, f *filler) *store.Record {
 func testRecordFields(t *testing.T, f Fixture) {
 	s, fill := open(t, f, NewClock()), &filler{}
 	want := record(s, fill)
-	stored := func(what string, change func(store.Tx) error) {
+	stored := func(what string, change func(store.Tx)) {
 		t.Helper()
 		update(t, s, change)
-		view(t, s, func(r store.Reader) error {
-			got, err := r.Get(want.ID)
-			same(t, what, got, want)
-			return err
+		view(t, s, func(r store.Reader) {
+			same(t, what, get(r.Get(want.ID)), want)
 		})
 	}
-	stored("inserted", func(tx store.Tx) error {
+	stored("inserted", func(tx store.Tx) {
 		own := *want
-		return tx.Insert(&own)
+		check(tx.Insert(&own))
 	})
 	next := record(s, fill)
 	next.ID, next.Ticket, next.Locks = want.ID, want.Ticket, want.Locks
 	want = next
-	stored("saved", func(tx store.Tx) error { return tx.Save(want) })
+	stored("saved", func(tx store.Tx) { check(tx.Save(want)) })
 	locks := record(s, fill).Locks
-	stored("with other locks", func(tx store.Tx) error {
-		err := tx.SetLocks(want, locks)
+	stored("with other locks", func(tx store.Tx) {
+		check(tx.SetLocks(want, locks))
 		want.Locks = locks
-		return err
 	})
 }
 
@@ -156,8 +149,8 @@ func testExpressFields(t *testing.T, f Fixture) {
 	if granted, err := x.TryGrant(t.Context(), want, *ev); !granted || err != nil {
 		t.Fatalf("admitted %v, %v", granted, err)
 	}
-	view(t, s, func(r store.Reader) error {
-		got, err := r.Get(want.ID)
+	view(t, s, func(r store.Reader) {
+		got := get(r.Get(want.ID))
 		same(t, "admitted", got, want)
 		events, err2 := r.Events(store.EventQuery{After: want.Fence - 1, Limit: 1})
 		if len(events) != 1 || err2 != nil {
@@ -165,37 +158,33 @@ func testExpressFields(t *testing.T, f Fixture) {
 		}
 		ev.Seq, ev.Space, ev.At = want.Fence, s.Space(), events[0].At
 		same(t, "admitted with", &events[0], ev)
-		return err
 	})
 }
 
 func testLandingFields(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	want := filled[lockkeeper.Landing](&filler{})
-	update(t, s, func(tx store.Tx) error { return tx.InsertLanding(want.Clone()) })
-	view(t, s, func(r store.Reader) error {
-		got, err := r.Landings(store.LandingQuery{Seq: want.Seq})
+	update(t, s, func(tx store.Tx) { check(tx.InsertLanding(want.Clone())) })
+	view(t, s, func(r store.Reader) {
+		got := get(r.Landings(store.LandingQuery{Seq: want.Seq}))
 		if len(got) != 1 {
-			t.Fatalf("%d landings, %v", len(got), err)
+			t.Fatalf("%d landings", len(got))
 		}
 		same(t, "inserted", got[0], want)
-		return err
 	})
 }
 
 func testItemFields(t *testing.T, f Fixture) {
 	s, fill := open(t, f, NewClock()), &filler{}
 	want := filled[lockkeeper.Item](fill)
-	stored := func(what string, change func(store.Tx) error) {
+	stored := func(what string, change func(store.Tx)) {
 		t.Helper()
 		update(t, s, change)
-		view(t, s, func(r store.Reader) error {
-			got, err := r.Item(want.ID)
-			same(t, what, got, want)
-			return err
+		view(t, s, func(r store.Reader) {
+			same(t, what, get(r.Item(want.ID)), want)
 		})
 	}
-	stored("inserted", func(tx store.Tx) error { return tx.InsertItem(want.Clone()) })
+	stored("inserted", func(tx store.Tx) { check(tx.InsertItem(want.Clone())) })
 
 	// The fields before Phase and the time of queueing never change.
 	next := filled[lockkeeper.Item](fill)
@@ -208,20 +197,19 @@ func testItemFields(t *testing.T, f Fixture) {
 		}
 	}
 	want = kept.Addr().Interface().(*lockkeeper.Item)
-	stored("saved", func(tx store.Tx) error { return tx.SaveItem(next) })
+	stored("saved", func(tx store.Tx) { check(tx.SaveItem(next)) })
 }
 
 func testWorkerFields(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	want := filled[lockkeeper.Worker](&filler{})
 	want.Only = false // not stored: only the worker itself knows it
-	update(t, s, func(tx store.Tx) error { return tx.PutWorker(*want) })
-	view(t, s, func(r store.Reader) error {
-		got, err := r.Workers()
+	update(t, s, func(tx store.Tx) { check(tx.PutWorker(*want)) })
+	view(t, s, func(r store.Reader) {
+		got := get(r.Workers())
 		if len(got) != 1 {
-			t.Fatalf("%d workers, %v", len(got), err)
+			t.Fatalf("%d workers", len(got))
 		}
 		same(t, "put", &got[0], want)
-		return err
 	})
 }

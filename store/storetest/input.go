@@ -71,16 +71,12 @@ func testBadRequests(t *testing.T, f Fixture) {
 // unchanged checks that the space has no records and no events.
 func (b *bench) unchanged() {
 	b.Helper()
-	b.view(func(r store.Reader) error {
-		recs, err := all(r)
-		if err != nil {
-			return err
-		}
-		evs, err := r.Events(store.EventQuery{Limit: 10})
+	b.view(func(r store.Reader) {
+		recs := get(all(r))
+		evs := get(r.Events(store.EventQuery{Limit: 10}))
 		if len(recs)+len(evs) > 0 {
 			b.Errorf("bad input left records %v and events %v", recs, evs)
 		}
-		return err
 	})
 }
 

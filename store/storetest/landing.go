@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -39,39 +40,26 @@ func altered(content string, paths ...string) (out []lockkeeper.PathChange) {
 }
 
 // land records a decided landing with the number of an event.
-func land(tx store.Tx, l lockkeeper.Landing) (*lockkeeper.Landing, error) {
-	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, At: tx.Now().Wall, GrantID: l.GrantID})
-	if err != nil {
-		return nil, err
-	}
-	l.Seq = seq
-	if l.Commit == "" {
-		l.Commit = fmt.Sprint("commit-", seq)
-	}
-	if l.State == 0 {
-		l.State = lockkeeper.Decided
-	}
+func land(tx store.Tx, l lockkeeper.Landing) *lockkeeper.Landing {
+	l.Seq = get(tx.Append(lockkeeper.Event{Kind: lockkeeper.EventLanded, At: tx.Now().Wall, GrantID: l.GrantID}))
+	l.Commit = cmp.Or(l.Commit, fmt.Sprint("commit-", l.Seq))
+	l.State = cmp.Or(l.State, lockkeeper.Decided)
 	if l.At.IsZero() {
 		l.At = tx.Now().Wall
 	}
-	return &l, tx.InsertLanding(&l)
+	check(tx.InsertLanding(&l))
+	return &l
 }
 
 func landed(t *testing.T, s store.Store, l lockkeeper.Landing) (out *lockkeeper.Landing) {
 	t.Helper()
-	update(t, s, func(tx store.Tx) (err error) {
-		out, err = land(tx, l)
-		return err
-	})
+	update(t, s, func(tx store.Tx) { out = land(tx, l) })
 	return out
 }
 
 func landings(t *testing.T, s store.Store, q store.LandingQuery) (out []*lockkeeper.Landing) {
 	t.Helper()
-	view(t, s, func(r store.Reader) (err error) {
-		out, err = r.Landings(q)
-		return err
-	})
+	view(t, s, func(r store.Reader) { out = get(r.Landings(q)) })
 	return out
 }
 
@@ -127,7 +115,7 @@ func testLanding(t *testing.T, f Fixture) {
 		}
 		sameLanding(t, got[0], want)
 		sameLanding(t, got[1], bare)
-		view(t, h, func(r store.Reader) error {
+		view(t, h, func(r store.Reader) {
 			for _, a := range full.Changes {
 				lastAt(t, r, a.Path, "", want.Seq, a.New)
 				got, err := r.Landings(store.LandingQuery{Path: a.Path})
@@ -136,7 +124,6 @@ func testLanding(t *testing.T, f Fixture) {
 				}
 			}
 			lastAt(t, r, "never", "", 0, lockkeeper.Version{})
-			return nil
 		})
 	}
 }
@@ -166,21 +153,17 @@ func testLandingQueries(t *testing.T, f Fixture) {
 			queries = append(queries, q, before)
 		}
 	}
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		for _, q := range queries {
 			for _, q.Open = range []bool{false, true} {
 				for _, q.Latest = range []bool{false, true} {
 					for _, q.Limit = range []int{q.Limit, 1} {
-						got, err := r.Landings(q)
-						if err != nil {
-							return err
-						}
+						got := get(r.Landings(q))
 						compareLandings(t, q, got, all)
 					}
 				}
 			}
 		}
-		return nil
 	})
 }
 
@@ -217,7 +200,7 @@ func testLanded(t *testing.T, f Fixture) {
 	third := decide("g", "3", "a", "a/b", "aa")
 	gone := landed(t, s, lockkeeper.Landing{GrantID: "k", Changes: []lockkeeper.PathChange{{Path: "b", Old: version("1")}}}).Seq
 	none := lockkeeper.Version{}
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		lastAt(t, tx, "a", "", third, version("3"))
 		lastAt(t, tx, "a", "g", third, version("3"))
 		lastAt(t, tx, "a", "k", other, version("2"))
@@ -225,22 +208,16 @@ func testLanded(t *testing.T, f Fixture) {
 		lastAt(t, tx, "b", "", gone, none) // a deletion also counts as a landing
 		lastAt(t, tx, "b", "g", first, version("1"))
 		lastAt(t, tx, "", "", 0, none)
-		if err := tx.EndLanding(store.TakenLanding{Seq: third}, lockkeeper.Undone); err != nil {
-			return err
-		}
+		check(tx.EndLanding(store.TakenLanding{Seq: third}, lockkeeper.Undone))
 		lastAt(t, tx, "a", "", other, version("2"))
 		lastAt(t, tx, "a", "g", first, version("1"))
 		lastAt(t, tx, "aa", "", 0, none)
-		if err := tx.EndLanding(store.TakenLanding{Seq: other}, lockkeeper.Committed); err != nil {
-			return err
-		}
+		check(tx.EndLanding(store.TakenLanding{Seq: other}, lockkeeper.Committed))
 		lastAt(t, tx, "a", "", other, version("2"))
-		return nil
 	})
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		lastAt(t, r, "a", "", other, version("2"))
 		lastAt(t, r, "a/b", "", 0, none)
-		return nil
 	})
 }
 
@@ -258,26 +235,26 @@ func testLandingStates(t *testing.T, f Fixture) {
 	open("", 2)
 	l.State = lockkeeper.Committed
 	for _, state := range []lockkeeper.LandingState{lockkeeper.Committed, lockkeeper.Undone} { // a landing ends only once
-		update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.TakenLanding{Seq: l.Seq}, state) })
+		update(t, s, func(tx store.Tx) { check(tx.EndLanding(store.TakenLanding{Seq: l.Seq}, state)) })
 		sameLanding(t, landings(t, s, store.LandingQuery{Seq: l.Seq})[0], l)
 		open("g", 0)
 		open("", 1)
 	}
-	update(t, s, func(tx store.Tx) error {
-		return tx.EndLanding(store.TakenLanding{Seq: l.Seq + 1000}, lockkeeper.Undone) // an unknown landing is ignored
+	update(t, s, func(tx store.Tx) {
+		check(tx.EndLanding(store.TakenLanding{Seq: l.Seq + 1000}, lockkeeper.Undone)) // an unknown landing is ignored
 	})
 	taken := landed(t, s, lockkeeper.Landing{GrantID: "g", Taker: "writer", Changes: altered("x", "c")})
 	for _, e := range []store.TakenLanding{{Seq: taken.Seq, Taker: "first"}, {Seq: taken.Seq, Taker: "last"}} {
-		update(t, s, func(tx store.Tx) error { return tx.TakeLanding(e) })
+		update(t, s, func(tx store.Tx) { check(tx.TakeLanding(e)) })
 	}
 	for _, taker := range []string{"", "writer", "first"} {
-		update(t, s, func(tx store.Tx) error {
-			return tx.EndLanding(store.TakenLanding{Seq: taken.Seq, Taker: taker}, lockkeeper.Undone)
+		update(t, s, func(tx store.Tx) {
+			check(tx.EndLanding(store.TakenLanding{Seq: taken.Seq, Taker: taker}, lockkeeper.Undone))
 		})
 		open("g", 1)
 	}
-	update(t, s, func(tx store.Tx) error {
-		return tx.EndLanding(store.TakenLanding{Seq: taken.Seq, Taker: "last"}, lockkeeper.Committed)
+	update(t, s, func(tx store.Tx) {
+		check(tx.EndLanding(store.TakenLanding{Seq: taken.Seq, Taker: "last"}, lockkeeper.Committed))
 	})
 	open("g", 0)
 }

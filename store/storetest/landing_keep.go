@@ -22,10 +22,7 @@ func testLandingUndone(t *testing.T, f Fixture) {
 	clock.Advance(time.Hour)
 	for range 2 {
 		err := s.Update(t.Context(), func(tx store.Tx) error {
-			l, err := land(tx, lockkeeper.Landing{GrantID: "g", Changes: altered("y", "a", "c")})
-			if err != nil {
-				return err
-			}
+			l := land(tx, lockkeeper.Landing{GrantID: "g", Changes: altered("y", "a", "c")})
 			return errors.Join(tx.EndLanding(store.TakenLanding{Seq: was.Seq}, lockkeeper.Committed), tx.EndLanding(store.TakenLanding{Seq: l.Seq}, lockkeeper.Undone),
 				tx.Prune(clock.Now().Wall, 1_000), errUndo)
 		})
@@ -39,10 +36,9 @@ func testLandingUndone(t *testing.T, f Fixture) {
 			}
 			sameLanding(t, got[0], was)
 		}
-		view(t, s, func(r store.Reader) error {
+		view(t, s, func(r store.Reader) {
 			lastAt(t, r, "a", "", was.Seq, version("x"))
 			lastAt(t, r, "c", "", 0, lockkeeper.Version{})
-			return nil
 		})
 	}
 }
@@ -81,13 +77,12 @@ func testPruneLandings(t *testing.T, f Fixture) {
 	if got := numbers(store.LandingQuery{Path: "a"}); !slices.Equal(got, stay[:len(stay)-1]) {
 		t.Errorf("landings %v are left at the path, want %v", got, stay)
 	}
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		lastAt(t, r, "b1", "", 0, lockkeeper.Version{})
 		lastAt(t, r, "b0", "", old, version("x"))
 		lastAt(t, r, "c", "", young.Seq, version("young"))
-		return nil
 	})
-	update(t, s, func(tx store.Tx) error { return tx.EndLanding(store.TakenLanding{Seq: old}, lockkeeper.Committed) })
+	update(t, s, func(tx store.Tx) { check(tx.EndLanding(store.TakenLanding{Seq: old}, lockkeeper.Committed)) })
 	prune(t, s, clock.Now().Wall.Add(-time.Hour), 1_000)
 	if got := numbers(store.LandingQuery{Seq: old}); len(got) != 0 {
 		t.Error("a landing that was committed late is never dropped")
@@ -120,12 +115,11 @@ func testManyChanges(t *testing.T, f Fixture) {
 	}
 	sameLanding(t, got[0], want)
 	began = time.Now()
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		for i := range 1_000 {
 			a := l.Changes[i*10]
 			lastAt(t, r, a.Path, "g", want.Seq, a.New)
 		}
-		return nil
 	})
 	took("asking for 1,000 of the paths")
 	clock.Advance(time.Hour)
@@ -146,30 +140,24 @@ func testLandingRecord(t *testing.T, f Fixture) {
 			t.Errorf("state %d is not confirmed", state)
 		}
 		var want *store.Record
-		update(t, s, func(tx store.Tx) error {
-			rec, err := draft(tx, id, store.StateHeld, write(path))
-			if err != nil {
-				return err
-			}
+		update(t, s, func(tx store.Tx) {
+			rec := draft(tx, id, store.StateHeld, write(path))
 			next := *rec
 			next.State, next.Fence = state, rec.Ticket
 			want = &next
-			return tx.Save(want)
+			check(tx.Save(want))
 		})
 		if d := differ(fetch(t, s, id), want); d != "" {
 			t.Error(d)
 		}
-		view(t, s, func(r store.Reader) error {
+		view(t, s, func(r store.Reader) {
 			for _, before := range []uint64{store.HeldOnly, store.AnyTicket} {
 				found, _, err := r.Overlapping(store.Query{Locks: write(path), Before: before})
-				if err != nil {
-					return err
-				}
+				check(err)
 				if len(found) != 1 || found[0].Record.State != state {
 					t.Errorf("in state %d it blocks as %+v", state, found)
 				}
 			}
-			return nil
 		})
 		x, ok := s.(store.FastPath)
 		if !ok {

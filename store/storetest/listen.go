@@ -46,16 +46,15 @@ func testWakesListener(t *testing.T, f Fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		update(t, p[0], func(tx store.Tx) error {
+		update(t, p[0], func(tx store.Tx) {
 			tx.Wake(ident(1))
 			tx.Wake(ident(1))
 			tx.Wake(ident(2))
-			return nil
 		})
 		if !heard(listener, wakeWithin) {
 			t.Errorf("%s: no ring", name)
 		}
-		update(t, p[0], func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
+		update(t, p[0], func(tx store.Tx) { tx.Wake(ident(1)) })
 		if !heard(listener, wakeWithin) {
 			t.Errorf("%s: no second ring", name)
 		}
@@ -79,7 +78,7 @@ func testSilentAfterRollback(t *testing.T, f Fixture) {
 			t.Fatal(err)
 		}
 		p[0].Update(t.Context(), func(tx store.Tx) error { tx.Wake(ident(1)); return errUndo })
-		update(t, p[0], func(tx store.Tx) error { tx.Wake(ident(2)); return nil })
+		update(t, p[0], func(tx store.Tx) { tx.Wake(ident(2)) })
 		if !heard(kept, wakeWithin) {
 			t.Errorf("%s: no ring", name)
 		}
@@ -105,12 +104,12 @@ func testClosedListener(t *testing.T, f Fixture) {
 	if err := one.Close(); err != nil {
 		t.Error(err)
 	}
-	update(t, s, func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
+	update(t, s, func(tx store.Tx) { tx.Wake(ident(1)) })
 	if !heard(two, wakeWithin) {
 		t.Error("closing one listener silenced another of the same id")
 	}
 	if err := two.Close(); err != nil {
 		t.Error(err)
 	}
-	update(t, s, func(tx store.Tx) error { tx.Wake(ident(1)); return nil })
+	update(t, s, func(tx store.Tx) { tx.Wake(ident(1)) })
 }

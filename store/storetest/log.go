@@ -32,11 +32,8 @@ func testEvent(t *testing.T, f Fixture) {
 		Data:       map[string]string{"k": "v"},
 	}
 	var seq uint64
-	update(t, s, func(tx store.Tx) (err error) {
-		seq, err = tx.Append(ev)
-		return err
-	})
-	view(t, s, func(r store.Reader) error {
+	update(t, s, func(tx store.Tx) { seq = get(tx.Append(ev)) })
+	view(t, s, func(r store.Reader) {
 		got, err := r.Events(store.EventQuery{Limit: 10})
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%d events, %v", len(got), err)
@@ -60,33 +57,27 @@ func testEvent(t *testing.T, f Fixture) {
 		if !reflect.DeepEqual(e, want) {
 			t.Errorf("got  %+v\nwant %+v", e, want)
 		}
-		return nil
 	})
 }
 
 func appendEvents(t *testing.T, s store.Store, n int) (seqs []uint64) {
 	t.Helper()
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		for i := range n {
-			seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventReleased, At: tx.Now().Wall, Reason: fmt.Sprint(i)})
-			if err != nil {
-				return err
-			}
+			seq := get(tx.Append(lockkeeper.Event{Kind: lockkeeper.EventReleased, At: tx.Now().Wall, Reason: fmt.Sprint(i)}))
 			seqs = append(seqs, seq)
 		}
-		return nil
 	})
 	return seqs
 }
 
 func readEvents(t *testing.T, s store.Store, q store.EventQuery) (seqs []uint64) {
 	t.Helper()
-	view(t, s, func(r store.Reader) error {
-		evs, err := r.Events(q)
+	view(t, s, func(r store.Reader) {
+		evs := get(r.Events(q))
 		for _, e := range evs {
 			seqs = append(seqs, e.Seq)
 		}
-		return err
 	})
 	return seqs
 }
@@ -132,7 +123,7 @@ func testEventPages(t *testing.T, f Fixture) {
 
 func prune(t *testing.T, s store.Store, before time.Time, keep int) {
 	t.Helper()
-	update(t, s, func(tx store.Tx) error { return tx.Prune(before, keep) })
+	update(t, s, func(tx store.Tx) { check(tx.Prune(before, keep)) })
 }
 
 // testPrune allows a store to keep somewhat more than it must, and to need several calls, but

@@ -91,6 +91,13 @@ func sortRows(rows []row) {
 	})
 }
 
+// overlapping returns the locks of any request that conflict with a write lock on a path.
+func overlapping(r store.Reader, path string) []store.Overlap {
+	found, _, err := r.Overlapping(store.Query{Locks: write(path), Before: store.AnyTicket})
+	check(err)
+	return found
+}
+
 // compare queries the store and plainly, and describes any difference.
 func compare(r store.Reader, recs []*store.Record, q store.Query) error {
 	found, more, err := r.Overlapping(q)
@@ -134,23 +141,17 @@ func compare(r store.Reader, recs []*store.Record, q store.Query) error {
 func testNeighbours(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	kinds := []lockkeeper.Kind{lockkeeper.File, lockkeeper.Dir, lockkeeper.Node, lockkeeper.Tree}
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		i := 0
 		for _, n := range names {
 			for _, path := range []string{n, n + "/a", n + "/a/b", "a/" + n} {
 				i++
-				if _, err := draft(tx, ident(i), store.StateHeld, locks(lockkeeper.Write, kinds[i%4], []string{path})); err != nil {
-					return err
-				}
+				draft(tx, ident(i), store.StateHeld, locks(lockkeeper.Write, kinds[i%4], []string{path}))
 			}
 		}
-		return nil
 	})
-	view(t, s, func(r store.Reader) error {
-		recs, err := all(r)
-		if err != nil {
-			return err
-		}
+	view(t, s, func(r store.Reader) {
+		recs := get(all(r))
 		for _, n := range names {
 			for _, path := range []string{n, n + "/a", n + "/" + n, "a/" + n} {
 				for _, k := range kinds {
@@ -161,28 +162,21 @@ func testNeighbours(t *testing.T, f Fixture) {
 				}
 			}
 		}
-		return nil
 	})
 }
 
 func testRoot(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		for i, l := range []struct {
 			kind lockkeeper.Kind
 			path string
 		}{{lockkeeper.Node, "."}, {lockkeeper.Tree, "."}, {lockkeeper.File, "\u007f"}, {lockkeeper.File, "!"}, {lockkeeper.Node, "😀/x"}} {
-			if _, err := draft(tx, ident(i), store.StateHeld, locks(lockkeeper.Write, l.kind, []string{l.path})); err != nil {
-				return err
-			}
+			draft(tx, ident(i), store.StateHeld, locks(lockkeeper.Write, l.kind, []string{l.path}))
 		}
-		return nil
 	})
-	view(t, s, func(r store.Reader) error {
-		recs, err := all(r)
-		if err != nil {
-			return err
-		}
+	view(t, s, func(r store.Reader) {
+		recs := get(all(r))
 		for k := lockkeeper.File; k <= lockkeeper.Tree; k++ {
 			for _, path := range []string{".", "x", "😀", "!/y"} {
 				if err := compare(r, recs, store.Query{Locks: locks(lockkeeper.Read, k, []string{path})}); err != nil {
@@ -190,7 +184,6 @@ func testRoot(t *testing.T, f Fixture) {
 				}
 			}
 		}
-		return nil
 	})
 }
 
@@ -202,39 +195,26 @@ func testOverlapOracle(t *testing.T, f Fixture) {
 	var live []string
 	next := 0
 	for range 12 {
-		update(t, s, func(tx store.Tx) error {
+		update(t, s, func(tx store.Tx) {
 			for range 15 {
 				next++
 				state := store.StateWaiting + store.State(r.IntN(3))
-				if _, err := draft(tx, ident(next), state, randomLocks(r, 4)); err != nil {
-					return err
-				}
+				draft(tx, ident(next), state, randomLocks(r, 4))
 				live = append(live, ident(next))
 			}
 			for range 10 {
 				i := r.IntN(len(live))
-				rec, err := tx.Get(live[i])
-				if err != nil {
-					return err
-				}
+				rec := get(tx.Get(live[i]))
 				if r.IntN(3) == 0 {
-					if err := tx.SetLocks(rec, randomLocks(r, 5)); err != nil {
-						return err
-					}
+					check(tx.SetLocks(rec, randomLocks(r, 5)))
 					continue
 				}
-				if err := tx.Delete(rec); err != nil {
-					return err
-				}
+				check(tx.Delete(rec))
 				live = slices.Delete(live, i, i+1)
 			}
-			return nil
 		})
-		view(t, s, func(rd store.Reader) error {
-			recs, err := all(rd)
-			if err != nil {
-				return err
-			}
+		view(t, s, func(rd store.Reader) {
+			recs := get(all(rd))
 			for range 40 {
 				q := store.Query{Locks: randomLocks(r, 4), Before: store.AnyTicket, Limit: r.IntN(4) * r.IntN(6)}
 				one := recs[r.IntN(len(recs))]
@@ -247,11 +227,8 @@ func testOverlapOracle(t *testing.T, f Fixture) {
 				if r.IntN(2) == 0 {
 					q.Except = one.Ticket
 				}
-				if err := compare(rd, recs, q); err != nil {
-					return err
-				}
+				check(compare(rd, recs, q))
 			}
-			return nil
 		})
 	}
 }
@@ -262,22 +239,13 @@ func testOverlapMany(t *testing.T, f Fixture) {
 	for i := range 700 {
 		asked = append(asked, write(fmt.Sprintf("deep/er/and/deep/er/f%04d", i))...)
 	}
-	update(t, s, func(tx store.Tx) error {
-		_, err := draft(tx, ident(1), store.StateHeld, asked)
-		return err
-	})
-	view(t, s, func(r store.Reader) error {
-		recs, err := all(r)
-		if err != nil {
-			return err
-		}
-		if err := compare(r, recs, store.Query{Locks: asked, Limit: 500}); err != nil {
-			return err
-		}
+	update(t, s, func(tx store.Tx) { draft(tx, ident(1), store.StateHeld, asked) })
+	view(t, s, func(r store.Reader) {
+		recs := get(all(r))
+		check(compare(r, recs, store.Query{Locks: asked, Limit: 500}))
 		found, more, err := r.Overlapping(store.Query{Locks: asked})
 		if len(found) != len(asked) || more {
-			t.Errorf("%d of %d found, more=%v", len(found), len(asked), more)
+			t.Errorf("%d of %d found, more=%v, %v", len(found), len(asked), more, err)
 		}
-		return err
 	})
 }

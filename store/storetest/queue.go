@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -34,36 +35,22 @@ var queueTests = []test{
 }
 
 // queued inserts an item with the number of an event.
-func queued(tx store.Tx, it lockkeeper.Item) (*lockkeeper.Item, error) {
-	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall})
-	if err != nil {
-		return nil, err
-	}
-	it.Seq = seq
-	if it.ID == "" {
-		it.ID = fmt.Sprint("item-", seq)
-	}
-	if it.Status == "" {
-		it.Status = lockkeeper.ItemQueued
-	}
-	if it.Stage == 0 {
-		it.Stage = lockkeeper.StageReady
-	}
-	return &it, tx.InsertItem(&it)
+func queued(tx store.Tx, it lockkeeper.Item) *lockkeeper.Item {
+	it.Seq = get(tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall}))
+	it.ID = cmp.Or(it.ID, fmt.Sprint("item-", it.Seq))
+	it.Status = cmp.Or(it.Status, lockkeeper.ItemQueued)
+	it.Stage = cmp.Or(it.Stage, lockkeeper.StageReady)
+	check(tx.InsertItem(&it))
+	return &it
 }
 
 // queue inserts items into a store.
 func queue(t *testing.T, s store.Store, items ...lockkeeper.Item) (out []*lockkeeper.Item) {
 	t.Helper()
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		for _, it := range items {
-			in, err := queued(tx, it)
-			if err != nil {
-				return err
-			}
-			out = append(out, in)
+			out = append(out, queued(tx, it))
 		}
-		return nil
 	})
 	return out
 }
@@ -73,7 +60,7 @@ func save(t *testing.T, s store.Store, it *lockkeeper.Item, change func(*lockkee
 	t.Helper()
 	next := it.Clone()
 	change(next)
-	update(t, s, func(tx store.Tx) error { return tx.SaveItem(next) })
+	update(t, s, func(tx store.Tx) { check(tx.SaveItem(next)) })
 	return next
 }
 
@@ -104,11 +91,8 @@ func sameItem(t *testing.T, got, want *lockkeeper.Item) {
 }
 
 // finds checks that a lookup returned an item, or nil.
-func finds(t *testing.T, what string, got *lockkeeper.Item, err error, want *lockkeeper.Item) {
+func finds(t *testing.T, what string, got, want *lockkeeper.Item) {
 	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
 	if g, w := plain(got), plain(want); !reflect.DeepEqual(g, w) {
 		t.Fatalf("%s is %+.1000v\nwant %+.1000v", what, g, w)
 	}
@@ -161,7 +145,7 @@ func testItem(t *testing.T, f Fixture) {
 		}
 	}
 	bare := &lockkeeper.Item{ID: "bare", Seq: full.Seq + 1}
-	update(t, s, func(tx store.Tx) error { return tx.InsertItem(bare) })
+	update(t, s, func(tx store.Tx) { check(tx.InsertItem(bare)) })
 	handles := []store.Store{s}
 	if f.Second != nil {
 		handles = append(handles, second(t, f, s, clock))
@@ -169,43 +153,34 @@ func testItem(t *testing.T, f Fixture) {
 	are := func(want ...*lockkeeper.Item) {
 		t.Helper()
 		for _, h := range handles {
-			view(t, h, func(r store.Reader) error {
+			view(t, h, func(r store.Reader) {
 				for _, w := range want {
-					got, err := r.Item(w.ID)
-					finds(t, w.ID, got, err, w)
+					finds(t, w.ID, get(r.Item(w.ID)), w)
 					if w.Key != "" {
-						got, err = r.ItemWithKey(w.Key)
-						finds(t, w.Key, got, err, w)
+						finds(t, w.Key, get(r.ItemWithKey(w.Key)), w)
 					}
 				}
-				got, err := r.Items(store.ItemQuery{Limit: 10})
+				got := get(r.Items(store.ItemQuery{Limit: 10}))
 				if len(got) != len(want) {
 					t.Fatalf("%d items, want %d", len(got), len(want))
 				}
 				for i := range got {
 					sameItem(t, got[i], want[i])
 				}
-				return err
 			})
 		}
 	}
 	are(full, bare)
 	other := changed(full)
-	update(t, s, func(tx store.Tx) error { // this transaction has not read the item
-		if err := tx.SaveItem(&other); err != nil {
-			return err
-		}
-		got, err := tx.Item(full.ID)
-		finds(t, "in the transaction", got, err, overlaid(full, other))
-		return nil
+	update(t, s, func(tx store.Tx) { // this transaction has not read the item
+		check(tx.SaveItem(&other))
+		finds(t, "in the transaction", get(tx.Item(full.ID)), overlaid(full, other))
 	})
 	are(overlaid(full, other), bare)
 	empty := lockkeeper.Item{ID: full.ID} // resets every field
-	update(t, s, func(tx store.Tx) error {
-		if _, err := tx.Item(full.ID); err != nil {
-			return err
-		}
-		return tx.SaveItem(&empty)
+	update(t, s, func(tx store.Tx) {
+		get(tx.Item(full.ID))
+		check(tx.SaveItem(&empty))
 	})
 	are(overlaid(full, empty), bare)
 }
@@ -217,32 +192,23 @@ func testItemNames(t *testing.T, f Fixture) {
 			Root: n, Command: []string{n, n}, Dir: n, By: lockkeeper.Actor{Name: n}, Phase: n, Pools: []string{n, ""}, Stage: lockkeeper.StageWaiting, WaitsOn: n,
 			WokenBy: n, GrantID: n, Worker: n, AvoidNode: n, Note: n, Failure: &lockkeeper.Failure{Reason: n}, Rank: i}
 		waiting := queue(t, s, in)[0]
-		update(t, s, func(tx store.Tx) error {
-			got, err := tx.Item(n)
-			finds(t, "by id", got, err, waiting)
-			got, err = tx.ItemWithKey(n)
-			finds(t, "by key", got, err, waiting)
-			got, err = tx.FirstWaiting(n)
-			finds(t, "waiting", got, err, waiting)
+		update(t, s, func(tx store.Tx) {
+			finds(t, "by id", get(tx.Item(n)), waiting)
+			finds(t, "by key", get(tx.ItemWithKey(n)), waiting)
+			finds(t, "waiting", get(tx.FirstWaiting(n)), waiting)
 			if keys, err := tx.WaitKeys(n); err != nil || !slices.Contains(keys, n) {
 				t.Errorf("keys with %q are %q, %v", n, keys, err)
 			}
 			ready := waiting.Clone()
-			if err := store.WakeItem(tx, ready); err != nil {
-				return err
-			}
-			got, err = tx.FirstReady(n)
-			finds(t, "ready", got, err, ready)
-			return errors.Join(tx.TakeSlots(n, i+1), tx.SetTurn(n, i, 9), tx.PutWorker(lockkeeper.Worker{ID: n, Node: n, Roots: []string{n}}))
+			check(store.WakeItem(tx, ready))
+			finds(t, "ready", get(tx.FirstReady(n)), ready)
+			check(errors.Join(tx.TakeSlots(n, i+1), tx.SetTurn(n, i, 9), tx.PutWorker(lockkeeper.Worker{ID: n, Node: n, Roots: []string{n}})))
 		})
-		view(t, s, func(r store.Reader) error {
-			taken, err1 := r.SlotsTaken(n)
-			turn, err2 := r.Turn(n, i)
-			workers, err3 := r.Workers()
+		view(t, s, func(r store.Reader) {
+			taken, turn, workers := get(r.SlotsTaken(n)), get(r.Turn(n, i)), get(r.Workers())
 			if taken != i+1 || turn != 9 || !slices.ContainsFunc(workers, func(w lockkeeper.Worker) bool { return w.ID == n && w.Node == n && w.Roots[0] == n }) {
 				t.Errorf("%q: %d slots, turn %d, workers %+v", n, taken, turn, workers)
 			}
-			return errors.Join(err1, err2, err3)
 		})
 	}
 }
@@ -275,30 +241,22 @@ func testItemTwice(t *testing.T, f Fixture) {
 func testItemUnknown(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	for range 2 { // in an empty queue and in one with an item
-		update(t, s, func(tx store.Tx) error {
+		update(t, s, func(tx store.Tx) {
 			for _, name := range []string{"", "unknown"} {
-				it, err := tx.Item(name)
-				finds(t, "item", it, err, nil)
-				it, err = tx.ItemWithKey(name)
-				finds(t, "key", it, err, nil)
-				it, err = tx.FirstWaiting(name)
-				finds(t, "waiting", it, err, nil)
+				finds(t, "item", get(tx.Item(name)), nil)
+				finds(t, "key", get(tx.ItemWithKey(name)), nil)
+				finds(t, "waiting", get(tx.FirstWaiting(name)), nil)
 			}
-			it, err := tx.FirstReady("unknown")
-			finds(t, "ready", it, err, nil)
+			finds(t, "ready", get(tx.FirstReady("unknown")), nil)
 			if woken, err := store.WakeFirst(tx, store.OnPool("unknown")); woken || err != nil {
 				t.Errorf("woken %v, %v", woken, err)
 			}
-			keys, err1 := tx.WaitKeys("")
-			due, err2 := tx.NextCheck()
-			items, err3 := tx.ItemsToCheck(1<<62, 10)
-			taken, err4 := tx.SlotsTaken("unknown")
-			turn, err5 := tx.Turn("unknown", 1)
-			workers, err6 := tx.Workers()
+			keys, due, items := get(tx.WaitKeys("")), get(tx.NextCheck()), get(tx.ItemsToCheck(1<<62, 10))
+			taken, turn, workers := get(tx.SlotsTaken("unknown")), get(tx.Turn("unknown", 1)), get(tx.Workers())
 			if len(keys)+int(due)+len(items)+taken+int(turn)+len(workers) > 0 || tx.AnyWaitsOnLock() {
 				t.Errorf("keys %v, due %d, %v, taken %d, turn %d, workers %v, waiting %v", keys, due, items, taken, turn, workers, tx.AnyWaitsOnLock())
 			}
-			return errors.Join(err1, err2, err3, err4, err5, err6, tx.DeleteWorker("unknown"))
+			check(tx.DeleteWorker("unknown"))
 		})
 		err := s.Update(t.Context(), func(tx store.Tx) error { return tx.SaveItem(&lockkeeper.Item{ID: "unknown"}) })
 		if err == nil || !strings.Contains(err.Error(), "unknown") {
@@ -313,23 +271,17 @@ func testItemShared(t *testing.T, f Fixture) {
 	it := lockkeeper.Item{ID: "a", Seq: 1, Stage: lockkeeper.StageReady}
 	want := it
 	spoil := func() { it.Stage, it.Seq, it.WaitsOn, it.Root = lockkeeper.StageWaiting, 99, "path:p", "elsewhere" }
-	update(t, s, func(tx store.Tx) error {
-		err := tx.InsertItem(&it)
+	update(t, s, func(tx store.Tx) {
+		check(tx.InsertItem(&it))
 		spoil()
-		return err
 	})
 	for range 2 {
-		view(t, s, func(r store.Reader) error {
-			got, err := r.FirstReady("")
-			finds(t, "what was stored", got, err, &want)
-			return nil
-		})
+		view(t, s, func(r store.Reader) { finds(t, "what was stored", get(r.FirstReady("")), &want) })
 		want.Note = "saved"
 		it = want
-		update(t, s, func(tx store.Tx) error {
-			err := tx.SaveItem(&it)
+		update(t, s, func(tx store.Tx) {
+			check(tx.SaveItem(&it))
 			spoil()
-			return err
 		})
 	}
 }

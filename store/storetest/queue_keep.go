@@ -29,16 +29,13 @@ func testItems(t *testing.T, f Fixture) {
 	}
 	all := queue(t, s, items...)
 	want := census(all)
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		for _, status := range append(statuses, "", "unknown") {
 			for _, after := range []uint64{0, 1, all[3].Seq, all[17].Seq, all[39].Seq, all[39].Seq + 9} {
 				for _, limit := range []int{1, 7, 1000} {
 					for _, latest := range []bool{false, true} {
 						q := store.ItemQuery{After: after, Status: status, Limit: limit, Latest: latest}
-						got, err := r.Items(q)
-						if err != nil {
-							return err
-						}
+						got := get(r.Items(q))
 						if got, want := numbers(got), numbers(selected(q, all)); !slices.Equal(got, want) {
 							t.Errorf("%+v: got %v, want %v", q, got, want)
 						}
@@ -46,11 +43,10 @@ func testItems(t *testing.T, f Fixture) {
 				}
 			}
 		}
-		got, err := r.Census()
+		got := get(r.Census())
 		if got != want || got.Queued() != want.Ready+want.Waiting {
 			t.Errorf("census %+v, want %+v", got, want)
 		}
-		return err
 	})
 }
 
@@ -104,12 +100,9 @@ func testSlots(t *testing.T, f Fixture) {
 			t.Errorf("%d slots of %q are taken, %v, want %d", n, pool, err, want)
 		}
 	}
-	update(t, s, func(tx store.Tx) error {
-		if err := errors.Join(tx.TakeSlots("a", 2), tx.TakeSlots("b", 1), tx.TakeSlots("a", 3)); err != nil {
-			return err
-		}
+	update(t, s, func(tx store.Tx) {
+		check(errors.Join(tx.TakeSlots("a", 2), tx.TakeSlots("b", 1), tx.TakeSlots("a", 3)))
 		taken(tx, "a", 5)
-		return nil
 	})
 	err := s.Update(t.Context(), func(tx store.Tx) error {
 		return errors.Join(tx.TakeSlots("a", 9), tx.TakeSlots("c", 9), errUndo)
@@ -117,23 +110,22 @@ func testSlots(t *testing.T, f Fixture) {
 	if !errors.Is(err, errUndo) {
 		t.Error(err)
 	}
-	update(t, s, func(tx store.Tx) error { return errors.Join(tx.TakeSlots("a", -4), tx.TakeSlots("b", -1)) })
-	view(t, s, func(r store.Reader) error {
+	update(t, s, func(tx store.Tx) { check(errors.Join(tx.TakeSlots("a", -4), tx.TakeSlots("b", -1))) })
+	view(t, s, func(r store.Reader) {
 		taken(r, "a", 1)
 		taken(r, "b", 0)
 		taken(r, "c", 0)
 		taken(r, "A", 0)
-		return nil
 	})
 }
 
 // shows: CF-24
 func testTurns(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx store.Tx) error {
-		return errors.Join(tx.SetTurn("p", 1, 4), tx.SetTurn("p", 2, 5), tx.SetTurn("q", 1, 6), tx.SetTurn("", 0, 7), tx.SetTurn("p", 1, 1<<63-1))
+	update(t, s, func(tx store.Tx) {
+		check(errors.Join(tx.SetTurn("p", 1, 4), tx.SetTurn("p", 2, 5), tx.SetTurn("q", 1, 6), tx.SetTurn("", 0, 7), tx.SetTurn("p", 1, 1<<63-1)))
 	})
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		for _, c := range []struct {
 			project string
 			rank    int
@@ -143,7 +135,6 @@ func testTurns(t *testing.T, f Fixture) {
 				t.Errorf("turn of %q in %d is %d, %v, want %d", c.project, c.rank, n, err, c.want)
 			}
 		}
-		return nil
 	})
 }
 
@@ -166,12 +157,9 @@ func testWorkers(t *testing.T, f Fixture) {
 			}
 		}
 	}
-	update(t, s, func(tx store.Tx) error {
-		if err := errors.Join(tx.PutWorker(a), tx.PutWorker(b)); err != nil {
-			return err
-		}
+	update(t, s, func(tx store.Tx) {
+		check(errors.Join(tx.PutWorker(a), tx.PutWorker(b)))
 		are(tx, b, a)
-		return nil
 	})
 	err := s.Update(t.Context(), func(tx store.Tx) error {
 		return errors.Join(tx.PutWorker(lockkeeper.Worker{ID: "a"}), tx.DeleteWorker("B"), tx.PutWorker(lockkeeper.Worker{ID: "c"}), errUndo)
@@ -179,10 +167,10 @@ func testWorkers(t *testing.T, f Fixture) {
 	if !errors.Is(err, errUndo) {
 		t.Error(err)
 	}
-	view(t, s, func(r store.Reader) error { are(r, b, a); return nil })
+	view(t, s, func(r store.Reader) { are(r, b, a) })
 	a.Expires, a.Process, a.Slots = 9, nil, 1
-	update(t, s, func(tx store.Tx) error { return errors.Join(tx.PutWorker(a), tx.DeleteWorker("B")) })
-	view(t, s, func(r store.Reader) error { are(r, a); return nil })
+	update(t, s, func(tx store.Tx) { check(errors.Join(tx.PutWorker(a), tx.DeleteWorker("B"))) })
+	view(t, s, func(r store.Reader) { are(r, a) })
 }
 
 func testPruneItems(t *testing.T, f Fixture) {
@@ -202,10 +190,7 @@ func testPruneItems(t *testing.T, f Fixture) {
 	queue(t, s, old...)
 	left := func() (c store.Census) {
 		t.Helper()
-		view(t, s, func(r store.Reader) (err error) {
-			c, err = r.Census()
-			return err
-		})
+		view(t, s, func(r store.Reader) { c = get(r.Census()) })
 		return c
 	}
 	for range 5 {
@@ -214,15 +199,13 @@ func testPruneItems(t *testing.T, f Fixture) {
 	if got, want := left(), (store.Census{Ready: 1, Running: 1, Failed: 1, Completed: 1}); got != want {
 		t.Errorf("left are %+v, want %+v", got, want)
 	}
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		for _, it := range stay {
 			if got, err := r.Item(it.ID); got == nil || err != nil {
 				t.Errorf("item %s is %v, %v", it.ID, got, err)
 			}
 		}
-		got, err := r.ItemWithKey("key-7")
-		finds(t, "a dropped item", got, err, nil)
-		return nil
+		finds(t, "a dropped item", get(r.ItemWithKey("key-7")), nil)
 	})
 	queue(t, s, lockkeeper.Item{ID: "old-7", Key: "key-7"}) // the id and the key are free again
 	prune(t, s, lately.Add(1), 1_000_000)

@@ -78,10 +78,7 @@ func (m queueModel) change(rnd *rand.Rand, tx store.Tx) (what string, err error)
 			it.Key = fmt.Sprint("key ", len(ids))
 		}
 		move(rnd, &it)
-		in, err := queued(tx, it)
-		if err != nil {
-			return "insert", err
-		}
+		in := queued(tx, it)
 		m.items[in.ID] = in
 		return "insert " + in.ID, nil
 	case n < 14:
@@ -166,15 +163,14 @@ func (m queueModel) agrees(t *testing.T, r store.Reader) {
 		t.Fatalf("%d items, %v, want %d", len(got), err, len(want))
 	}
 	for i := range got {
-		finds(t, "item", got[i], nil, want[i])
+		finds(t, "item", got[i], want[i])
 	}
 	if n, err := r.Census(); err != nil || n != census(want) {
 		t.Fatalf("census %+v, %v, want %+v", n, err, census(want))
 	}
 	for _, root := range modelRoots {
 		line := m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageReady && it.Root == root }, lockkeeper.CompareItems)
-		it, err := r.FirstReady(root)
-		finds(t, fmt.Sprintf("first of %q", root), it, err, firstOf(line))
+		finds(t, fmt.Sprintf("first of %q", root), get(r.FirstReady(root)), firstOf(line))
 	}
 	leaders, err := r.SlotLeaders()
 	wanted := m.leaders()
@@ -182,13 +178,12 @@ func (m queueModel) agrees(t *testing.T, r store.Reader) {
 		t.Fatalf("%d leaders, %v, want %d", len(leaders), err, len(wanted))
 	}
 	for i := range leaders {
-		finds(t, "leader", leaders[i], nil, wanted[i])
+		finds(t, "leader", leaders[i], wanted[i])
 	}
 	var keys []string
 	for _, key := range modelKeys {
 		line := m.waitingOn(key)
-		it, err := r.FirstWaiting(key)
-		finds(t, "first on "+key, it, err, firstOf(line))
+		finds(t, "first on "+key, get(r.FirstWaiting(key)), firstOf(line))
 		if len(line) > 0 && strings.HasPrefix(key, "path:") {
 			keys = append(keys, key)
 		}
@@ -250,10 +245,7 @@ func testRandomQueue(t *testing.T, f Fixture) {
 
 func randomQueue(t *testing.T, f Fixture, rnd *rand.Rand) {
 	clock := NewClock()
-	handles := []store.Store{open(t, f, clock)}
-	if f.Second != nil {
-		handles = append(handles, second(t, f, handles[0], clock))
-	}
+	handles := openAll(t, f, clock)
 	model := queueModel{map[string]*lockkeeper.Item{}, map[string]int{}, map[int]uint64{}, map[string]lockkeeper.Instant{}}
 	for round := range min(f.Random, 800) {
 		next, fails := model.clone(), rnd.IntN(4) == 0
@@ -282,14 +274,13 @@ func randomQueue(t *testing.T, f Fixture, rnd *rand.Rand) {
 		}
 		h := handles[rnd.IntN(len(handles))]
 		if round%4 == 0 {
-			view(t, h, func(r store.Reader) error { model.agrees(t, r); return nil })
+			view(t, h, func(r store.Reader) { model.agrees(t, r) })
 		}
-		update(t, h, func(tx store.Tx) error {
+		update(t, h, func(tx store.Tx) {
 			waiting := firstOf(model.of(func(it *lockkeeper.Item) bool { return store.IsOnLock(it.WaitsOn) }, lockkeeper.CompareItems)) != nil
 			if tx.AnyWaitsOnLock() != waiting {
 				t.Fatalf("round %d, %v: an item waits on a lock: %v, want %v", round, did, tx.AnyWaitsOnLock(), waiting)
 			}
-			return nil
 		})
 	}
 }

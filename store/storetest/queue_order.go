@@ -33,21 +33,16 @@ func testReadyLine(t *testing.T, f Fixture) {
 	for _, line := range lines {
 		slices.SortFunc(line, lockkeeper.CompareItems)
 	}
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		for root, line := range lines {
 			for _, want := range line {
-				got, err := tx.FirstReady(root)
-				finds(t, fmt.Sprintf("first of %q", root), got, err, want)
-				next := got.Clone()
+				finds(t, fmt.Sprintf("first of %q", root), get(tx.FirstReady(root)), want)
+				next := want.Clone()
 				next.Status, next.Stage = lockkeeper.ItemDispatched, lockkeeper.StageRunning
-				if err := tx.SaveItem(next); err != nil {
-					return err
-				}
+				check(tx.SaveItem(next))
 			}
-			got, err := tx.FirstReady(root)
-			finds(t, "after the last", got, err, nil)
+			finds(t, "after the last", get(tx.FirstReady(root)), nil)
 		}
-		return nil
 	})
 }
 
@@ -63,26 +58,21 @@ func testWaitingOrder(t *testing.T, f Fixture) {
 		lines[it.WaitsOn] = append(lines[it.WaitsOn], queue(t, s, it)...)
 	}
 	queue(t, s, someItem(rnd)) // a ready item waits on no key
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		for key, line := range lines {
 			slices.SortFunc(line, lockkeeper.CompareItems)
 			for i, want := range line {
-				got, err := tx.FirstWaiting(key)
-				finds(t, "first on "+key, got, err, want)
-				next := got.Clone()
+				finds(t, "first on "+key, get(tx.FirstWaiting(key)), want)
+				next := want.Clone()
 				if i%2 == 0 {
 					next.Stage = lockkeeper.StageEnded
 				} else {
 					next.WaitsOn = store.OnPool("elsewhere")
 				}
-				if err := tx.SaveItem(next); err != nil {
-					return err
-				}
+				check(tx.SaveItem(next))
 			}
-			got, err := tx.FirstWaiting(key)
-			finds(t, "after the last", got, err, nil)
+			finds(t, "after the last", get(tx.FirstWaiting(key)), nil)
 		}
-		return nil
 	})
 }
 
@@ -96,7 +86,7 @@ func testWaitKeys(t *testing.T, f Fixture) {
 		queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageWaiting, WaitsOn: keys[i%len(keys)]})
 	}
 	queue(t, s, lockkeeper.Item{Stage: lockkeeper.StageReady, WokenBy: "path:a/gone"})
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		for _, prefix := range []string{"", "path:", "path:a", "path:a/", "path:a%", "path:a_", "p", "pool:a", "pool:ab", "q"} {
 			var want []string
 			for _, key := range keys {
@@ -109,7 +99,6 @@ func testWaitKeys(t *testing.T, f Fixture) {
 				t.Errorf("keys with %q: got %q, %v, want %q", prefix, got, err, want)
 			}
 		}
-		return nil
 	})
 }
 
@@ -129,20 +118,15 @@ func testWake(t *testing.T, f Fixture) {
 	defer listener.Close()
 	clock.Advance(time.Minute)
 	for _, want := range []*lockkeeper.Item{items[1], items[0]} {
-		update(t, s, func(tx store.Tx) error {
-			woken, err := store.WakeFirst(tx, key)
+		update(t, s, func(tx store.Tx) {
+			woken := get(store.WakeFirst(tx, key))
 			if !woken {
 				t.Error("no item was woken")
 			}
-			return err
 		})
 		ready := want.Clone()
 		ready.Stage, ready.WaitsOn, ready.WokenBy, ready.Since, ready.FirstSince, ready.CheckAt, ready.Blocked = lockkeeper.StageReady, "", key, 0, 0, 0, time.Minute+time.Second
-		view(t, s, func(r store.Reader) error {
-			got, err := r.Item(want.ID)
-			finds(t, "woken", got, err, ready)
-			return nil
-		})
+		view(t, s, func(r store.Reader) { finds(t, "woken", get(r.Item(want.ID)), ready) })
 		select {
 		case <-listener.Woken():
 		case <-time.After(wakeWithin):
@@ -153,11 +137,7 @@ func testWake(t *testing.T, f Fixture) {
 
 func testAnyWaitsOnLock(t *testing.T, f Fixture) {
 	clock := NewClock()
-	s := open(t, f, clock)
-	handles := []store.Store{s}
-	if f.Second != nil {
-		handles = append(handles, second(t, f, s, clock))
-	}
+	handles := openAll(t, f, clock)
 	steps := 0
 	// step makes a change through each handle in turn, and checks the result through all of
 	// them.
@@ -175,11 +155,10 @@ func testAnyWaitsOnLock(t *testing.T, f Fixture) {
 			t.Fatal(err)
 		}
 		for _, h := range handles {
-			update(t, h, func(tx store.Tx) error {
+			update(t, h, func(tx store.Tx) {
 				if got := tx.AnyWaitsOnLock(); got != want {
 					t.Errorf("after it: %v, want %v", got, want)
 				}
-				return nil
 			})
 		}
 	}
@@ -189,13 +168,10 @@ func testAnyWaitsOnLock(t *testing.T, f Fixture) {
 			if on == "" {
 				stage = lockkeeper.StageReady
 			}
-			it, err := tx.Item(id)
-			if err != nil {
-				return err
-			}
+			it := get(tx.Item(id))
 			if it == nil {
-				_, err := queued(tx, lockkeeper.Item{ID: id, Stage: stage, WaitsOn: on})
-				return err
+				queued(tx, lockkeeper.Item{ID: id, Stage: stage, WaitsOn: on})
+				return nil
 			}
 			next := it.Clone()
 			next.Stage, next.WaitsOn = stage, on
@@ -232,7 +208,7 @@ func testDue(t *testing.T, f Fixture) {
 	all := queue(t, s, items...)
 	are := func(now lockkeeper.Instant, limit int, next lockkeeper.Instant, want ...int) {
 		t.Helper()
-		update(t, s, func(tx store.Tx) error {
+		update(t, s, func(tx store.Tx) {
 			got, err := tx.ItemsToCheck(now, limit)
 			var due []*lockkeeper.Item
 			for _, i := range want {
@@ -245,7 +221,7 @@ func testDue(t *testing.T, f Fixture) {
 			if first != next {
 				t.Errorf("next is due %d, want %d", first, next)
 			}
-			return errors.Join(err, err2)
+			check(errors.Join(err, err2))
 		})
 	}
 	are(9, 10, 10)

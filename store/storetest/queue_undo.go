@@ -9,57 +9,29 @@ import (
 )
 
 // queueTurmoil makes every kind of change to the queue.
-func queueTurmoil(tx store.Tx) error {
-	known, err := tx.Item("known")
-	if err != nil {
-		return err
-	}
-	next := known.Clone()
+func queueTurmoil(tx store.Tx) {
+	next := get(tx.Item("known")).Clone()
 	next.Stage, next.WaitsOn, next.CheckAt, next.Note = lockkeeper.StageReady, "", 0, "changed"
-	if err := tx.SaveItem(next); err != nil {
-		return err
-	}
+	check(tx.SaveItem(next))
 	again := next.Clone()
 	again.Stage, again.Status, again.CheckAt, again.Pools = lockkeeper.StageRunning, lockkeeper.ItemDispatched, 9, []string{"p"}
-	if _, err := queued(tx, lockkeeper.Item{ID: "new", Key: "new", Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPool("p")}); err != nil {
-		return err
-	}
-	return errors.Join(tx.SaveItem(again), tx.TakeSlots("p", 3), tx.TakeSlots("new", 1), tx.SetTurn("q", 1, 9), tx.SetTurn("new", 1, 1),
-		tx.DeleteWorker("w"), tx.PutWorker(lockkeeper.Worker{ID: "new"}))
+	queued(tx, lockkeeper.Item{ID: "new", Key: "new", Stage: lockkeeper.StageWaiting, WaitsOn: store.OnPool("p")})
+	check(errors.Join(tx.SaveItem(again), tx.TakeSlots("p", 3), tx.TakeSlots("new", 1), tx.SetTurn("q", 1, 9), tx.SetTurn("new", 1, 1),
+		tx.DeleteWorker("w"), tx.PutWorker(lockkeeper.Worker{ID: "new"})))
 }
 
 // dumpQueue returns all visible state that queueTurmoil changes.
-func dumpQueue(tx store.Tx) (out string, err error) {
-	items, err := tx.Items(store.ItemQuery{Limit: 100})
-	if err != nil {
-		return "", err
-	}
-	for _, it := range items {
+func dumpQueue(tx store.Tx) (out string) {
+	for _, it := range get(tx.Items(store.ItemQuery{Limit: 100})) {
 		out += fmt.Sprintf("%+v\n", *plain(it))
 	}
 	for _, name := range []string{"known", "new"} {
-		it, err := tx.ItemWithKey(name)
-		if err != nil {
-			return "", err
-		}
-		out += fmt.Sprintf("key %s: %v\n", name, it != nil)
+		out += fmt.Sprintf("key %s: %v\n", name, get(tx.ItemWithKey(name)) != nil)
 	}
 	for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched} {
-		items, err := tx.Items(store.ItemQuery{Status: status, Limit: 100})
-		if err != nil {
-			return "", err
-		}
-		out += fmt.Sprintf("%s: %v\n", status, numbers(items))
+		out += fmt.Sprintf("%s: %v\n", status, numbers(get(tx.Items(store.ItemQuery{Status: status, Limit: 100}))))
 	}
-	ready, err1 := tx.FirstReady("")
-	keys, err2 := tx.WaitKeys("")
-	due, err3 := tx.NextCheck()
-	census, err4 := tx.Census()
-	taken, err5 := tx.SlotsTaken("p")
-	more, err6 := tx.SlotsTaken("new")
-	turn, err7 := tx.Turn("q", 1)
-	workers, err8 := tx.Workers()
-	out += fmt.Sprintf("ready %v, keys %q, due %d, %+v, taken %d and %d, turn %d, workers %+v, on locks %v\n",
-		ready != nil, keys, due, census, taken, more, turn, workers, tx.AnyWaitsOnLock())
-	return out, errors.Join(err1, err2, err3, err4, err5, err6, err7, err8)
+	return out + fmt.Sprintf("ready %v, keys %q, due %d, %+v, taken %d and %d, turn %d, workers %+v, on locks %v\n",
+		get(tx.FirstReady("")) != nil, get(tx.WaitKeys("")), get(tx.NextCheck()), get(tx.Census()), get(tx.SlotsTaken("p")), get(tx.SlotsTaken("new")),
+		get(tx.Turn("q", 1)), get(tx.Workers()), tx.AnyWaitsOnLock())
 }

@@ -122,12 +122,9 @@ func (r *run) settle(op touched) {
 	r.Helper()
 	var recs []*store.Record
 	var events []lockkeeper.Event
-	r.view(func(rd store.Reader) (err error) {
-		if recs, err = all(rd); err != nil {
-			return err
-		}
-		events, err = rd.Events(store.EventQuery{After: r.model.seq, Limit: 1_000})
-		return err
+	r.view(func(rd store.Reader) {
+		recs = get(all(rd))
+		events = get(rd.Events(store.EventQuery{After: r.model.seq, Limit: 1_000}))
 	})
 	if err := r.model.judge(recs, events, op); err != nil {
 		r.fail("%v", err)

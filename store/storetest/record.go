@@ -11,38 +11,32 @@ import (
 	"lockkeeper/store"
 )
 
-// draft returns a record with a new ticket.
-func draft(tx store.Tx, id string, state store.State, ls []lockkeeper.Lock) (*store.Record, error) {
-	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventAcquired, At: tx.Now().Wall, GrantID: id})
-	if err != nil {
-		return nil, err
-	}
+// draft inserts a record with a new ticket.
+func draft(tx store.Tx, id string, state store.State, ls []lockkeeper.Lock) *store.Record {
 	rec := &store.Record{
 		Grant:  lockkeeper.Grant{ID: id, Holder: "h-" + id, Policy: "agent", Locks: lockkeeper.Normalize(ls), AcquiredAt: tx.Now().Wall},
-		Ticket: seq, State: state,
+		Ticket: get(tx.Append(lockkeeper.Event{Kind: lockkeeper.EventAcquired, At: tx.Now().Wall, GrantID: id})), State: state,
 	}
-	return rec, tx.Insert(rec)
+	check(tx.Insert(rec))
+	return rec
 }
 
 // ident returns a well-formed id for a number.
 func ident(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
-func update(t *testing.T, s store.Store, fn func(store.Tx) error) {
+func update(t *testing.T, s store.Store, fn func(store.Tx)) {
 	t.Helper()
-	must(t, s.Update(t.Context(), fn))
+	must(t, s.Update(t.Context(), func(tx store.Tx) error { fn(tx); return nil }))
 }
 
-func view(t *testing.T, s store.Store, fn func(store.Reader) error) {
+func view(t *testing.T, s store.Store, fn func(store.Reader)) {
 	t.Helper()
-	must(t, s.View(t.Context(), fn))
+	must(t, s.View(t.Context(), func(r store.Reader) error { fn(r); return nil }))
 }
 
 func fetch(t *testing.T, s store.Store, id string) (rec *store.Record) {
 	t.Helper()
-	view(t, s, func(r store.Reader) (err error) {
-		rec, err = r.Get(id)
-		return err
-	})
+	view(t, s, func(r store.Reader) { rec = get(r.Get(id)) })
 	return rec
 }
 
@@ -111,21 +105,16 @@ func testRoundTrip(t *testing.T, f Fixture) {
 		t.Error("the space has no id")
 	}
 	rec := fullRecord(clock.Now(), ident(1))
-	update(t, s, func(tx store.Tx) (err error) {
+	update(t, s, func(tx store.Tx) {
 		if now := tx.Now(); now.Lease != clock.Now().Lease || !now.Wall.Equal(clock.Now().Wall) {
 			t.Errorf("a transaction at %v, want %v", now, clock.Now())
 		}
-		if rec.Ticket, err = tx.Append(lockkeeper.Event{Kind: lockkeeper.EventWaiting, At: tx.Now().Wall}); err != nil {
-			return err
-		}
-		if err := tx.Insert(rec); err != nil {
-			return err
-		}
-		got, err := tx.Get(rec.ID)
+		rec.Ticket = get(tx.Append(lockkeeper.Event{Kind: lockkeeper.EventWaiting, At: tx.Now().Wall}))
+		check(tx.Insert(rec))
+		got := get(tx.Get(rec.ID))
 		if d := differ(got, rec); d != "" {
 			t.Errorf("inside the transaction: %s", d)
 		}
-		return err
 	})
 	if d := differ(fetch(t, s, rec.ID), rec); d != "" {
 		t.Error(d)
@@ -158,39 +147,26 @@ func testSave(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)
 	var want *store.Record
-	update(t, s, func(tx store.Tx) error {
-		rec, err := draft(tx, ident(1), store.StateHeld, read("a", "b"))
-		if err != nil {
-			return err
-		}
+	update(t, s, func(tx store.Tx) {
+		rec := draft(tx, ident(1), store.StateHeld, read("a", "b"))
 		next := fullRecord(tx.Now(), rec.ID)
 		next.Ticket, next.Locks = rec.Ticket, rec.Locks
 		want = next
-		return tx.Save(next)
+		check(tx.Save(next))
 	})
 	if d := differ(fetch(t, s, ident(1)), want); d != "" {
 		t.Errorf("saved: %s", d)
 	}
 	held := fetch(t, s, ident(1)) // must stay readable and unchanged after later transactions
 	before := *held
-	update(t, s, func(tx store.Tx) error {
-		cur, err := tx.Get(ident(1))
-		if err != nil {
-			return err
-		}
-		if err := tx.SetLocks(cur, write("b", "c")); err != nil {
-			return err
-		}
+	update(t, s, func(tx store.Tx) {
+		cur := get(tx.Get(ident(1)))
+		check(tx.SetLocks(cur, write("b", "c")))
 		for path, taken := range map[string]bool{"a": false, "b": true, "c": true} {
-			found, _, err := tx.Overlapping(store.Query{Locks: write(path), Before: store.AnyTicket})
-			if err != nil {
-				return err
-			}
-			if (len(found) == 1) != taken {
+			if found := overlapping(tx, path); (len(found) == 1) != taken {
 				t.Errorf("after SetLocks %s finds %v", path, found)
 			}
 		}
-		return nil
 	})
 	if d := differ(held, &before); d != "" {
 		t.Errorf("a record that was handed out changed: %s", d)
@@ -203,41 +179,23 @@ func testSave(t *testing.T, f Fixture) {
 
 func testDelete(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		for i := 1; i <= 2; i++ {
-			if _, err := draft(tx, ident(i), store.StateHeld, read("a/b", "c")); err != nil {
-				return err
-			}
+			draft(tx, ident(i), store.StateHeld, read("a/b", "c"))
 		}
-		return nil
 	})
-	update(t, s, func(tx store.Tx) error {
-		rec, err := tx.Get(ident(1))
-		if err != nil {
-			return err
+	update(t, s, func(tx store.Tx) { check(tx.Delete(get(tx.Get(ident(1))))) })
+	view(t, s, func(r store.Reader) {
+		if found := overlapping(r, "a"); len(found) != 1 || found[0].Record.ID != ident(2) {
+			t.Errorf("found %v, want the record that was not deleted", found)
 		}
-		return tx.Delete(rec)
-	})
-	view(t, s, func(r store.Reader) error {
-		found, _, err := r.Overlapping(store.Query{Locks: write("a"), Before: store.AnyTicket})
-		if len(found) != 1 || found[0].Record.ID != ident(2) {
-			t.Errorf("found %v, want the one that was not deleted", found)
-		}
-		return err
 	})
 	if fetch(t, s, ident(1)) != nil {
 		t.Error("a deleted record is still there")
 	}
-	update(t, s, func(tx store.Tx) error { // an id may be used again with a new ticket, even in one transaction
-		rec, err := draft(tx, ident(1), store.StateHeld, write("x"))
-		if err != nil {
-			return err
-		}
-		if err := tx.Delete(rec); err != nil {
-			return err
-		}
-		_, err = draft(tx, ident(1), store.StateHeld, write("y"))
-		return err
+	update(t, s, func(tx store.Tx) { // an id may be used again with a new ticket, even in one transaction
+		check(tx.Delete(draft(tx, ident(1), store.StateHeld, write("x"))))
+		draft(tx, ident(1), store.StateHeld, write("y"))
 	})
 	if got := fetch(t, s, ident(1)); got == nil || got.Locks[0].Path != "y" {
 		t.Errorf("found %v, want the second life of the id", got)
@@ -248,30 +206,21 @@ func testDelete(t *testing.T, f Fixture) {
 func testList(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	var want []string
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		for i := range 25 {
-			rec, err := draft(tx, ident(i), store.StateHeld, write(fmt.Sprintf("f%d", i)))
-			if err != nil {
-				return err
-			}
+			rec := draft(tx, ident(i), store.StateHeld, write(fmt.Sprintf("f%d", i)))
 			if i%4 == 1 {
-				if err := tx.Delete(rec); err != nil {
-					return err
-				}
+				check(tx.Delete(rec))
 				continue
 			}
 			want = append(want, rec.ID)
 		}
-		return nil
 	})
-	view(t, s, func(r store.Reader) error {
+	view(t, s, func(r store.Reader) {
 		for _, limit := range []int{1, 3, 100} {
 			var got []string
 			for after := uint64(0); ; {
-				page, err := r.List(after, limit)
-				if err != nil {
-					return err
-				}
+				page := get(r.List(after, limit))
 				if len(page) > limit {
 					t.Errorf("%d records on a page of %d", len(page), limit)
 				}
@@ -290,47 +239,28 @@ func testList(t *testing.T, f Fixture) {
 				t.Errorf("pages of %d list %v, want %v", limit, got, want)
 			}
 		}
-		return nil
 	})
 }
 
 func testWaiters(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx store.Tx) error {
-		on, err := draft(tx, ident(0), store.StateHeld, write("a"))
-		if err != nil {
-			return err
-		}
+	update(t, s, func(tx store.Tx) {
+		on := draft(tx, ident(0), store.StateHeld, write("a"))
 		for i := 1; i <= 5; i++ {
-			w, err := draft(tx, ident(i), store.StateWaiting, write("a"))
-			if err != nil {
-				return err
-			}
+			w := draft(tx, ident(i), store.StateWaiting, write("a"))
 			next := *w
 			next.WaitsOn = on.Ticket
 			if i == 2 {
 				next.WaitsOn = w.Ticket - 1
 			}
-			if err := tx.Save(&next); err != nil {
-				return err
-			}
+			check(tx.Save(&next))
 		}
-		w, err := tx.Get(ident(4))
-		if err != nil {
-			return err
-		}
+		w := get(tx.Get(ident(4)))
 		next := *w
 		next.WaitsOn, next.State = 0, store.StatePromoted
-		if err := tx.Save(&next); err != nil {
-			return err
-		}
-		if w, err = tx.Get(ident(5)); err != nil {
-			return err
-		}
-		if err := tx.Delete(w); err != nil {
-			return err
-		}
-		waiters, err := tx.Waiters(on.Ticket)
+		check(tx.Save(&next))
+		check(tx.Delete(get(tx.Get(ident(5)))))
+		waiters := get(tx.Waiters(on.Ticket))
 		var got []string
 		for _, w := range waiters {
 			got = append(got, w.ID)
@@ -338,6 +268,5 @@ func testWaiters(t *testing.T, f Fixture) {
 		if want := []string{ident(1), ident(3)}; !slices.Equal(got, want) {
 			t.Errorf("waiters %v, want %v", got, want)
 		}
-		return err
 	})
 }

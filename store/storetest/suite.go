@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -51,7 +54,10 @@ func Run(t *testing.T, f Fixture) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.tests {
-				t.Run(c.name, func(t *testing.T) { c.run(t, f) })
+				t.Run(c.name, func(t *testing.T) {
+					defer stop(t)
+					c.run(t, f)
+				})
 			}
 		})
 	}
@@ -61,10 +67,7 @@ func Run(t *testing.T, f Fixture) {
 	}
 	t.Run("Linearizable", func(t *testing.T) {
 		clock := NewClock()
-		handles := []store.Store{open(t, f, clock)}
-		if f.Second != nil {
-			handles = append(handles, second(t, f, handles[0], clock))
-		}
+		handles := openAll(t, f, clock)
 		Linearizable(t, 6, 40, func(client int) store.Store { return handles[client%len(handles)] })
 	})
 }
@@ -130,6 +133,39 @@ func Times(usual, tortured int) int {
 	return usual
 }
 
+// A failure is an unexpected error. check and get raise it as a panic, so that it also rolls
+// back the transaction around them, and stop ends the test with it.
+type failure struct {
+	err error
+	at  string
+}
+
+func check(err error) { raise(err) }
+
+func get[T any](v T, err error) T {
+	raise(err)
+	return v
+}
+
+// raise reports the line that called its caller.
+func raise(err error) {
+	if err != nil {
+		_, file, line, _ := runtime.Caller(2)
+		panic(failure{err, fmt.Sprintf("%s:%d", filepath.Base(file), line)})
+	}
+}
+
+// stop must be deferred by the function that runs a test.
+func stop(t *testing.T) {
+	switch v := recover().(type) {
+	case nil:
+	case failure:
+		t.Fatalf("%s: %v", v.at, v.err)
+	default:
+		panic(v)
+	}
+}
+
 // must fails the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -143,6 +179,16 @@ func open(t *testing.T, f Fixture, clock *Clock) store.Store {
 	s := f.Open(t, clock)
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// openAll opens a store, and a second handle on its space if the store has several.
+func openAll(t *testing.T, f Fixture, clock *Clock) []store.Store {
+	t.Helper()
+	handles := []store.Store{open(t, f, clock)}
+	if f.Second != nil {
+		handles = append(handles, second(t, f, handles[0], clock))
+	}
+	return handles
 }
 
 func second(t *testing.T, f Fixture, first store.Store, clock *Clock) store.Store {
@@ -279,29 +325,25 @@ func (b *bench) release(g *lock.Grant) {
 // get returns the stored record with an id, or nil.
 func (b *bench) get(id string) (rec *store.Record) {
 	b.Helper()
-	b.view(func(r store.Reader) (err error) {
-		rec, err = r.Get(id)
-		return err
-	})
+	b.view(func(r store.Reader) { rec = get(r.Get(id)) })
 	return rec
 }
 
-func (b *bench) view(fn func(store.Reader) error) {
+func (b *bench) view(fn func(store.Reader)) {
 	b.Helper()
-	must(b, b.store.View(b.ctx, fn))
+	view(b.T, b.store, fn)
 }
 
 // events returns the events of some kinds, oldest first.
 func (b *bench) events(kinds ...lockkeeper.EventKind) (out []lockkeeper.Event) {
 	b.Helper()
-	b.view(func(r store.Reader) error {
-		all, err := r.Events(store.EventQuery{Limit: 10_000})
+	b.view(func(r store.Reader) {
+		all := get(r.Events(store.EventQuery{Limit: 10_000}))
 		for _, e := range all {
 			if slices.Contains(kinds, e.Kind) {
 				out = append(out, e)
 			}
 		}
-		return err
 	})
 	return out
 }
@@ -309,5 +351,5 @@ func (b *bench) events(kinds ...lockkeeper.EventKind) (out []lockkeeper.Event) {
 // sound checks the invariants of the space.
 func (b *bench) sound() {
 	b.Helper()
-	b.view(Check)
+	b.view(func(r store.Reader) { check(Check(r)) })
 }

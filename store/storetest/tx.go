@@ -29,17 +29,16 @@ var txTests = []test{
 // shows: GP-32
 func testDenials(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		if d, err := tx.Denial("k"); d != 0 || err != nil {
 			t.Errorf("unknown denial: %d, %v", d, err)
 		}
-		return errors.Join(tx.SetDenial("k", 5), tx.SetDenial("k", 1<<64-1))
+		check(errors.Join(tx.SetDenial("k", 5), tx.SetDenial("k", 1<<64-1)))
 	})
-	update(t, s, func(tx store.Tx) error {
+	update(t, s, func(tx store.Tx) {
 		if d, err := tx.Denial("k"); d != 1<<64-1 || err != nil {
 			t.Errorf("denial %d, %v", d, err)
 		}
-		return nil
 	})
 }
 
@@ -51,23 +50,15 @@ func testView(t *testing.T, f Fixture) {
 	if f.Second != nil {
 		other = second(t, f, s, clock)
 	}
-	update(t, s, func(tx store.Tx) error {
-		_, err := draft(tx, ident(1), store.StateHeld, write("a"))
-		return err
-	})
+	update(t, s, func(tx store.Tx) { draft(tx, ident(1), store.StateHeld, write("a")) })
 	if f.Second != nil { // with a single handle, a view may have to wait for the writer
-		update(t, s, func(tx store.Tx) error {
-			if _, err := draft(tx, ident(2), store.StateHeld, write("b")); err != nil {
-				return err
-			}
-			view(t, other, func(r store.Reader) error {
-				recs, err := r.List(0, 10)
-				if len(recs) != 1 {
+		update(t, s, func(tx store.Tx) {
+			draft(tx, ident(2), store.StateHeld, write("b"))
+			view(t, other, func(r store.Reader) {
+				if recs := get(r.List(0, 10)); len(recs) != 1 {
 					t.Errorf("a view lists %d records while another is being written, want 1", len(recs))
 				}
-				return err
 			})
-			return nil
 		})
 		if fetch(t, other, ident(2)) == nil {
 			t.Error("a committed record is not seen")
@@ -82,11 +73,8 @@ func testView(t *testing.T, f Fixture) {
 // shows: DL-4 SW-43
 func testSerial(t *testing.T, f Fixture) {
 	clock := NewClock()
-	s := open(t, f, clock)
-	handles := []store.Store{s}
-	if f.Second != nil {
-		handles = append(handles, second(t, f, s, clock))
-	}
+	handles := openAll(t, f, clock)
+	s := handles[0]
 	const clients, rounds = 6, 25
 	var wg sync.WaitGroup
 	for i := range clients {
@@ -107,12 +95,11 @@ func testSerial(t *testing.T, f Fixture) {
 		})
 	}
 	wg.Wait()
-	update(t, s, func(tx store.Tx) error {
-		n, err := tx.Denial("counter")
+	update(t, s, func(tx store.Tx) {
+		n := get(tx.Denial("counter"))
 		if n != clients*rounds {
 			t.Errorf("counted to %d, want %d: updates were lost", n, clients*rounds)
 		}
-		return err
 	})
 }
 
@@ -130,7 +117,7 @@ func testCancelled(t *testing.T, f Fixture) {
 	if ran {
 		t.Error("a transaction began under a context that had ended")
 	}
-	update(t, s, func(tx store.Tx) error { _, err := draft(tx, ident(1), store.StateHeld, nil); return err })
+	update(t, s, func(tx store.Tx) { draft(tx, ident(1), store.StateHeld, nil) })
 }
 
 func testClosed(t *testing.T, f Fixture) {
