@@ -22,12 +22,8 @@ func testEveryChange(t *testing.T, f Fixture) {
 	g := b.takes(asks("h", "dal", upgradeable("a")))
 	w := b.waits(asks("w", "dal", write("a")))
 	x := b.waits(asks("x", "dal", write("a")))
-	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write("b")...); err != nil {
-		t.Fatal(err)
-	}
+	must(b, b.upgrade(g, "a"))
+	must(b, b.extend(g, write("b")...))
 	must(t, x.Leave(b.ctx))
 	b.release(g)
 	b.isServed(w)
@@ -115,16 +111,10 @@ func testForce(t *testing.T, f Fixture) {
 		t.Errorf("refusals recorded: %+v", ev)
 	}
 	person := lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}
-	if err := b.m.ForceRelease(b.ctx, g.ID, person, ""); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
-		t.Errorf("without a reason: %v", err)
-	}
+	b.wants(lockkeeper.CodeInput, b.m.ForceRelease(b.ctx, g.ID, person, ""), "without a reason")
 	b.stillWaits(w)
 	must(t, b.m.ForceRelease(b.ctx, g.ID, person, "it hangs"))
 	b.isServed(w)
-	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-		t.Errorf("renewing what was taken away: %v", err)
-	}
-	if err := b.m.ForceRelease(b.ctx, g.ID, person, "again"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-		t.Errorf("twice: %v", err)
-	}
+	b.wants(lockkeeper.CodeNotHeld, b.renew(g), "renewing what was taken away")
+	b.wants(lockkeeper.CodeNotHeld, b.m.ForceRelease(b.ctx, g.ID, person, "again"), "twice")
 }

@@ -36,9 +36,7 @@ func testUpgrade(t *testing.T, f Fixture) {
 	}
 	b.blocked(asks("k", "dal", read("a")))
 	b.release(b.takes(asks("k", "dal", read("b"))))
-	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); err != nil {
-		t.Errorf("what is written already upgrades to itself: %v", err)
-	}
+	b.wants("", b.upgrade(g, "a"), "what is written already upgrades to itself")
 	for _, path := range []string{"c", "d"} {
 		if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "b", path); !isRefused(err) {
 			t.Errorf("upgrade of %s, not held as upgradeable: %v", path, err)
@@ -69,9 +67,7 @@ func testUpgradeRefused(t *testing.T, f Fixture) {
 		t.Errorf("denials %+v", ev)
 	}
 	b.release(reader)
-	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a", "b"); err != nil {
-		t.Error(err)
-	}
+	must(b, b.upgrade(g, "a", "b"))
 }
 
 // shows: CF-3
@@ -89,9 +85,7 @@ func testUpgradeAgainstWaiters(t *testing.T, f Fixture) {
 	other := b.takes(asks("other", "dal", write("b")))
 	writer := b.waits(asks("writer", "dal", write("a")))
 	mixed := b.waits(asks("mixed", "dal", read("a"), read("b")))
-	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); err != nil {
-		t.Fatalf("waiters refuse an upgrade: %v", err)
-	}
+	b.wants("", b.upgrade(g, "a"), "waiters refuse an upgrade")
 	b.sound()
 	b.release(other)
 	b.stillWaits(mixed)
@@ -117,9 +111,7 @@ func testExtendInOrder(t *testing.T, f Fixture) {
 			t.Errorf("extend by %s, out of order: %v", p, err)
 		}
 	}
-	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, node("project/p2")); err != nil {
-		t.Errorf("extend by what is held: %v", err)
-	}
+	b.wants("", b.extend(g, node("project/p2")), "extend by what is held")
 	b.takes(asks("k", "dal", []lockkeeper.Lock{node("project/p9/map/m9")}))
 	_, err := b.m.Extend(b.ctx, g.ID, g.Token, node("project/p8/map/m8"), node("project/p9/map/m9"))
 	if !lock.IsBlocked(err) {
@@ -154,9 +146,7 @@ func testExtendAgainstWaiter(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "dal", write("a")))
 	w := b.waits(asks("w", "dal", write("a", "b")))
-	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write("b")...); err != nil {
-		t.Fatalf("a waiter refuses an extension: %v", err)
-	}
+	b.wants("", b.extend(g, write("b")...), "a waiter refuses an extension")
 	b.sound()
 	b.release(g)
 	b.isServed(w)
@@ -171,9 +161,7 @@ func testExtendBehindWaiter(t *testing.T, f Fixture) {
 	reader := b.takes(asks("r", "session", read("y")))
 	w := b.waits(asks("w", "agent", write("y")))
 	late := b.takes(asks("l", "session", read("x")))
-	if _, err := b.m.Extend(b.ctx, late.ID, late.Token, read("y")...); !lock.IsBlocked(err) {
-		t.Fatalf("a late reader grows past a waiting writer: %v", err)
-	}
+	b.wants(lockkeeper.CodeBlocked, b.extend(late, read("y")...), "a late reader grows past a waiting writer")
 	b.sound()
 	b.release(reader)
 	b.isServed(w)
@@ -183,12 +171,8 @@ func testExtendBehindWaiter(t *testing.T, f Fixture) {
 func testFixedSet(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "agent", write("a")))
-	if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write("b")...); !isRefused(err) {
-		t.Errorf("extend: %v", err)
-	}
-	if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "a"); !isRefused(err) {
-		t.Errorf("upgrade: %v", err)
-	}
+	b.wants(lockkeeper.CodeRefused, b.extend(g, write("b")...), "extend")
+	b.wants(lockkeeper.CodeRefused, b.upgrade(g, "a"), "upgrade")
 	if _, err := b.m.TryAcquire(b.ctx, asks("k", "agent", upgradeable("c"))); !isRefused(err) {
 		t.Errorf("upgradeable: %v", err)
 	}

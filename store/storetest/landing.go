@@ -66,10 +66,7 @@ func landings(t *testing.T, s store.Store, q store.LandingQuery) (out []*lockkee
 // lastAt checks which landing was the last at a path, and the version it left.
 func lastAt(t *testing.T, r store.Reader, path, grantID string, want uint64, left lockkeeper.Version) {
 	t.Helper()
-	got, err := r.Landed(grantID, "unheard of", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := get(r.Landed(grantID, "unheard of", path))
 	if got := got[path]; got.Seq != want || got.Version != left {
 		t.Errorf("at %q under %q landed %d and left %v, want %d and %v", path, grantID, got.Seq, got.Version, want, left)
 	}

@@ -95,9 +95,7 @@ func testAgentExpires(t *testing.T, f Fixture) {
 	if next.Fence <= g.Fence {
 		t.Errorf("fence %d after %d", next.Fence, g.Fence)
 	}
-	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-		t.Errorf("renewing an expired grant: %v", err)
-	}
+	b.wants(lockkeeper.CodeNotHeld, b.renew(g), "renewing an expired grant")
 	b.release(g) // has no effect on the next holder's grant
 	b.blocked(asks("l", "", write("a")))
 	// The reaper frees grants that no request has found.
@@ -127,9 +125,7 @@ func testRenew(t *testing.T, f Fixture) {
 		t.Errorf("with a wrong token: %v", err)
 	}
 	b.clock.Advance(time.Minute) // an expired grant is not revived, even if it is not freed yet
-	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-		t.Errorf("after expiry: %v", err)
-	}
+	b.wants(lockkeeper.CodeNotHeld, b.renew(g), "after expiry")
 	if n := len(b.events(lockkeeper.EventRenewFailed)); n != 2 {
 		t.Errorf("%d failures recorded, want 2", n)
 	}
@@ -225,9 +221,7 @@ func testFourConditions(t *testing.T, f Fixture) {
 			if ev := b.events(lockkeeper.EventRefused); len(ev) != 1 || len(ev[0].Conditions) != 4 {
 				t.Errorf("refusals recorded: %+v", ev)
 			}
-			if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
-				t.Errorf("a stale grant that was not recovered cannot be renewed: %v", err)
-			}
+			b.wants("", b.renew(g), "a stale grant that was not recovered cannot be renewed")
 		})
 	}
 }
@@ -253,9 +247,7 @@ func testBreak(t *testing.T, f Fixture) {
 	g := b.takes(asks("h", "tidy", write("a")))
 	b.clock.Advance(1920*time.Second - 1)
 	b.blocked(asks("k", "tidy", write("a")))
-	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
-		t.Errorf("renewing within the grace: %v", err)
-	}
+	b.wants("", b.renew(g), "renewing within the grace")
 	b.clock.Advance(1920 * time.Second)
 	b.takes(asks("k", "tidy", write("a")))
 }
@@ -273,9 +265,7 @@ func testAsk(t *testing.T, f Fixture) {
 		b.recover(0)
 		b.shown(g.ID, policy == "author", false)
 		b.blocked(asks("k", "", write(policy)))
-		if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "she left"); err != nil {
-			t.Errorf("a person may: %v", err)
-		}
+		b.wants("", b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "she left"), "a person may")
 		b.release(b.takes(asks("k", "", write(policy))))
 	}
 	if ev := b.events(lockkeeper.EventForceReleased); len(ev) != 2 || ev[0].Actor.Name != "Ada" || ev[0].Reason != "she left" || len(ev[0].Conditions) == 0 {
@@ -299,13 +289,9 @@ func testOverruled(t *testing.T, f Fixture) {
 			return
 		}
 		b.clock.Advance(time.Second)
-		if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
-			t.Error(err)
-		}
+		must(b, b.renew(g))
 	}
-	if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"); err != nil {
-		t.Errorf("a person may: %v", err)
-	}
+	b.wants("", b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"), "a person may")
 	b.takes(asks("k", "", write("a")))
 }
 
@@ -328,9 +314,7 @@ func testOverruledAtWork(t *testing.T, f Fixture) {
 			t.Errorf("a grant that was taken away can be released: %v", err)
 		}
 	}
-	if err := b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"); err != nil {
-		t.Errorf("a person may: %v", err)
-	}
+	b.wants("", b.m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "Ada", Kind: lockkeeper.ActorPerson}, "it is due"), "a person may")
 	if ev := b.events(lockkeeper.EventForceReleased); len(ev) != 1 || ev[0].Actor.Name != "Ada" || ev[0].Reason != "it is due" {
 		t.Errorf("force events %+v", ev)
 	}

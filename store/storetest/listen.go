@@ -42,10 +42,7 @@ func pairs(t *testing.T, f Fixture) map[string][2]store.Store {
 // shows: GP-14
 func testWakesListener(t *testing.T, f Fixture) {
 	for name, p := range pairs(t, f) {
-		listener, err := p[1].Listen(t.Context(), ident(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := get(p[1].Listen(t.Context(), ident(1)))
 		update(t, p[0], func(tx store.Tx) {
 			tx.Wake(ident(1))
 			tx.Wake(ident(1))
@@ -58,9 +55,7 @@ func testWakesListener(t *testing.T, f Fixture) {
 		if !heard(listener, wakeWithin) {
 			t.Errorf("%s: no second ring", name)
 		}
-		if err := listener.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, listener.Close())
 	}
 }
 
@@ -69,14 +64,8 @@ func testWakesListener(t *testing.T, f Fixture) {
 // arrived.
 func testSilentAfterRollback(t *testing.T, f Fixture) {
 	for name, p := range pairs(t, f) {
-		undone, err := p[1].Listen(t.Context(), ident(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept, err := p[1].Listen(t.Context(), ident(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		undone := get(p[1].Listen(t.Context(), ident(1)))
+		kept := get(p[1].Listen(t.Context(), ident(2)))
 		p[0].Update(t.Context(), func(tx store.Tx) error { tx.Wake(ident(1)); return errUndo })
 		update(t, p[0], func(tx store.Tx) { tx.Wake(ident(2)) })
 		if !heard(kept, wakeWithin) {
@@ -85,31 +74,19 @@ func testSilentAfterRollback(t *testing.T, f Fixture) {
 		if heard(undone, 0) {
 			t.Errorf("%s: a ring for a transaction that was undone", name)
 		}
-		if err := errors.Join(undone.Close(), kept.Close()); err != nil {
-			t.Error(err)
-		}
+		must(t, errors.Join(undone.Close(), kept.Close()))
 	}
 }
 
 func testClosedListener(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
-	one, err := s.Listen(t.Context(), ident(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := s.Listen(t.Context(), ident(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := one.Close(); err != nil {
-		t.Error(err)
-	}
+	one := get(s.Listen(t.Context(), ident(1)))
+	two := get(s.Listen(t.Context(), ident(1)))
+	must(t, one.Close())
 	update(t, s, func(tx store.Tx) { tx.Wake(ident(1)) })
 	if !heard(two, wakeWithin) {
 		t.Error("closing one listener silenced another of the same id")
 	}
-	if err := two.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, two.Close())
 	update(t, s, func(tx store.Tx) { tx.Wake(ident(1)) })
 }

@@ -156,9 +156,7 @@ func testNeighbours(t *testing.T, f Fixture) {
 			for _, path := range []string{n, n + "/a", n + "/" + n, "a/" + n} {
 				for _, k := range kinds {
 					q := store.Query{Locks: locks(lockkeeper.Read, k, []string{path}), Before: store.AnyTicket}
-					if err := compare(r, recs, q); err != nil {
-						t.Error(err)
-					}
+					must(t, compare(r, recs, q))
 				}
 			}
 		}
@@ -179,9 +177,7 @@ func testRoot(t *testing.T, f Fixture) {
 		recs := get(all(r))
 		for k := lockkeeper.File; k <= lockkeeper.Tree; k++ {
 			for _, path := range []string{".", "x", "😀", "!/y"} {
-				if err := compare(r, recs, store.Query{Locks: locks(lockkeeper.Read, k, []string{path})}); err != nil {
-					t.Error(err)
-				}
+				must(t, compare(r, recs, store.Query{Locks: locks(lockkeeper.Read, k, []string{path})}))
 			}
 		}
 	})

@@ -111,10 +111,7 @@ func testWake(t *testing.T, f Fixture) {
 	urgent := waits
 	urgent.Escalated = true
 	items := queue(t, s, waits, urgent, waits)
-	listener, err := s.Listen(t.Context(), store.QueueWakeID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := get(s.Listen(t.Context(), store.QueueWakeID))
 	defer listener.Close()
 	clock.Advance(time.Minute)
 	for _, want := range []*lockkeeper.Item{items[1], items[0]} {

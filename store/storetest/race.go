@@ -198,10 +198,7 @@ func testTimeUp(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	h := b.takes(asks("h", "", write("a")))
 	st := &between{Store: b.store, skip: 1, act: func() { b.release(h) }}
-	g, err := b.manager(st, lock.Options{}).Acquire(b.ctx, asks("w", "", write("a")), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := get(b.manager(st, lock.Options{}).Acquire(b.ctx, asks("w", "", write("a")), 0))
 	b.blocked(asks("k", "", write("a")))
 	b.release(g)
 	b.sound()

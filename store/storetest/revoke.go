@@ -84,21 +84,13 @@ func (b *bench) state(id, want string) {
 func testLandingGrant(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "", write("a")))
-	first, err := b.lands(g, "c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := get(b.lands(g, "c1"))
 	if first.Seq == 0 || first.Fence != g.Fence || first.Holder != "h" || first.State != lockkeeper.Decided {
 		t.Errorf("landing %+v", first)
 	}
 	b.state(g.ID, "landing")
-	if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
-		t.Errorf("a landing grant cannot be renewed: %v", err)
-	}
-	second, err := b.lands(g, "c2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.wants("", b.renew(g), "a landing grant cannot be renewed")
+	second := get(b.lands(g, "c2"))
 	b.ends(first, first.Taker, lockkeeper.Committed)
 	b.state(g.ID, "landing")
 	b.takesOver(second, "recovery")
@@ -146,10 +138,7 @@ func testReleaseRecovers(t *testing.T, f Fixture) {
 	r := &recoverer{}
 	b := newBench(t, f, lock.Options{RecoverLandings: r.recover})
 	g := b.takes(asks("h", "", write("a")))
-	l, err := b.lands(g, "c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := get(b.lands(g, "c1"))
 	if err := g.Release(b.ctx); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Fatalf("released with no way to recover: %v", err)
 	}
@@ -166,19 +155,14 @@ func testRevoking(t *testing.T, f Fixture) {
 	r := &recoverer{}
 	b := newBench(t, f, lock.Options{RecoverLandings: r.recover})
 	g := b.takes(asks("h", "", write("a")))
-	l, err := b.lands(g, "c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := get(b.lands(g, "c1"))
 	b.clock.Advance(time.Hour)
 	r.do = func(ctx context.Context, _ string) error {
 		b.state(g.ID, "revoking")
 		if _, err := b.lands(g, "late"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 			t.Errorf("a revoked grant decided: %v", err)
 		}
-		if _, err := b.m.Renew(ctx, g.ID, g.Token); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-			t.Errorf("a revoked grant was renewed: %v", err)
-		}
+		b.wants(lockkeeper.CodeNotHeld, b.renew(g), "a revoked grant was renewed")
 		return b.endLanding(ctx, l, l.Taker, lockkeeper.Committed)
 	}
 	k := b.takes(asks("k", "", write("a")))
@@ -192,10 +176,7 @@ func testRevokingBlocks(t *testing.T, f Fixture) {
 	r := &recoverer{}
 	b := newBench(t, f, lock.Options{RecoverLandings: r.recover})
 	g := b.takes(asks("h", "", write("a")))
-	l, err := b.lands(g, "c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := get(b.lands(g, "c1"))
 	b.clock.Advance(time.Hour)
 	away := errors.New("its files are elsewhere")
 	r.do = func(context.Context, string) error { return away }

@@ -317,6 +317,29 @@ func (b *bench) isServed(p *lock.Position) *lock.Grant {
 	return g
 }
 
+// wants checks the code of an error; "" wants no error.
+func (b *bench) wants(code lockkeeper.Code, err error, what string) {
+	b.Helper()
+	if (err == nil) != (code == "") || err != nil && lockkeeper.CodeOf(err) != code {
+		b.Errorf("%s: %v, want code %q", what, err, code)
+	}
+}
+
+func (b *bench) renew(g *lock.Grant) error {
+	_, err := b.m.Renew(b.ctx, g.ID, g.Token)
+	return err
+}
+
+func (b *bench) upgrade(g *lock.Grant, paths ...string) error {
+	_, err := b.m.Upgrade(b.ctx, g.ID, g.Token, paths...)
+	return err
+}
+
+func (b *bench) extend(g *lock.Grant, locks ...lockkeeper.Lock) error {
+	_, err := b.m.Extend(b.ctx, g.ID, g.Token, locks...)
+	return err
+}
+
 func (b *bench) release(g *lock.Grant) {
 	b.Helper()
 	must(b, g.Release(b.ctx))

@@ -40,10 +40,7 @@ func testUndone(t *testing.T, f Fixture, fail func(store.Store)) {
 		check(errors.Join(tx.TakeSlots("p", 1), tx.SetTurn("q", 1, 1), tx.PutWorker(lockkeeper.Worker{ID: "w"}), tx.SetDenial("k", 1)))
 	})
 	before := dump(t, s)
-	listener, err := s.Listen(t.Context(), ident(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := get(s.Listen(t.Context(), ident(1)))
 	defer listener.Close()
 	fail(s)
 	if after := dump(t, s); after != before {

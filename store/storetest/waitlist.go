@@ -319,10 +319,7 @@ func testFailedCommit(t *testing.T, f Fixture) {
 	}
 	m = b.manager(&failing{Store: b.store, after: 1}, lock.Options{})
 	h := b.takes(asks("h", "", write("a")))
-	p, err := m.NewPosition(asks("w", "", write("a")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := get(m.NewPosition(asks("w", "", write("a"))))
 	b.stillWaits(p)
 	b.release(h)
 	if g, err := p.Poll(b.ctx); g != nil || !errors.Is(err, errUndo) {
