@@ -2,10 +2,15 @@ package lease
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lockkeeper"
+	"lockkeeper/internal/machine/boot"
 )
 
 // malformedAge is how long a malformed file must be unmodified to count as stale. A tool
@@ -85,4 +90,98 @@ func (s member) isExpired(now Reading, grace time.Duration) bool {
 		wall = now.Wall
 	}
 	return !wall.Before(s.ExpiresAt.Add(grace))
+}
+
+// A Reading is one reading of the host's clocks.
+type Reading struct {
+	Wall   time.Time     `json:"wall"`
+	Ticks  time.Duration `json:"ticks"`  // of a clock that cannot be set
+	Origin string        `json:"origin"` // where Ticks counts from; empty if there is no such clock
+}
+
+// wallSince returns the wall clock time of r as if the wall clock had not been set after
+// seen. ok is false if the two readings cannot be compared.
+func (r Reading) wallSince(seen Reading) (wall time.Time, ok bool) {
+	if r.Origin == "" || r.Origin != seen.Origin || r.Ticks < seen.Ticks {
+		return time.Time{}, false
+	}
+	return seen.Wall.Add(r.Ticks - seen.Ticks), true
+}
+
+// systemClock returns a reader of this host's clocks. The origin names the boot and the
+// time namespace, because each namespace has its own monotonic clock.
+func systemClock() func() Reading {
+	id, bootErr := boot.ID()
+	space, spaceErr := os.Readlink("/proc/self/ns/time")
+	origin := ""
+	if bootErr == nil && (spaceErr == nil || os.IsNotExist(spaceErr)) { // a kernel without time namespaces has no link
+		origin = id + " " + space
+	}
+	return func() Reading {
+		r := Reading{Wall: time.Now().Round(0), Origin: origin}
+		var ts unix.Timespec
+		if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+			r.Origin = ""
+		}
+		r.Ticks = time.Duration(ts.Nano())
+		return r
+	}
+}
+
+// payload returns the content of the lease file for a hold. A group of readers is one
+// holder that lasts as long as its last member.
+func (h *hold) payload() payload {
+	first := h.By[0].payload
+	if !h.Shared {
+		return first
+	}
+	last := h.last()
+	group := payload{Token: h.Token, PID: last.PID, CreatedAt: first.CreatedAt, ExpiresAt: last.ExpiresAt, RenewedAt: last.RenewedAt}
+	for _, s := range h.By {
+		if s.CreatedAt.Before(group.CreatedAt.Time) {
+			group.CreatedAt = s.CreatedAt
+		}
+	}
+	group.Owner = "read by " + strings.Join(h.owners(), ", ")
+	return group
+}
+
+// last returns the member that expires last.
+func (h *hold) last() member {
+	return slices.MaxFunc(h.By, func(a, b member) int { return a.ExpiresAt.Compare(b.ExpiresAt.Time) })
+}
+
+func (h *hold) owners() (names []string) {
+	for _, s := range h.By {
+		names = append(names, s.Owner)
+	}
+	return names
+}
+
+// find returns the index of the member with a token, or -1.
+func (h *hold) find(token string) int {
+	return slices.IndexFunc(h.By, func(s member) bool { return s.Token == token })
+}
+
+// isCurrent reports whether a member has not expired.
+func (h *hold) isCurrent(now Reading, grace time.Duration) bool {
+	return slices.ContainsFunc(h.By, func(s member) bool { return !s.isExpired(now, grace) })
+}
+
+// with returns the hold with s added and expired members removed.
+func (h *hold) with(s member, now Reading, grace time.Duration) *hold {
+	next := h.without(s.Token, now, grace)
+	next.By = append(next.By, s)
+	return next
+}
+
+// without returns the hold without the member with a token and without expired members.
+func (h *hold) without(token string, now Reading, grace time.Duration) *hold {
+	next := &hold{Token: h.Token, Shared: h.Shared}
+	for _, s := range h.By {
+		if s.Token != token && !s.isExpired(now, grace) {
+			next.By = append(next.By, s)
+		}
+	}
+	return next
 }

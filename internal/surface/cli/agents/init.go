@@ -9,13 +9,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lockkeeper"
 	"lockkeeper/internal/agent/enrol"
 	"lockkeeper/internal/compat/resource"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/doctor"
+	"lockkeeper/internal/surface/view"
 )
 
 // initOptions holds the options that all init commands share.
@@ -130,5 +134,244 @@ func (p *program) showInit(done *project.InitResult, next string) error {
 		fmt.Fprintf(p.Out, "the gate may write only to: %s, and none of these exist here; change gate.allowed_write_paths in %s\n", term.Clean(strings.Join(done.Allowed, ", ")), config.FileName)
 	}
 	p.Advise(next)
+	return nil
+}
+
+// enrolOptions holds the options of init for an agent.
+type enrolOptions struct {
+	initOptions
+	yes, undo bool
+}
+
+// enrolled is the answer of init for an agent, as JSON.
+type enrolled struct {
+	Root   string         `json:"root"`
+	Agent  string         `json:"agent"`
+	Undone bool           `json:"undone"`
+	Edits  []enrolEdit    `json:"edits"`
+	Doctor *doctor.Report `json:"doctor,omitempty"`
+}
+
+type enrolEdit struct {
+	Path string `json:"path"`
+	What string `json:"what"`
+	Note string `json:"note,omitempty"`
+	Diff string `json:"diff"`
+}
+
+func (p *program) agentCommand(h enrol.Host) *cobra.Command {
+	var o enrolOptions
+	cmd := &cobra.Command{
+		Use:   h.Name,
+		Short: "Check the writes of " + h.Name + " in this codebase",
+		Long: `Check the writes of ` + h.Name + `: install hooks that refuse writes to files that others hold,
+the MCP server, and a short instruction. If this directory is not in a space yet, it
+becomes the root of one. The command shows the changes to each file, asks, and changes
+nothing else in them. Then it tests what is enforced, as lockkeeper doctor does. Running
+it again is harmless.
+
+--undo removes all of it; a file that was not edited since is exactly as before. It asks
+you to type an answer, so it needs a terminal; agents cannot run it. With --yes it does
+not ask, but without a terminal it is refused while a session is open.`,
+		Example: "  lockkeeper init " + h.Name + "\n  lockkeeper init " + h.Name + " --undo",
+		Args:    command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.undo {
+				return p.dismiss(cmd, o, h)
+			}
+			return p.enrol(cmd, o, h)
+		},
+	}
+	o.initOptions.flags(cmd.Flags())
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *enrolOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.undo, "undo", false, "remove what init added to the files of agents")
+}
+
+// enrol adds the hooks of an agent, after asking.
+func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error {
+	root, err := project.FindRoot(p.Settings())
+	site := enrol.At(root, p.Lookup)
+	isNew := lockkeeper.CodeOf(err) == lockkeeper.CodeInput
+	if isNew {
+		site, err = enrol.Site{Root: p.Base(), Env: p.Lookup}, nil
+	}
+	if err != nil {
+		return err
+	}
+	plan, err := p.planOf(site, h)
+	if err != nil {
+		return err
+	}
+	if err := p.agree(plan, o, "init "+h.Name); err != nil {
+		return err
+	}
+	if isNew {
+		done, err := p.initialise(cmd.Context(), o.initOptions)
+		if err != nil {
+			return err
+		}
+		if !p.JSON {
+			fmt.Fprintf(p.Out, "%s is ready: space %s\n", term.Clean(done.Root), done.Space)
+		}
+	}
+	if err := p.carryOut(cmd, plan); err != nil {
+		return err
+	}
+	return p.afterwards(cmd.Context(), plan)
+}
+
+// planOf plans the edits that enrol an agent with this program.
+func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Enrolment, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	program, err := site.Find(self)
+	if err != nil {
+		return nil, err
+	}
+	if site.Status(h).Program == "" && !p.JSON {
+		fmt.Fprintf(p.Err, "note: %s is not in PATH; its files are written anyway\n", h.Program)
+	}
+	return site.Plan(h, program)
+}
+
+// agree shows the edits, and asks.
+func (p *program) agree(plan *enrol.Enrolment, o enrolOptions, act string) error {
+	if len(plan.Edits) == 0 {
+		return nil
+	}
+	if !p.JSON {
+		for _, e := range plan.Edits {
+			fmt.Fprint(p.Out, command.CleanLines(e.Diff()))
+			if e.Note != "" {
+				fmt.Fprintf(p.Out, "note: %s: %s\n", term.Clean(e.Path), term.Clean(e.Note))
+			}
+		}
+	}
+	return p.ConfirmUnlessYes(o.yes, act, term.Counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" will be changed as shown. (--yes does not ask.)", "yes")
+}
+
+// carryOut makes the edits, under locks on the files in the codebase. It moves the plan to the
+// opened root, because the directory of its records is known only then.
+func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Enrolment) error {
+	if len(seen.Edits) == 0 {
+		return nil
+	}
+	return p.With(cmd.Context(), func(a *project.Project) error {
+		var paths []string
+		for _, e := range seen.Edits {
+			if at, err := a.Root.Resolve("", e.Path, lockkeeper.Write); err == nil { // a link to outside the root has no lock here
+				paths = append(paths, at.Path)
+			}
+		}
+		plan := seen.In(enrol.At(a.Root.Dir(), a.Env))
+		if len(paths) == 0 {
+			return plan.Apply(cmd.Context())
+		}
+		return p.Under(cmd, a, "enrol "+plan.Host.Name, command.OwnLock{}, paths, func(ctx context.Context, _ *lockkeeper.Grant) error { return plan.Apply(ctx) })
+	})
+}
+
+// afterwards tests the new protections and prints their levels.
+func (p *program) afterwards(ctx context.Context, plan *enrol.Enrolment) error {
+	h := plan.Host
+	report, err := doctor.Examine(ctx, p.Settings())
+	if err != nil {
+		return err
+	}
+	broken := false
+	for _, w := range report.Protections {
+		broken = broken || w.Writer == h.Name && w.Broken
+	}
+	if p.JSON {
+		if err := p.PrintJSON(enrolledOf(report.Root, plan, false, report)); err != nil {
+			return err
+		}
+	} else {
+		if len(plan.Edits) == 0 {
+			fmt.Fprintf(p.Out, "%s is already enrolled; nothing changed\n", h.Name)
+		}
+		for _, w := range report.Protections {
+			if w.Writer == h.Name && w.Level != view.Enforced {
+				fmt.Fprintf(p.Out, "%s: %s: %s\n", w.Level, term.Clean(w.Name), term.Clean(w.Fact))
+				p.Advise(w.Next)
+			}
+		}
+		fmt.Fprintln(p.Out, term.Clean(report.Summary))
+	}
+	if broken {
+		return &command.ExitError{Code: command.ExitFailed}
+	}
+	return nil
+}
+
+func enrolledOf(root string, plan *enrol.Enrolment, undone bool, report *doctor.Report) enrolled {
+	out := enrolled{Root: root, Agent: plan.Host.Name, Undone: undone, Edits: []enrolEdit{}, Doctor: report}
+	for _, e := range plan.Edits {
+		out.Edits = append(out.Edits, enrolEdit{e.Path, e.What, e.Note, e.Diff()})
+	}
+	return out
+}
+
+// mayDismiss returns an error unless a person at a terminal runs the command. A script may
+// run it with --yes if no session is open, because an open session would continue unchecked.
+func (p *program) mayDismiss(ctx context.Context, yes bool) error {
+	const act = "init --undo"
+	return p.AsPerson(ctx, act, func(a *project.Project) error {
+		if !yes || p.Attended() {
+			return p.MayForce(act)
+		}
+		live, err := session.Open(a).Live(ctx)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		s := live[0]
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("this is not a terminal, and %s (%s) has worked here since %s, of %s", s.Callsign, s.Agent, term.Stamp(s.Began), term.Counted(len(live), "session")),
+			Next: "run it in a terminal, or after these sessions ended"}
+	})
+}
+
+// dismiss removes the hooks of agents.
+func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Host) error {
+	if err := p.mayDismiss(cmd.Context(), o.yes); err != nil {
+		return err
+	}
+	root, err := project.FindRoot(p.Settings())
+	site := enrol.At(root, p.Lookup)
+	if err != nil {
+		return err
+	}
+	answers, edits := []enrolled{}, 0
+	for _, h := range hosts {
+		plan, err := site.Undo(h)
+		if err != nil {
+			return err
+		}
+		if err := p.agree(plan, o, "init --undo"); err != nil {
+			return err
+		}
+		if err := p.carryOut(cmd, plan); err != nil {
+			return err
+		}
+		answers = append(answers, enrolledOf(site.Root, plan, true, nil))
+		edits += len(plan.Edits)
+		if len(plan.Edits) > 0 && !p.JSON {
+			fmt.Fprintf(p.Out, "%s is no longer enrolled: %s changed\n", h.Name, term.Counted(len(plan.Edits), "file"))
+		} else if !p.JSON && len(hosts) == 1 {
+			fmt.Fprintf(p.Out, "%s was not enrolled; nothing changed\n", h.Name)
+		}
+	}
+	if p.JSON {
+		return p.PrintJSON(answers)
+	}
+	if edits == 0 && len(hosts) > 1 {
+		fmt.Fprintln(p.Out, "no agent is enrolled here; nothing changed")
+	}
 	return nil
 }

@@ -6,14 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/compat/links"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
 )
 
 type linksOptions struct {
@@ -166,4 +169,199 @@ func (p *program) documents(root string, typed []string) (list []string, err err
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
+}
+
+// linksAnswer is a report as JSON.
+type linksAnswer struct {
+	*links.Report
+	Orphans []string      `json:"orphans,omitempty"`
+	Cycles  []links.Cycle `json:"cycles,omitempty"`
+	Fixes   []links.Fix   `json:"fixes,omitempty"`   // proposed, or landed
+	Landing uint64        `json:"landing,omitempty"` // landing of the fixes
+}
+
+func answerOf(rep *links.Report) *linksAnswer {
+	a := &linksAnswer{Report: rep}
+	if rep.Graph != nil {
+		a.Orphans, a.Cycles = rep.Graph.Orphans, rep.Graph.Cycles
+	}
+	return a
+}
+
+// showLinks prints the findings, and fails if there are any.
+func (p *program) showLinks(rep *links.Report, o linksOptions) error {
+	var err error
+	switch {
+	case o.graph == "dot":
+		_, err = fmt.Fprint(p.Out, rep.Graph.Dot())
+	case o.graph == "json":
+		err = p.PrintJSON(rep.Graph)
+	case p.JSON:
+		err = p.PrintJSON(answerOf(rep))
+	default:
+		p.listLinks(rep, o)
+		fmt.Fprintln(p.Out, linksSummary(rep))
+		if n := len(rep.Fixes()); n > 0 {
+			p.Advise(fmt.Sprintf("lockkeeper links --fix, with the same options, rewrites %s", term.Plural(n, "1 link to a moved file", fmt.Sprint(n, " links to moved files"))))
+		}
+	}
+	if o.graph != "" {
+		fmt.Fprintln(p.Err, linksSummary(rep))
+	}
+	if err != nil {
+		return err
+	}
+	return linksEnding(len(rep.Findings))
+}
+
+// linksEnding returns how a check with so many broken references ends.
+func linksEnding(broken int) error {
+	if broken > 0 {
+		return &command.ExitError{Code: command.ExitFailed}
+	}
+	return nil
+}
+
+// listLinks prints broken references, one per line, and with --verbose also valid ones.
+func (p *program) listLinks(rep *links.Report, o linksOptions) {
+	paint := p.Painter(p.Out)
+	if o.verbose {
+		for _, r := range rep.Valid {
+			fmt.Fprintf(p.Out, "%s %s\n", paint(term.Green, "ok:"), describeReference(r))
+		}
+	}
+	for _, f := range rep.Findings {
+		line := describeReference(f.Reference)
+		if f.Kind == links.Document {
+			line = position(f.Reference)
+		}
+		line += ": " + term.Clean(f.Reason)
+		switch {
+		case f.Fix != nil:
+			line += "; moved to " + term.Clean(f.Fix.To)
+		case f.Nearest != "":
+			line += "; nearest: " + term.Clean(f.Nearest)
+		}
+		fmt.Fprintf(p.Out, "%s %s\n", paint(term.Red, "broken:"), line)
+	}
+	if g := rep.Graph; g != nil && o.verbose {
+		for _, name := range g.Orphans {
+			fmt.Fprintf(p.Out, "orphan: %s: no other document refers to it\n", term.Clean(name))
+		}
+		for _, c := range g.Cycles {
+			fmt.Fprintf(p.Out, "cycle: %s\n", term.Clean(strings.Join(c.Path, " → ")))
+		}
+	}
+}
+
+func position(r links.Reference) string { return fmt.Sprintf("%s:%d", term.Clean(r.File), r.Line) }
+
+func describeReference(r links.Reference) string {
+	return fmt.Sprintf("%s: %s %s", position(r), r.Kind, term.Clean(r.Target))
+}
+
+func linksSummary(rep *links.Report) string {
+	text := fmt.Sprintf("%s, %s", term.Counted(rep.Documents, "document"), term.Counted(rep.References, "reference"))
+	if rep.Asked > 0 {
+		text += fmt.Sprintf(", %s checked", term.Counted(rep.Asked, "URL"))
+	}
+	if g := rep.Graph; g != nil {
+		text += fmt.Sprintf(", %s, %s", term.Counted(len(g.Orphans), "orphan"), term.Counted(len(g.Cycles), "cycle"))
+	}
+	if n := len(rep.Findings); n > 0 {
+		return fmt.Sprintf("%s: %d broken", text, n)
+	}
+	return text + ": all valid"
+}
+
+// fixLinks checks, proposes rewrites, and lands them if a person agrees: all or nothing.
+func (p *program) fixLinks(cmd *cobra.Command, a *project.Project, o linksOptions, named []string) error {
+	rep, err := p.checkLinks(cmd.Context(), a.Root.Dir(), a.Config, o, named)
+	if err != nil {
+		return err
+	}
+	rewrites, err := links.Rewrites(cmd.Context(), a.Root.Dir(), rep.Fixes())
+	if err != nil {
+		return err
+	}
+	answer := answerOf(rep)
+	for _, r := range rewrites {
+		answer.Fixes = append(answer.Fixes, r.Fixes...)
+	}
+	if !p.JSON {
+		p.listLinks(rep, o)
+		fmt.Fprintln(p.Out, linksSummary(rep))
+		p.proposeFixes(answer.Fixes)
+	}
+	agreed, err := p.agreeToFix(o, len(answer.Fixes), len(rewrites))
+	if err != nil {
+		return err
+	}
+	left := len(rep.Findings)
+	if agreed {
+		landing, err := p.landFixes(cmd, a, o, rewrites)
+		if err != nil {
+			return err
+		}
+		answer.Landing = landing.Seq
+		left -= len(answer.Fixes)
+	}
+	if p.JSON {
+		if err := p.PrintJSON(answer); err != nil {
+			return err
+		}
+	} else if agreed {
+		fmt.Fprintf(p.Out, "landing %d: %s in %s rewritten, %d broken left\n", answer.Landing, term.Counted(len(answer.Fixes), "link"), term.Counted(len(rewrites), "document"), left)
+		p.Advise(command.UndoStep(answer.Landing, o.Grant))
+	}
+	return linksEnding(left)
+}
+
+// proposeFixes prints the proposed rewrites.
+func (p *program) proposeFixes(fixes []links.Fix) {
+	for _, f := range fixes {
+		fmt.Fprintf(p.Out, "proposed: %s: %s → %s\n", position(f.Reference), term.Clean(f.Target), term.Clean(f.New))
+	}
+}
+
+// agreeToFix asks a person on a terminal. Without a terminal it needs --yes.
+func (p *program) agreeToFix(o linksOptions, fixes, documents int) (bool, error) {
+	const act = "rewriting links"
+	switch {
+	case fixes == 0:
+		return false, nil
+	case o.yes:
+		return true, nil
+	case p.JSON || p.MayForce(act) != nil:
+		if !p.JSON {
+			p.Advise("lockkeeper links --fix --yes, with the same options, rewrites them")
+		}
+		return false, nil
+	}
+	facts := fmt.Sprintf("This rewrites %s in %s through the gate; lockkeeper undo can undo it.", term.Counted(fixes, "link"), term.Counted(documents, "document"))
+	return true, p.Confirm(act, facts, "fix")
+}
+
+// landFixes lands the rewritten documents as one landing, each on the version it was made from.
+func (p *program) landFixes(cmd *cobra.Command, a *project.Project, o linksOptions, rewrites []links.Rewrite) (landing *lockkeeper.Landing, err error) {
+	var changes []gate.Change
+	var paths []string
+	for _, r := range rewrites {
+		at, err := a.Root.Resolve("", r.Path, lockkeeper.Write)
+		if err != nil {
+			return nil, err
+		}
+		change := gate.Put(at.Path, r.Content)
+		change.Base = &r.Base
+		changes, paths = append(changes, change), append(paths, at.Path)
+	}
+	g, err := a.Gate()
+	if err != nil {
+		return nil, err
+	}
+	err = p.Under(cmd, a, "rewrite links to moved files", o.OwnLock, paths, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
+		landing, err = g.Commit(ctx, grant, changes)
+		return err
+	})
+	return landing, err
 }

@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 func (p *program) decideCommand() *cobra.Command {
@@ -172,4 +178,192 @@ func (d *decider) next(v acts.Verdict) string {
 		return more + ", then " + run
 	}
 	return run
+}
+
+// waitingList is the list of open decisions, as JSON.
+type waitingList struct {
+	Flow      string              `json:"flow"`
+	Conductor string              `json:"conductor"` // the holder that runs the flow; empty: none
+	Waiting   []progress.Decision `json:"waiting"`
+	Asked     []progress.Ref      `json:"asked"` // topics that the API will answer
+	Failed    []run.Failure       `json:"failed"`
+}
+
+// list prints the open decisions, grouped by kind. The decision that unblocks the most comes first.
+func (d *decider) list(ctx context.Context) error {
+	l, err := d.read(ctx)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.PrintJSON(l)
+	}
+	if len(l.Waiting)+len(l.Failed) == 0 {
+		fmt.Fprintf(d.Out, "no decision of the flow %s waits for you\n", l.Flow)
+		if l.Conductor == "" {
+			d.Advise(d.flow.Command("run"))
+		}
+		return nil
+	}
+	paint := d.Painter(d.Out)
+	for i, group := range grouped(l.Waiting) {
+		if i > 0 {
+			fmt.Fprintln(d.Out)
+		}
+		fmt.Fprintln(d.Out, paint(term.Bold, term.Counted(len(group), string(group[0].Ref.Kind))+" "+term.Plural(len(group), "waits", "wait")))
+		d.table(group, l.Asked).Print(d.Out, paint)
+	}
+	if len(l.Failed) > 0 {
+		if len(l.Waiting) > 0 {
+			fmt.Fprintln(d.Out)
+		}
+		fmt.Fprintln(d.Out, paint(term.Red, fmt.Sprintf("%d failed", len(l.Failed))))
+		t := term.Table{Heads: []string{"WHAT", "PHASE", "SINCE", "WHY"}, Wide: 3, Sentences: true}
+		for _, f := range l.Failed {
+			reason, _, _ := command.CutNext(f.Reason)
+			t.Add(term.Clean(f.Name()), f.Phase, d.ago(f.At), errorLine(reason))
+		}
+		t.Print(d.Out, paint)
+	}
+	d.Advise(d.answerFirst(l))
+	return nil
+}
+
+// read reads the open decisions.
+func (d *decider) read(ctx context.Context) (*waitingList, error) {
+	v, err := view.New(d.flow.App).Decisions(ctx, d.flow.Flow.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.Unread) > 0 {
+		return nil, fmt.Errorf("cannot read the documents of %s: %s", v.Unread[0].Unit, v.Unread[0].Reason)
+	}
+	failed, err := conduct.Failures(ctx, d.flow.App, v.Flow) // also of units that have no documents
+	if err != nil {
+		return nil, err
+	}
+	l := &waitingList{Flow: v.Flow, Conductor: v.Conductor, Waiting: []progress.Decision{}, Asked: []progress.Ref{}, Failed: command.ListOf(failed)}
+	for _, g := range v.Open {
+		l.Waiting = append(l.Waiting, g.Decision)
+		if g.Asked {
+			l.Asked = append(l.Asked, g.Ref)
+		}
+	}
+	return l, nil
+}
+
+// grouped groups decisions by kind, in the order of their first decisions.
+func grouped(queue []progress.Decision) (groups [][]progress.Decision) {
+	for _, g := range queue {
+		at := slices.IndexFunc(groups, func(group []progress.Decision) bool { return group[0].Ref.Kind == g.Ref.Kind })
+		if at < 0 {
+			groups = append(groups, nil)
+			at = len(groups) - 1
+		}
+		groups[at] = append(groups[at], g)
+	}
+	return groups
+}
+
+func (d *decider) table(group []progress.Decision, asked []progress.Ref) *term.Table {
+	t := &term.Table{Heads: []string{"REFERENCE", "SINCE", "UNBLOCKS", "WHAT"}, Wide: 3, Sentences: true}
+	for _, g := range group {
+		t.Add(term.Clean(g.Ref.String()), d.ago(g.Since), frees(g.Frees, g.Left), gist(g, asked))
+	}
+	return t
+}
+
+// frees returns how many steps an answer unblocks, and after how many answers.
+func frees(n, left int) string {
+	if left > 1 {
+		return fmt.Sprintf("%d after %d answers", n, left)
+	}
+	return fmt.Sprint(n)
+}
+
+// gist returns the facts of a decision in one line.
+func gist(g progress.Decision, asked []progress.Ref) string {
+	switch g.Ref.Kind {
+	case progress.TopicKind:
+		if slices.Contains(asked, g.Ref) {
+			return "(the API will answer) " + oneLine(g.Title)
+		}
+	case progress.ItemKind:
+		text := fmt.Sprintf("%s/%s  %s", fact(g, "impact"), fact(g, "effort"), oneLine(g.Title))
+		for _, f := range g.Facts {
+			if strings.HasPrefix(f.Name, "decided before") {
+				text = "(" + f.Name + ") " + text
+			}
+		}
+		if len(g.Same) > 0 {
+			text += " (equal: " + names(g.Same) + ")"
+		}
+		return text
+	case progress.ReviewKind:
+		return oneLine(g.Title) + ": " + oneLine(fact(g, "files"))
+	case progress.GapKind:
+		return oneLine(g.Title) + ": " + oneLine(fact(g, "reason"))
+	}
+	return oneLine(g.Title)
+}
+
+func fact(g progress.Decision, name string) string {
+	for _, f := range g.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+func names(refs []progress.Ref) string {
+	list := make([]string, len(refs))
+	for i, r := range refs {
+		list[i] = term.Clean(r.String())
+	}
+	return strings.Join(list, ", ")
+}
+
+// ago returns how long a decision waits, or "-" if the document was created by hand.
+func (d *decider) ago(since time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return term.Span(d.Now().Sub(since))
+}
+
+// oneLine returns untrusted text as part of a line.
+func oneLine(text string) string {
+	return unfold(term.Clean(unfold(text)))
+}
+
+// errorLine returns the message of an error as part of a line. Joined errors are separated by
+// semicolons.
+func errorLine(text string) string {
+	var said []string
+	for line := range strings.Lines(text) {
+		if words := oneLine(line); words != "" {
+			said = append(said, words)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// answerFirst returns the commands that answer the first decision.
+func (d *decider) answerFirst(l *waitingList) string {
+	if len(l.Waiting) == 0 {
+		return d.flow.Command("decide", "retry", shellword.Join([]string{l.Failed[0].Name()}))
+	}
+	first := l.Waiting[0].Ref
+	next := d.flow.Command("decide", "show", first.String())
+	for _, a := range acts.Answers() {
+		if a.Kind == first.Kind {
+			next += ", " + d.flow.Command("decide", a.Word, first.String())
+			break
+		}
+	}
+	if len(l.Waiting) > 1 {
+		next += ", or " + d.flow.Command("decide", "walk")
+	}
+	return next
 }

@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 func (d *decider) showCommand() *cobra.Command {
@@ -173,4 +176,209 @@ func alternatives(of []progress.Kind) string {
 		names[i] = string(kind)
 	}
 	return strings.Join(names, " or ")
+}
+
+// factSheet is a decision as decide show prints it: named facts in the order of reading.
+type factSheet struct {
+	Ref     progress.Ref    `json:"ref"`
+	Waits   bool            `json:"waits"`           // it is open
+	Since   time.Time       `json:"since,omitzero"`  // like the next four, only if it is open
+	Frees   int             `json:"frees,omitempty"` // items that can start after the answer
+	Left    int             `json:"left,omitempty"`  // answers needed for that, including this one
+	Version string          `json:"version,omitempty"`
+	Facts   []progress.Fact `json:"facts"`
+	Same    []progress.Ref  `json:"same,omitempty"`
+	Diff    string          `json:"diff,omitempty"`
+	Unit    *progress.Unit  `json:"unit,omitempty"` // unit of a plan
+
+	stamp func(time.Time) string
+}
+
+// facts reads a decision as facts: times are local for people, and UTC as JSON.
+func (d *decider) facts(ctx context.Context, ref progress.Ref) (*factSheet, error) {
+	v, err := view.New(d.flow.App).Decision(ctx, d.flow.Flow.Name, ref)
+	if err != nil {
+		return nil, err
+	}
+	s := &factSheet{Ref: ref, Waits: v.Waits, Since: v.Since, Frees: v.Frees, Left: v.Left, Version: v.Version, Facts: []progress.Fact{}, Same: v.Same, stamp: term.Stamp}
+	if d.JSON {
+		s.stamp = func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	}
+	switch {
+	case v.Topic != nil:
+		s.topic(v)
+	case v.Item != nil:
+		s.item(v)
+	case v.Plan != nil:
+		s.Unit = v.Unit
+		s.plan(v.Unit, func(item string) string { return d.flow.Command("decide", "reenable", v.Unit.Name+"/"+item) })
+	case v.Review != nil:
+		s.batch(v.Review)
+		for _, f := range v.Review.Diff.Files {
+			if f.Note != "" {
+				s.Diff += f.Path + ": " + f.Note + "\n"
+			}
+			s.Diff += f.Text
+		}
+	case v.Gap != nil:
+		s.gap(v.Gap)
+		if v.Gap.Diff != nil {
+			s.Diff = v.Gap.Diff.Files[0].Text
+		}
+	}
+	return s, nil
+}
+
+func (s *factSheet) add(name, value string) {
+	if value != "" {
+		s.Facts = append(s.Facts, progress.Fact{Name: name, Value: value})
+	}
+}
+
+// at formats a time. A document written by hand has no time.
+func (s *factSheet) at(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return s.stamp(t)
+}
+
+func (s *factSheet) by(name string, at time.Time) string {
+	if name == "" {
+		return ""
+	}
+	return ", by " + name + " at " + s.at(at)
+}
+
+func (s *factSheet) topic(v *view.Decision) {
+	s.add("prompt", v.Topic.Prompt)
+	s.add("state", string(v.Topic.State)+s.by(v.Topic.By, v.Topic.At))
+	s.add("method", v.Topic.Method)
+	s.add("text", v.Topic.Text)
+	s.add("controller", v.Purpose)
+	if v.Asked {
+		s.add("asked", "the next run asks the Messages API")
+	}
+}
+
+func (s *factSheet) item(v *view.Decision) {
+	i := v.Item
+	s.add("description", i.Description)
+	s.add("impact", string(i.Impact))
+	s.add("effort", string(i.Effort))
+	s.add("rationale", i.Rationale)
+	if p := i.Prior; p != nil {
+		like := ""
+		if p.Similar {
+			like = ", of a similar one: " + p.Description
+		}
+		s.add("decided before", strings.TrimSpace(string(p.Decision)+" at "+s.at(p.At)+like+" "+p.Notes))
+	}
+	if i.Decision != "" {
+		s.add("decision", string(i.Decision)+s.by(i.By, i.At))
+		s.add("note", i.Notes)
+	}
+	if i.Batch != "" {
+		s.add("batch", s.Ref.Unit+"/"+i.Batch+", "+i.Status)
+	}
+}
+
+// plan adds the items and batches of a unit. reenable returns the command for a dropped item.
+func (s *factSheet) plan(u *progress.Unit, reenable func(item string) string) {
+	s.add("status", u.Status())
+	for _, i := range u.Items {
+		decision := string(i.Decision)
+		if decision == "" {
+			decision = "open"
+		}
+		s.add("item "+i.ID, fmt.Sprintf("%s  %s/%s  %s", decision, i.Impact, i.Effort, unfold(i.Description)))
+	}
+	for _, g := range u.DroppedItems() {
+		s.add("dropped "+g.ID, unfold(g.Description)+" ("+g.Reason+"); "+reenable(g.ID))
+	}
+	for _, b := range u.Batches {
+		lines := []string{b.Title + ", " + b.Status}
+		for _, part := range []struct {
+			name string
+			list []string
+		}{{"items", b.Items}, {"changes", b.WriteTargets}, {"depends on", b.Reads}, {"comes after", b.After}} {
+			if len(part.list) > 0 {
+				lines = append(lines, part.name+": "+strings.Join(part.list, ", "))
+			}
+		}
+		if b.Prompt != "" {
+			lines = append(lines, "prompt: "+b.Prompt)
+		}
+		s.add("batch "+b.ID, strings.Join(lines, "\n"))
+	}
+	for _, w := range u.Warnings {
+		s.add("warning", w)
+	}
+	for _, m := range u.Malformed {
+		s.add("malformed", fmt.Sprintf("%s:%d: %s", m.Path, m.Line, m.Reason))
+	}
+	if u.Plan != nil && u.Plan.Approved != nil {
+		s.add("approved", "by "+u.Plan.Approved.By+" at "+s.at(u.Plan.Approved.At))
+	}
+}
+
+// unfold returns text on one line.
+func unfold(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func (s *factSheet) batch(b *view.BatchDetail) {
+	s.add("batch", b.Title)
+	s.add("status", b.Status)
+	if asked := b.Asked(); len(b.Checks) > 0 {
+		s.add("sent back for", strings.Join(asked, "\n"))
+	}
+	s.add("summary", b.Summary())
+	for _, c := range b.Checks {
+		s.add(c.Phase.Name, checkedIn(c.Checked))
+	}
+	if b.Verification != nil {
+		s.add("verification", b.Verification.Verdict.Verdict+": "+b.Verification.Report)
+		s.add("issues", strings.Join(b.Verification.Issues, "\n"))
+	}
+	if r := b.Review; r != nil && r.State != progress.Wanted {
+		s.add("review", r.State+s.by(r.By, r.At))
+		s.add("comments", strings.Join(r.Comments, "\n"))
+	}
+	if l := b.Landed; l != nil {
+		landed := "at " + s.at(l.At)
+		for _, seq := range l.Landings {
+			landed += fmt.Sprintf(", landing %d", seq)
+		}
+		s.add("landed", landed)
+		s.add("commit", l.Commit)
+		if l.Undone != nil {
+			s.add("undone", "by "+l.Undone.By+" at "+s.at(l.Undone.At))
+		}
+	}
+	for _, g := range b.Gaps {
+		ref := progress.Ref{Kind: progress.GapKind, Unit: b.Unit, Batch: b.ID, Gap: g.Number}
+		s.add(ref.String(), g.Path+": "+g.Reason)
+	}
+}
+
+func checkedIn(c *flow.Checked) string {
+	if c.State == flow.CheckSkipped {
+		return "skipped: " + c.Skipped
+	}
+	return fmt.Sprintf("%s, %s, %s", c.State, term.Counted(len(c.Runs), "run"), term.Counted(c.Fixes, "fix attempt"))
+}
+
+func (s *factSheet) gap(g *view.GapDetail) {
+	s.add("path", g.Path)
+	s.add("reason", g.Reason)
+	s.add("batch", g.Batch+", "+g.Title)
+	s.add("phase", g.Phase)
+	s.add("planned by", g.Planned)
+	if g.Rescue != "" {
+		s.add("kept", "lockkeeper rescue show "+g.Rescue)
+	}
+	answer := g.Answer
+	if g.By != "" { // the time is not stored
+		answer += ", by " + g.By
+	}
+	s.add("answer", answer)
 }

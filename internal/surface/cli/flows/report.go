@@ -2,16 +2,23 @@ package flows
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
 	"lockkeeper/durable"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
 )
 
 func (p *program) reportCommand() *cobra.Command {
@@ -71,4 +78,169 @@ func (p *program) flowReport(ctx context.Context, a *project.Project, name, file
 		return &lockkeeper.InputError{Field: "output", Value: file, Reason: err.Error(), Next: "name a file that you may write"}
 	}
 	return p.Answer(map[string]any{"file": file, "report": report}, "%s", file)
+}
+
+// reportWriter writes a report as Markdown, to a writer that never fails.
+type reportWriter struct {
+	out io.Writer
+	r   *report.Report
+}
+
+func (w *reportWriter) write() {
+	r := w.r
+	w.line("# Report of the flow %s", r.Flow)
+	if r.Run != nil {
+		state := "not finished"
+		if !r.Run.Ended.IsZero() {
+			state = "finished " + term.Stamp(r.Run.Ended)
+		}
+		w.line("\nRun %s, started %s, %s.", r.Run.ID, term.Stamp(r.Run.Began), state)
+	}
+	w.changes()
+	w.costs()
+	w.refused()
+	w.line("\n## Decisions\n")
+	w.row("TODO", "DEFER", "REJECT", "open")
+	w.rule(4)
+	w.row(fmt.Sprint(r.Decisions.Todo), fmt.Sprint(r.Decisions.Defer), fmt.Sprint(r.Decisions.Reject), fmt.Sprint(r.Decisions.Open))
+	w.troubles()
+	w.times()
+}
+
+func (w *reportWriter) line(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
+
+// row writes a line of a table. It escapes text that would end a cell.
+func (w *reportWriter) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(term.Clean(strings.Join(strings.Fields(c), " ")))
+	}
+	w.line("| %s |", strings.Join(cells, " | "))
+}
+
+func (w *reportWriter) rule(columns int) { w.line("|%s", strings.Repeat(" --- |", columns)) }
+
+func (w *reportWriter) changes() {
+	w.line("\n## What changed\n")
+	files := map[string]bool{}
+	landed, untested, why := 0, 0, ""
+	for _, u := range w.r.Units {
+		for _, b := range u.Batches {
+			if b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange {
+				landed++
+				if b.LandedUntested() {
+					untested, why = untested+1, b.Untested
+				}
+				for _, f := range b.Files {
+					files[f] = true
+				}
+			}
+		}
+	}
+	w.line("%d %s landed and changed %s.", landed, term.Plural(landed, "batch", "batches"), term.Counted(len(files), "file"))
+	if untested > 0 {
+		w.line("\n**%s**", term.Clean(untestedLine(untested, landed, why)))
+	}
+	for _, u := range w.r.Units {
+		w.line("\n### %s: %s\n", term.Clean(u.Name), term.Clean(u.Status))
+		if len(u.Batches) == 0 {
+			w.line("No batches.")
+			continue
+		}
+		w.row("Batch", "Status", "Landing", "Commit", "Fixes", "Files", "Summary")
+		w.rule(7)
+		for _, b := range u.Batches {
+			status, landing, commit := strings.ReplaceAll(b.Status, "_", " "), "-", "-"
+			if b.Landed != nil {
+				landing = cmp.Or(strings.Trim(fmt.Sprint(b.Landed.Landings), "[]"), "-")
+				if b.Landed.Commit != "" {
+					commit = b.Landed.Commit[:min(12, len(b.Landed.Commit))]
+				}
+				if b.Landed.Undone != nil {
+					status = "undone by " + b.Landed.Undone.By
+				}
+			}
+			name := b.ID
+			if b.Title != "" && b.Title != b.ID {
+				name += " " + b.Title
+			}
+			w.row(name, status, landing, commit, fmt.Sprint(b.Fixes), strings.Join(b.Files, ", "), b.Summary)
+		}
+	}
+}
+
+func (w *reportWriter) costs() {
+	r := w.r
+	w.line("\n## What it cost\n")
+	w.line("$%.2f, %d tokens, %s, of which %d failed.", r.Cost.USD, r.Cost.Tokens, term.Counted(r.Cost.Calls, "call"), r.Cost.Failed)
+	if r.Run != nil {
+		w.line("Of that, in the last run: $%.2f, %s.", r.RunCost.USD, term.Counted(r.RunCost.Calls, "call"))
+	}
+	cost := func(name string, c report.Cost) {
+		w.row(name, fmt.Sprintf("%.2f", c.USD), fmt.Sprint(c.Tokens), fmt.Sprint(c.Calls), fmt.Sprint(c.Failed), term.Span(c.Took))
+	}
+	head := func(what string) {
+		w.line("")
+		w.row(what, "$", "Tokens", "Calls", "Failed", "Agents' time")
+		w.rule(6)
+	}
+	head("Phase")
+	for _, p := range r.Phases {
+		cost(p.Phase, p.Cost)
+	}
+	head("Unit")
+	for _, u := range r.Units {
+		cost(u.Name, u.Cost)
+	}
+}
+
+func (w *reportWriter) refused() {
+	w.line("\n## What was refused\n")
+	if len(w.r.Gaps) == 0 {
+		w.line("Nothing: agents changed only what was planned.")
+		return
+	}
+	w.row("Batch", "Path", "Phase", "Reason", "Kept as", "Answer")
+	w.rule(6)
+	for _, g := range w.r.Gaps {
+		answer := "open"
+		if g.Answer != "" {
+			answer = g.Answer + ", " + g.By
+		}
+		w.row(g.Unit+"/"+g.Batch, g.Path, g.Phase, g.Reason, g.Rescue, answer)
+	}
+}
+
+func (w *reportWriter) troubles() {
+	w.line("\n## What failed\n")
+	if len(w.r.Failures) == 0 {
+		w.line("No item failed.")
+	} else {
+		w.row("Item", "Work", "Phase", "Since", "Reason")
+		w.rule(5)
+		for _, f := range w.r.Failures {
+			w.row(f.Item, f.Work, f.Phase, term.Stamp(f.At), errorLine(f.Reason))
+		}
+	}
+	w.line("\n## What was tested again because files changed\n")
+	if len(w.r.Rechecks) == 0 {
+		w.line("Nothing.")
+		return
+	}
+	w.row("Batch", "At", "Changed")
+	w.rule(3)
+	for _, c := range w.r.Rechecks {
+		w.row(c.Unit+"/"+c.Batch, term.Stamp(c.At), strings.Join(slices.Compact(c.Moved), ", "))
+	}
+}
+
+func (w *reportWriter) times() {
+	t := w.r.Times
+	w.line("\n## Time\n")
+	if t.First.IsZero() {
+		w.line("No agent has run yet.")
+		return
+	}
+	w.row("First call", "Last call", "Agents running", "At once, on average", "Most at once", "Waited in the queue", "Of that, for locks")
+	w.rule(7)
+	w.row(term.Stamp(t.First), term.Stamp(t.Last), term.Span(t.Busy), fmt.Sprintf("%.1f", t.Agents), fmt.Sprint(t.Most), term.Span(t.Queued), term.Span(t.Blocked))
 }

@@ -3,18 +3,24 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/landings"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/feed"
 	"lockkeeper/internal/surface/view"
+	"lockkeeper/store"
 )
 
 // holdersShown is how many holders status names per request on a terminal.
@@ -158,4 +164,177 @@ func (p *program) showRescued(s *view.Status) (next string) {
 		next = cmp.Or(next, "lockkeeper rescue show "+group.list[n-1].ID)
 	}
 	return next
+}
+
+// showPeople prints the open sessions and the open decisions, if any, and returns the next step.
+func (p *program) showPeople(s *view.Status) (next string) {
+	paint := p.Painter(p.Out)
+	if s.Pause != nil {
+		fmt.Fprintln(p.Out, paint(term.Red, fmt.Sprintf("off: %s disabled write checks of interactive agents until %s", term.Clean(s.Pause.By), term.Stamp(s.Pause.Until))))
+		next = "lockkeeper off --end"
+	}
+	if len(s.Sessions) > 0 {
+		fmt.Fprintln(p.Out, paint(term.Bold, "at work: "+term.Counted(len(s.Sessions), "session")))
+		sessionTable(s.Sessions, p.Now(), term.Few(p.Out, holdersShown)).Print(p.Out, paint)
+	}
+	if s.Needs > 0 {
+		fmt.Fprintln(p.Out, paint(term.Yellow, "needs you: "+needsText(s.Open)))
+		next = "lockkeeper decide"
+	}
+	return next
+}
+
+// needsText counts open decisions by kind.
+func needsText(open []view.OpenDecision) string {
+	count := map[string]int{}
+	var kinds []string
+	for _, g := range open {
+		kind := string(g.Ref.Kind)
+		if count[kind]++; count[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = term.Counted(count[kind], kind)
+	}
+	return strings.Join(kinds, ", ")
+}
+
+func sessionTable(list []view.OpenSession, now time.Time, paths int) *term.Table {
+	t := &term.Table{Heads: []string{"WHO", "AGENT", "WHERE", "HOLDS", "SEEN", "ABOUT"}, Wide: 5, Also: 3, Sentences: true}
+	for _, s := range list {
+		holds := "nothing"
+		if n := len(s.Holds); n > 0 {
+			holds = term.Clean(strings.Join(s.Holds[:min(n, paths)], ", "))
+			if n > paths {
+				holds += fmt.Sprintf(" and %d more", n-paths)
+			}
+		}
+		t.Add(term.Clean(s.Callsign), term.Clean(s.Agent), term.Clean(cmp.Or(s.TTY, "-")), holds, term.Span(now.Sub(s.Seen))+" ago", term.Clean(s.About))
+	}
+	return t
+}
+
+// watchStatus shows the status after every change: the whole on a terminal, and a line with
+// --json if it differs.
+func (p *program) watchStatus(ctx context.Context, a *project.Project) error {
+	said := ""
+	open := func(ctx context.Context) (*feed.Feed, error) { return feed.Open(ctx, a.Store, feed.Options{}) }
+	return command.Follow(ctx, open, func(ctx context.Context) error {
+		s, err := p.status(ctx, a)
+		if err != nil {
+			return err
+		}
+		if p.JSON {
+			line, err := json.Marshal(s)
+			if err != nil || string(line) == said {
+				return err
+			}
+			said = string(line)
+			_, err = fmt.Fprintln(p.Out, said)
+			return err
+		}
+		if p.HandlesEscapes(p.Out) {
+			fmt.Fprint(p.Out, term.ClearScreen)
+		} else {
+			fmt.Fprintln(p.Out, term.Stamp(p.Now()))
+		}
+		if err := p.showStatus(s); err != nil {
+			return err
+		}
+		return p.Out.Err
+	})
+}
+
+// shortLimit is how many grants --short reads, because a shell prompt must be fast.
+const shortLimit = 500
+
+// headcount is the answer of --short. It does not count grants of processes that are gone,
+// because they block no request.
+type headcount struct {
+	Sessions int  `json:"sessions"` // open
+	Held     int  `json:"held"`
+	Waiting  int  `json:"waiting"`
+	Stale    int  `json:"stale"`
+	More     bool `json:"more"` // there are more grants than shortLimit
+	Off      bool `json:"off"`
+}
+
+// short prints one line, or nothing outside of a root and if there are no sessions and grants.
+// To be fast it reads at most shortLimit grants and recovers nothing.
+func (p *program) short(ctx context.Context) error {
+	s := p.Settings()
+	s.SkipRecovery = true
+	if root, err := project.RootOf(p.Base()+"/.", p.Lookup); err != nil || root == "" {
+		return err
+	}
+	return p.WithSettings(ctx, s, func(a *project.Project) error {
+		t, err := count(ctx, a)
+		if err != nil {
+			return err
+		}
+		if p.JSON {
+			return p.PrintJSON(t)
+		}
+		if line := t.line(); line != "" {
+			fmt.Fprintln(p.Out, line)
+		}
+		return nil
+	})
+}
+
+func count(ctx context.Context, a *project.Project) (t headcount, err error) {
+	registry := session.Open(a)
+	pause, err := registry.Off(ctx)
+	if err != nil {
+		return t, err
+	}
+	t.Off = pause != nil
+	err = a.Store.View(ctx, func(r store.Reader) error {
+		list, more, err := a.Locks.FirstIn(r, shortLimit)
+		if err != nil {
+			return err
+		}
+		t.More = more
+		for _, rec := range list {
+			free, err := a.Locks.IsFree(r, rec)
+			if err != nil {
+				return err
+			}
+			switch {
+			case rec.State == store.StateWaiting:
+				t.Waiting++
+			case t.Off && rec.ID == pause.GrantID:
+			case free:
+			case rec.Expires != 0 && rec.Expires <= r.Now().Lease:
+				t.Stale++
+			default:
+				t.Held++
+			}
+		}
+		live, err := registry.LiveAmong(list)
+		t.Sessions = len(live)
+		return err
+	})
+	return t, err
+}
+
+func (t headcount) line() string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(t.Sessions, "at work")
+	add(t.Held, "held")
+	add(t.Waiting, term.Plural(t.Waiting, "waits", "wait"))
+	add(t.Stale, "STALE")
+	if t.More {
+		parts = append(parts, "and more")
+	}
+	if t.Off {
+		parts = append(parts, "CHECKS OFF")
+	}
+	return strings.Join(parts, " · ")
 }

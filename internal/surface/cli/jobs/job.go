@@ -2,16 +2,38 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
 	"lockkeeper/internal/job"
+	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/view"
 )
+
+// program is one call of the program. The commands of this package are its methods.
+type program struct{ *command.Program }
+
+// Commands returns the commands of this package.
+func Commands(core *command.Program) []*cobra.Command {
+	p := &program{core}
+	return []*cobra.Command{p.jobCommand()}
+}
+
+// ItemNamed returns the item that a name given to why means, or nil if it means
+// something else. A holder and an existing path take precedence over an item's name.
+func ItemNamed(ctx context.Context, p *command.Program, a *project.Project, q *job.Queue, name string) (*lockkeeper.Item, error) {
+	return (&program{p}).itemNamed(ctx, a, q, name)
+}
+
+// WhyItem shows why an item is in its state.
+func WhyItem(ctx context.Context, p *command.Program, a *project.Project, q *job.Queue, id string) error {
+	return (&program{p}).whyItem(ctx, a, q, id)
+}
 
 func (p *program) jobCommand() *cobra.Command {
 	return command.Group(&cobra.Command{
@@ -63,4 +85,33 @@ func noteOf(it *lockkeeper.Item) string {
 	reason, _, _ = command.CutNext(reason)
 	reason, _, _ = command.CutLast(reason, job.OutputSep) // job output has it
 	return term.Clean(reason)
+}
+
+// activeShown is how many running items status names.
+const activeShown = 5
+
+// ShowQueue prints the queue in a line, unless it is empty, and returns the next step.
+func ShowQueue(p *command.Program, s *view.Status) (next string) {
+	if s.Depth+len(s.Active)+s.Failed == 0 {
+		return ""
+	}
+	line := fmt.Sprintf("queue: %d queued (%d ready), %d failed, %d running", s.Depth, s.Ready, s.Failed, len(s.Active))
+	var names []string
+	for _, it := range s.Active[:min(len(s.Active), activeShown)] {
+		names = append(names, fmt.Sprintf("%s (%s) %s", it.ID, Title(it), term.Clean(it.Phase)))
+	}
+	if more := len(s.Active) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	if names != nil {
+		line += ": " + strings.Join(names, ", ")
+	}
+	fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Bold, line))
+	switch {
+	case s.Failed > 0:
+		return "lockkeeper job list --status failed"
+	case s.Depth > 0 && s.Workers == 0:
+		return startWorker
+	}
+	return ""
 }
