@@ -69,7 +69,7 @@ func TestPostgresIsLeftToTheMainProgram(t *testing.T) {
 		t.Fatalf("the first session: exit %d\n%s", code, out)
 	}
 	code, out := c.run(t, c.write("B"), os.Getenv("PATH"), "lockkeeper-hook", "claude-code")
-	if code != 2 || !strings.Contains(out, "REFUSED app/user.rb: held by ") {
+	if code != 0 || !strings.Contains(out, `"permissionDecision":"deny","permissionDecisionReason":"REFUSED app/user.rb: held by `) {
 		t.Fatalf("the second session: exit %d\n%s", code, out)
 	}
 
@@ -81,7 +81,7 @@ func TestPostgresIsLeftToTheMainProgram(t *testing.T) {
 		t.Fatalf("the main program is in PATH: exit %d\n%s", code, out)
 	}
 	code, out = c.run(t, c.write("A"), c.bin, "lockkeeper-hook", "claude-code")
-	if code != 2 || !strings.Contains(out, "neither beside it nor in PATH") || !strings.Contains(out, "install lockkeeper in the directory of lockkeeper-hook") {
+	if !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "neither beside it nor in PATH") || !strings.Contains(out, "install lockkeeper in the directory of lockkeeper-hook") {
 		t.Fatalf("the main program is missing: exit %d\n%s", code, out)
 	}
 }

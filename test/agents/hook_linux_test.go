@@ -146,7 +146,7 @@ func TestHookRefuses(t *testing.T) {
 			if test.first != nil {
 				steps = append(steps, use(test.first...))
 			}
-			steps = append(steps, use(test.tool), scriptedapi.Step{Expect: "(?s)" + test.want, Text: "I was told."})
+			steps = append(steps, use(test.tool), scriptedapi.Step{Expect: "(?s)^" + test.want, Text: "I was told."}) // the refusal comes first, without the hook's command
 			h := newHooked(t, play(steps...))
 			h.holds(t, posts, "class Posts # otter\nend\n")
 			res, err := h.claude(t.Context(), "Change the posts", filepath.Join(h.traces, "b"))

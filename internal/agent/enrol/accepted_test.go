@@ -1,6 +1,7 @@
 package enrol
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -48,5 +49,32 @@ func TestDoubt(t *testing.T) {
 				t.Errorf("it says %q, want %q", got, test.says)
 			}
 		})
+	}
+}
+
+// Without the program, the hook before a write refuses and says which program is missing. A program
+// that refuses or fails adds nothing to its own text.
+func TestMissingProgram(t *testing.T) {
+	bin := t.TempDir()
+	for _, h := range Hosts() {
+		for _, ev := range h.turns {
+			if !ev.before {
+				continue
+			}
+			for _, shell := range []string{"/bin/sh", "/bin/bash"} {
+				cmd := exec.CommandContext(t.Context(), shell, "-c", h.command(serverName, ev))
+				cmd.Env = []string{"PATH=" + bin}
+				out, err := cmd.CombinedOutput()
+				if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), missing) {
+					t.Errorf("%s: %v %s", h.Name, err, out)
+				}
+				cmd = exec.CommandContext(t.Context(), shell, "-c", h.command("fails() { return 1; }; fails", ev))
+				cmd.Env = []string{"PATH=" + bin}
+				out, err = cmd.CombinedOutput()
+				if cmd.ProcessState.ExitCode() != 2 || len(out) > 0 {
+					t.Errorf("%s: %v %s", h.Name, err, out)
+				}
+			}
+		}
 	}
 }

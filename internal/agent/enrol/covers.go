@@ -53,7 +53,7 @@ func (h Host) differs(ev event, group, entry *node) string {
 	}
 	if command := entry.find("command"); !h.runs(ev, command.text()) {
 		add("command", command)
-		if ev.before && !strings.HasSuffix(strings.TrimSpace(command.text()), "|| exit 2") {
+		if ev.before && !refuses(command.text()) {
 			list = append(list, "if lockkeeper is missing or crashes, every write passes unchecked")
 		}
 	}
@@ -76,6 +76,12 @@ func (h Host) differs(ev event, group, entry *node) string {
 	return strings.Join(list, ", ")
 }
 
+// refuses reports whether a command refuses the call if its program fails.
+func refuses(command string) bool {
+	command = strings.TrimSpace(command)
+	return strings.HasSuffix(command, "|| exit 2") || strings.HasSuffix(command, "exit 2; }")
+}
+
 // covers reports whether a matcher makes a host run a hook for all tools that ours names.
 func covers(matcher *node, ours string) bool {
 	text, isText := matcher.plain().(string)
@@ -95,7 +101,8 @@ func (h Host) runs(ev event, command string) bool {
 	const program = "\x00"
 	forms := []string{h.command(program, ev)}
 	if ev.before {
-		forms = append(forms, program+" hook "+h.Hook+" || exit 2")
+		plain := program + " hook " + h.Hook
+		forms = append(forms, plain+" || exit 2", h.prefers(plain)+" || exit 2") // the latter is of an earlier version
 	}
 	for _, form := range forms {
 		front, end, _ := strings.Cut(form, program)

@@ -249,7 +249,7 @@ func TestLinkedSettings(t *testing.T) {
 	if to, err := os.Readlink(link); err != nil || to != elsewhere {
 		t.Error(to, err)
 	}
-	if text, err := os.ReadFile(elsewhere); err != nil || !bytes.Contains(text, []byte("lockkeeper hook claude-code; fi || exit 2")) {
+	if text, err := os.ReadFile(elsewhere); err != nil || !bytes.Contains(text, []byte("lockkeeper hook claude-code; fi || {")) {
 		t.Errorf("%s %v", text, err)
 	}
 	undo, err := s.Undo(h)

@@ -107,13 +107,20 @@ func (h Host) settings() []string { return append([]string{h.files[0].path}, h.r
 
 // command returns the shell command that a host runs at an event. Before a tool call, when an
 // agent waits, it prefers the small program, which starts in half the time. The command looks for
-// it at run time, because people with different installations share the settings.
+// it at run time, because people with different installations share the settings. If neither
+// program is there, the shell ends with 127 and the agent is told what is missing.
 func (h Host) command(program string, ev event) string {
 	c := program + " hook " + h.Hook
 	if ev.before {
-		c = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook " + h.Hook + "; else " + c + "; fi || exit 2"
+		c = h.prefers(c) + " || { [ $? -ne 127 ] || echo '" + missing + "' >&2; exit 2; }"
 	}
 	return c
+}
+
+const missing = "The program lockkeeper is not installed or not in PATH. It checks each write, so every write is refused. Tell your user to install it."
+
+func (h Host) prefers(otherwise string) string {
+	return "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook " + h.Hook + "; else " + otherwise + "; fi"
 }
 
 // isOurs reports whether the command of a hook is ours, in any version.

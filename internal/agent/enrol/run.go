@@ -3,6 +3,7 @@ package enrol
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,13 +15,37 @@ import (
 
 // Said is the answer of a hook.
 type Said struct {
-	Code     int // 2 refuses; -1: it was killed
+	Code     int // 0: Out decides; 2 refuses; -1: it was killed
 	Out, Err string
 }
 
 // Refuses reports whether the answer is a refusal of ours, not only a failure that the host
 // treats as one.
-func (s Said) Refuses() bool { return s.Code == 2 && strings.Contains(s.Err, "REFUSED ") }
+func (s Said) Refuses() bool { return strings.Contains(s.Reason(), "REFUSED ") }
+
+// Reason returns why a hook refuses, or "" if it lets the call through: a denial on standard
+// output, or exit code 2 with a text on standard error.
+func (s Said) Reason() string {
+	if s.Code == 2 {
+		return s.Err
+	}
+	var answer struct {
+		Decision string `json:"decision"`
+		Reason   string `json:"reason"`
+		Specific struct {
+			Decision string `json:"permissionDecision"`
+			Reason   string `json:"permissionDecisionReason"`
+		} `json:"hookSpecificOutput"`
+	}
+	switch {
+	case s.Code != 0 || json.Unmarshal([]byte(s.Out), &answer) != nil:
+	case answer.Decision == "deny":
+		return answer.Reason
+	case answer.Specific.Decision == "deny":
+		return answer.Specific.Reason
+	}
+	return ""
+}
 
 // patience limits the time for an answer. The timeout registered with hosts is 30 seconds.
 const patience = 20 * time.Second

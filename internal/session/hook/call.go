@@ -47,6 +47,8 @@ type host interface {
 	// encode returns the text for standard output if nothing is refused. It returns nothing
 	// if the host needs no text.
 	encode(c Call, a Answer) ([]byte, error)
+	// deny returns the text for standard output that refuses a tool call.
+	deny(c Call, reason string) ([]byte, error)
 }
 
 func hostOf(name string) (host, error) {

@@ -212,6 +212,11 @@ func (h claude) encode(c Call, a Answer) ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// deny has no other fields: Codex lets a call through if the answer has an unknown one.
+func (claude) deny(c Call, reason string) ([]byte, error) {
+	return json.Marshal(map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": c.Name, "permissionDecision": "deny", "permissionDecisionReason": reason}})
+}
+
 func notUnderstood(err error) error {
 	reason := "it does not say which session and event it is of"
 	if err != nil {

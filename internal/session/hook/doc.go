@@ -16,8 +16,8 @@
 // Invariants:
 //
 //  1. Hosts let a call through if its hook fails, is missing or times out. So every error
-//     before a call exits with code 2, which all hosts treat as a refusal, and the hook's
-//     own deadline is well below the host's.
+//     before a call refuses it: in the host's own form, or with exit code 2, which all hosts
+//     treat as a refusal. The hook's own deadline is well below the host's.
 //  2. The codebase is found from the file that is written, not from the agent's working
 //     directory. Files outside every codebase are ignored, except for the settings by which
 //     hosts run hooks.

@@ -65,3 +65,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 func (gemini) encode(c Call, a Answer) ([]byte, error) {
 	return json.Marshal(a.message(geminiProtocol, c))
 }
+
+func (gemini) deny(_ Call, reason string) ([]byte, error) {
+	return json.Marshal(map[string]string{"decision": "deny", "reason": reason})
+}

@@ -60,7 +60,7 @@ func Run(ctx context.Context, agent string, w World) int {
 	}
 	c, err := h.decode(input)
 	if err != nil {
-		return trouble(w, c, err)
+		return outcome{err: err}.tell(h, c, w)
 	}
 	if c.Event == End {
 		limit = min(limit, endDeadline)
@@ -74,7 +74,7 @@ func Run(ctx context.Context, agent string, w World) int {
 		return o.tell(h, c, w)
 	case <-ctx.Done():
 		// A check that hangs in the kernel or on another lock ends with this process.
-		return trouble(w, c, fmt.Errorf("no answer within %s", limit))
+		return outcome{err: fmt.Errorf("no answer within %s", limit)}.tell(h, c, w)
 	}
 }
 
@@ -132,14 +132,15 @@ func answer(ctx context.Context, h host, c Call, input []byte, w World) (o outco
 
 // tell writes the outcome for the host and returns the exit code.
 func (o outcome) tell(h host, c Call, w World) int {
-	if len(o.refused) > 0 || o.err != nil {
-		var code int
-		if len(o.refused) > 0 {
-			code = refuse(w, o.refused...)
-		} else {
-			code = trouble(w, c, o.err)
-		}
-		if len(o.Model) > 0 { // these messages are reported only once, so a refusal must include them
+	if c.Event == Before && o.err != nil && len(o.refused) == 0 {
+		o.refused = []refusal.Refusal{refusal.Unchecked(subject(c), o.err)}
+	}
+	if c.Event == Before && len(o.refused) > 0 {
+		return o.deny(h, c, w)
+	}
+	if o.err != nil {
+		code := trouble(w, c, o.err)
+		if len(o.Model) > 0 { // these messages are reported only once
 			fmt.Fprintln(w.Err, "\n"+strings.Join(o.Model, "\n"))
 		}
 		return code
@@ -157,14 +158,37 @@ func (o outcome) tell(h host, c Call, w World) int {
 	return exitPass
 }
 
-// refuse prints the reasons for the agent and returns the exit code of a refusal.
+// deny refuses a call in the host's own form, so that the agent reads the reason and not the
+// hook's shell command. If the host cannot be told in that form, the exit code refuses.
+func (o outcome) deny(h host, c Call, w World) int {
+	reason := textOf(o.refused)
+	if len(o.Model) > 0 { // these messages are reported only once, so a refusal must include them
+		reason += "\n\n" + strings.Join(o.Model, "\n")
+	}
+	text, err := h.deny(c, reason)
+	if err == nil {
+		_, err = w.Out.Write(append(text, '\n'))
+	}
+	if err == nil {
+		return exitPass
+	}
+	fmt.Fprintln(w.Err, reason)
+	return exitRefuse
+}
+
+// refuse prints the reasons for the agent and returns the exit code of a refusal. It serves calls
+// whose form is unknown.
 func refuse(w World, list ...refusal.Refusal) int {
+	fmt.Fprintln(w.Err, textOf(list)) // if the write fails, the exit code still refuses
+	return exitRefuse
+}
+
+func textOf(list []refusal.Refusal) string {
 	texts := make([]string, len(list))
 	for i, r := range list {
 		texts[i] = r.String()
 	}
-	fmt.Fprintln(w.Err, strings.Join(texts, "\n\n")) // if the write fails, the exit code still refuses
-	return exitRefuse
+	return strings.Join(texts, "\n\n")
 }
 
 // trouble answers a call that could not be checked. It refuses a tool call that has not run

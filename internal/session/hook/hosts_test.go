@@ -1,6 +1,8 @@
 package hook_test
 
 import (
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +86,7 @@ func TestUnclearCalls(t *testing.T) {
 		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 			t.Fatal(err)
 		}
-		return said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+		return heard(cmd.ProcessState.ExitCode(), out.String(), errs.String())
 	}
 	const begin = `{"session_id":"B","hook_event_name":"PreToolUse","cwd":"CWD",`
 	for _, text := range []string{
@@ -107,4 +109,44 @@ func TestUnclearCalls(t *testing.T) {
 	const gemini = `{"session_id":"B","hook_event_name":"BeforeTool","cwd":"CWD",`
 	s.refuses(raw("gemini", gemini+`"tool_name":"replace","tool_input":{"file_path":"HELD","FILE_PATH":"FREE"}}`))
 	s.refuses(raw("gemini", gemini+`"tool_name":"run_shell_command","tool_input":{}}`))
+}
+
+// Each host is told of a refusal in its own form, with the reason alone. A host that does not read
+// it is told by the exit code.
+func TestDenial(t *testing.T) {
+	s := newStage(t)
+	s.edits("A", user, "by A\n")
+	for host, event := range map[string]string{"claude-code": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool"} {
+		tool, input := "Bash", map[string]any{"command": "echo x >> " + user}
+		if host == "gemini" {
+			tool = "run_shell_command"
+		}
+		call := map[string]any{"session_id": "B" + host, "hook_event_name": event, "tool_name": tool, "tool_use_id": "t", "tool_input": input}
+		cmd, out, errs := s.command(host, call)
+		if err := cmd.Run(); err != nil || errs.Len() > 0 {
+			t.Fatalf("%s: %v %s", host, err, errs)
+		}
+		var answer map[string]any
+		if err := json.Unmarshal(out.Bytes(), &answer); err != nil || len(answer) > 2 {
+			t.Fatalf("%s: %v %s", host, err, out)
+		}
+		reason, decision := answer["reason"], answer["decision"]
+		if specific, is := answer["hookSpecificOutput"].(map[string]any); is && len(specific) == 3 && specific["hookEventName"] == event {
+			reason, decision = specific["permissionDecisionReason"], specific["permissionDecision"]
+		}
+		if text, _ := reason.(string); decision != "deny" || !strings.HasPrefix(text, "REFUSED "+user+": held by ") {
+			t.Errorf("%s: %s", host, out)
+		}
+
+		closed, err := os.OpenFile(os.DevNull, os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd, _, errs = s.command(host, call)
+		cmd.Stdout = closed
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 2 || !strings.HasPrefix(errs.String(), "REFUSED "+user) {
+			t.Errorf("%s: %v %s", host, err, errs)
+		}
+		closed.Close()
+	}
 }

@@ -129,7 +129,24 @@ func (s *stage) call(agent string, call map[string]any) said {
 	if _, exited := err.(*exec.ExitError); err != nil && !exited {
 		s.t.Fatal(err)
 	}
-	return said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	return heard(cmd.ProcessState.ExitCode(), out.String(), errs.String())
+}
+
+// heard returns what a host concludes from an answer: a denial on standard output refuses the
+// call like exit code 2.
+func heard(code int, out, errs string) said {
+	var answer struct {
+		Decision string `json:"decision"`
+		Reason   string `json:"reason"`
+		Specific struct {
+			Decision string `json:"permissionDecision"`
+			Reason   string `json:"permissionDecisionReason"`
+		} `json:"hookSpecificOutput"`
+	}
+	if code == 0 && json.Unmarshal([]byte(out), &answer) == nil && (answer.Decision == "deny" || answer.Specific.Decision == "deny") {
+		return said{2, "", answer.Reason + answer.Specific.Reason}
+	}
+	return said{code, out, errs}
 }
 
 // claude makes a call of Claude Code.

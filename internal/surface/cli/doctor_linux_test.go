@@ -172,7 +172,9 @@ func TestAgentMayNotUndo(t *testing.T) {
 }
 
 // beforeWrite is the command that init registers with Claude Code to run before a write.
-const beforeWrite = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook claude-code; else lockkeeper hook claude-code; fi || exit 2"
+const beforeWrite = "if command -v lockkeeper-hook >/dev/null; then lockkeeper-hook claude-code; else lockkeeper hook claude-code; fi" + unlessMissing
+
+const unlessMissing = " || { [ $? -ne 127 ] || echo 'The program lockkeeper is not installed or not in PATH. It checks each write, so every write is refused. Tell your user to install it.' >&2; exit 2; }"
 
 // The doctor reports each wrong setup and exits with code 1.
 func TestDoctorFinds(t *testing.T) {
@@ -203,7 +205,7 @@ func TestDoctorFinds(t *testing.T) {
 		}, "its hook was removed"},
 		"a program that is gone": {func(d *console) { edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook") }, "so that every write is refused"},
 		"a program that is gone, and no refusal": {func(d *console) {
-			edit(d, " || exit 2", "")
+			edit(d, unlessMissing, "")
 			edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook")
 		}, "so that every write is let through"},
 		"a hook that checks nothing": {func(d *console) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so that every write is let through"},

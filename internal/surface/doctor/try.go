@@ -172,7 +172,7 @@ func (x *examination) tryHook(ctx context.Context, host, name string) (wrong str
 	if _, err := x.site.Run(ctx, *hook, over); err != nil {
 		return "", err
 	}
-	if !said.Refuses() || !strings.Contains(said.Err, "held by "+holder) {
+	if !said.Refuses() || !strings.Contains(said.Reason(), "held by "+holder) {
 		return fmt.Sprintf("its hook allowed a write to a locked file: exit status %d: %s", said.Code, strings.TrimSpace(said.Out+said.Err)), nil
 	}
 	return "", nil
