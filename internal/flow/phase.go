@@ -1,5 +1,9 @@
 package flow
 
+import (
+	"slices"
+)
+
 // A Phase is one step of a flow: an entry in the flow's table of phases. Its Step names the code
 // that carries it out.
 type Phase struct {
@@ -93,3 +97,34 @@ const (
 
 // IsDone reports whether a unit or a batch with this status has nothing left to do.
 func IsDone(status string) bool { return status == Complete || status == NoChange }
+
+// A submitted job belongs to no flow. Its items rank with those that apply changes.
+const (
+	jobPhase = "job"
+	jobRank  = 3
+)
+
+// QueueOrder lists the names that the phases of all flows have in the queue, by rank.
+func QueueOrder() [][]string {
+	var order [][]string
+	add := func(rank int, name string) {
+		for len(order) < rank {
+			order = append(order, nil)
+		}
+		if rank > 0 && name != "" && !slices.Contains(order[rank-1], name) {
+			order[rank-1] = append(order[rank-1], name)
+		}
+	}
+	var phases []Phase
+	for _, f := range All() {
+		phases = append(phases, f.Phases...)
+	}
+	for _, p := range phases {
+		add(p.Rank, p.Name)
+	}
+	for _, p := range phases {
+		add(p.Rank, p.FixQueue)
+	}
+	add(jobRank, jobPhase)
+	return order
+}

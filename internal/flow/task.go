@@ -8,6 +8,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 
 	"lockkeeper"
 )
@@ -160,4 +166,170 @@ func (f *planText) circles(file string) error {
 	}
 	i := slices.IndexFunc(f.Tasks, func(t taskText) bool { return slices.Contains(round.ids, t.Name.value) })
 	return f.Tasks[i].After[0].spot.wrong(file, f.Tasks[i].Name.value+"/after", err)
+}
+
+// A spot is a position in a file. Line 0 means the whole file.
+type spot struct{ line, column int }
+
+func (s spot) wrong(file, member string, err error) error {
+	return &DocumentError{File: file, Line: s.line, Column: s.column, Member: member, Err: err}
+}
+
+// A located is a text with its position.
+type located struct {
+	value string
+	spot
+}
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler. It accepts only text, because a number or a word
+// like true is usually a mistake.
+func (l *located) UnmarshalYAML(node ast.Node) error {
+	at := node.GetToken()
+	l.spot = spot{at.Position.Line, at.Position.Column}
+	switch n := node.(type) {
+	case *ast.StringNode:
+		l.value = n.Value
+	case *ast.LiteralNode:
+		l.value = n.Value.Value
+	default:
+		return &misfit{l.spot, lockkeeper.WithNext(errors.New("must be text"), "write it in quotes")}
+	}
+	if strings.TrimSpace(l.value) == "" {
+		return &misfit{l.spot, lockkeeper.WithNext(errors.New("empty"), "fill it in, or leave the key out")}
+	}
+	return nil
+}
+
+// A misfit is a value of an invalid form.
+type misfit struct {
+	at spot
+	error
+}
+
+// A planText is the parsed plan file.
+type planText struct {
+	Agent located    `yaml:"agent"`
+	Tests []located  `yaml:"tests"`
+	Tasks []taskText `yaml:"tasks"`
+}
+
+type taskText struct {
+	Name       located   `yaml:"name"`
+	Prompt     located   `yaml:"prompt"`
+	PromptFile located   `yaml:"prompt_file"`
+	Reads      []located `yaml:"reads"`
+	Writes     []located `yaml:"writes"`
+	After      []located `yaml:"after"`
+	Tests      []located `yaml:"tests"`
+	Agent      located   `yaml:"agent"`
+}
+
+// spot returns the position of a task without a name.
+func (t taskText) spot() spot {
+	for _, l := range append([]located{t.Prompt, t.PromptFile, t.Agent}, append(t.Writes, t.Reads...)...) {
+		if l.line > 0 {
+			return l.spot
+		}
+	}
+	return spot{}
+}
+
+// ReadTasks reads a plan of tasks. Messages use name for the file.
+func ReadTasks(name string, text []byte) (*TaskFile, error) {
+	if !utf8.Valid(text) {
+		return nil, spot{}.wrong(name, "", lockkeeper.WithNext(errors.New("not UTF-8 text"), "save it as UTF-8"))
+	}
+	if err := tooMuch(name, lexer.Tokenize(string(text))); err != nil {
+		return nil, err
+	}
+	var f planText
+	dec := yaml.NewDecoder(strings.NewReader(string(text)), yaml.Strict())
+	if err := dec.Decode(&f); err != nil && len(strings.TrimSpace(string(text))) > 0 {
+		return nil, notYAML(name, err)
+	}
+	if err := f.check(name); err != nil {
+		return nil, err
+	}
+	return f.plan(name), nil
+}
+
+// notYAML returns an error with the position of a syntax error. It keeps only the first line of
+// the parser's message, because the rest quotes the file.
+func notYAML(name string, err error) error {
+	var form *misfit
+	if errors.As(err, &form) {
+		return form.at.wrong(name, "", form.error)
+	}
+	var at spot
+	reason := err.Error()
+	var known yaml.Error
+	if errors.As(err, &known) {
+		reason = known.GetMessage()
+		if t := known.GetToken(); t != nil && t.Position != nil {
+			at = spot{t.Position.Line, t.Position.Column}
+		}
+	}
+	reason, _, _ = strings.Cut(reason, "\n")
+	return at.wrong(name, "", errors.New(reason))
+}
+
+// maxDepth and maxColumn bound the nesting of a plan, because the parser is recursive.
+const (
+	maxDepth  = 16
+	maxColumn = 1_000
+)
+
+// tooMuch refuses YAML that no plan needs and that can keep a parser busy.
+func tooMuch(name string, tokens token.Tokens) error {
+	depth, documents := 0, 0
+	for _, t := range tokens {
+		reason, next := "", ""
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType:
+			reason = fmt.Sprintf("%q: a plan has no anchors, aliases and tags", t.Value)
+		case token.DocumentHeaderType:
+			if documents++; documents > 1 || t.Prev != nil && t.Prev.Type != token.CommentType {
+				reason, next = "a second document in one file", "keep one, and remove the line ---"
+			}
+		case token.SequenceEntryType, token.MappingKeyType:
+			if t.Position.Column > maxColumn {
+				reason = "nested too deep"
+			}
+		}
+		if depth > maxDepth {
+			reason = "nested too deep"
+		}
+		if reason != "" {
+			return spot{t.Position.Line, t.Position.Column}.wrong(name, "", lockkeeper.WithNext(errors.New(reason), next))
+		}
+	}
+	return nil
+}
+
+func (f *planText) plan(name string) *TaskFile {
+	p := &TaskFile{Agent: f.Agent.value, Tests: values(f.Tests), file: name}
+	for _, t := range f.Tasks {
+		p.Tasks = append(p.Tasks, Task{Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
+			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value,
+			places: taskPlaces{promptFile: t.PromptFile.spot, reads: spots(t.Reads), writes: spots(t.Writes)}})
+	}
+	return p
+}
+
+func values(list []located) (texts []string) {
+	for _, l := range list {
+		texts = append(texts, l.value)
+	}
+	return texts
+}
+
+func spots(list []located) (places []spot) {
+	for _, l := range list {
+		places = append(places, l.spot)
+	}
+	return places
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/machine/filelock"
 )
 
 // Options configure a Tracker.
@@ -191,3 +194,24 @@ func refused(act, next, reason string, args ...any) error {
 
 // stamp formats a time for messages.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// lockFolder waits for the exclusive lock on a folder, across processes. The kernel releases the
+// lock when its process dies. A missing folder has no lock, but its first write still detects a
+// conflict.
+func lockFolder(ctx context.Context, dir string) (release func() error, err error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	taken, err := filelock.Await(ctx, f, func() { _ = f.Close() }) // the caller has returned, so the error has no receiver
+	switch {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+	case !taken:
+		return nil, fmt.Errorf("another process holds the lock on %s: %w", dir, context.Cause(ctx))
+	}
+	return f.Close, nil
+}

@@ -2,7 +2,9 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"lockkeeper"
@@ -202,4 +204,67 @@ func FailuresIn(f flow.Flow, items map[string][]*lockkeeper.Item, unit func(name
 	}
 	slices.SortFunc(list, func(a, b Failure) int { return cmp.Compare(a.seq, b.seq) })
 	return list, nil
+}
+
+// A Failure is failed work of a flow that waits until a person retries it.
+type Failure struct {
+	Item   string    `json:"item"`
+	Unit   string    `json:"unit"`
+	Kind   string    `json:"kind"`           // controller, screen, topic or batch
+	Part   string    `json:"part,omitempty"` // the screen, topic or batch
+	Phase  string    `json:"phase"`          // the phase of the flow in which the work failed
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+
+	seq uint64 // the item's sequence number
+}
+
+// Name returns the name of the unit, or of the part of it that failed.
+func (f Failure) Name() string { return Work{Unit: f.Unit, Part: f.Part}.Name() }
+
+// Failures lists the work of a flow that failed and is still due, in the order in which it was
+// queued.
+func Failures(ctx context.Context, st store.Store, t *progress.Tracker, f flow.Flow) ([]Failure, error) {
+	var items map[string][]*lockkeeper.Item
+	err := st.View(ctx, func(r store.Reader) (err error) {
+		items, err = OpenItems(r, f.Name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return FailuresIn(f, items, func(name string) (*progress.Unit, error) { return t.Unit(ctx, name) })
+}
+
+// phaseNamed returns the phase of a flow for a phase name of the scheduler. Review and landing
+// belong to the last phase of a batch.
+func phaseNamed(f flow.Flow, scheduled string) string {
+	if scheduled == progress.ReviewPhase || scheduled == progress.LandPhase {
+		return f.LastOfBatch()
+	}
+	if phase, _, ok := f.PhaseQueued(scheduled); ok {
+		return phase.Name
+	}
+	return scheduled
+}
+
+// isCurrent reports whether an item is for the current phase, topic or plan of its unit. An item
+// of an earlier plan, or of a phase that was redone, is not current.
+func isCurrent(u *progress.Unit, it *lockkeeper.Item, d workItem) bool {
+	switch d.kind {
+	case string(flow.BatchUnit):
+		b, known := u.Batch(d.part)
+		return known && b.Next != "" && strings.Contains(it.Key, "@"+b.Digest[:8])
+	case topicUnit:
+		for _, topic := range u.Topics {
+			if topic.Slug == d.part {
+				return topic.State == progress.Pending
+			}
+		}
+		return false
+	case string(flow.Screen):
+		return u.Plan == nil
+	}
+	what, _, _ := strings.Cut(it.Key[strings.LastIndex(it.Key, "/")+1:], "#")
+	return what == u.Phase()
 }

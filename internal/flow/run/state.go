@@ -2,11 +2,13 @@ package run
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/progress"
 	"lockkeeper/store"
 )
 
@@ -111,4 +113,135 @@ func (p *Pipeline) rest(units []UnitState) (float64, error) {
 		}
 	}
 	return Rest(p.opt.Flow, calls, units), err
+}
+
+// Outcome returns the result of the run so far. A pipeline that only shows the run reads the cost
+// again each time, because the conductor may spend in another process.
+func (p *Pipeline) Outcome(ctx context.Context) (_ *Outcome, err error) {
+	if p.opt.Gate == nil {
+		if p.ledger, err = openLedger(p.opt.Calls, p.opt.Run, p.opt.Budget); err != nil {
+			return nil, err
+		}
+	}
+	return p.outcome(ctx, false)
+}
+
+// A Forecast describes what a run would do.
+type Forecast struct {
+	*Outcome
+	Batches []UpcomingBatch   `json:"batches"` // the planned batches that have not landed
+	Shared  []flow.SharedRead `json:"shared"`  // files that several screens read, where their merges may conflict
+}
+
+// An UpcomingBatch is a batch that is not complete.
+type UpcomingBatch struct {
+	Unit     string       `json:"unit"`
+	ID       string       `json:"id"`
+	Title    string       `json:"title,omitempty"`
+	Next     string       `json:"next"` // the current or the first phase
+	Approved bool         `json:"approved"`
+	Writes   []string     `json:"write_targets"`
+	After    []string     `json:"after,omitempty"`
+	Contends []Contention `json:"contends,omitempty"`
+
+	Locks []lockkeeper.Lock `json:"-"` // the locks that the batch will request
+}
+
+// A Contention is a path that two batches need, and only one can hold at a time.
+type Contention struct {
+	With string `json:"with"` // unit/batch
+	Path string `json:"path"`
+}
+
+// Forecast predicts what a run would do, and changes nothing.
+func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
+	out, err := p.Outcome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &Forecast{Outcome: out, Batches: []UpcomingBatch{}, Shared: []flow.SharedRead{}}
+	if p.opt.Manifest != nil {
+		f.Shared = append(f.Shared, p.opt.Manifest.Shared()...)
+	}
+	for _, name := range p.units {
+		u, err := p.opt.Progress.Unit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range p.upcoming(u) {
+			d := workItem{unit: name, kind: string(flow.BatchUnit), part: b.ID, targets: b.WriteTargets, reads: b.Reads}
+			if !p.wants(d) {
+				continue
+			}
+			locks, err := p.locksOf(d)
+			if err != nil {
+				return nil, err
+			}
+			f.Batches = append(f.Batches, UpcomingBatch{Unit: name, ID: b.ID, Title: b.Title, Next: b.Next, Approved: b.Approved, Writes: b.WriteTargets, After: b.After, Locks: locks})
+		}
+	}
+	f.contend()
+	f.queue(p.opt.Flow.FirstOfBatch())
+	return f, nil
+}
+
+// KnowsPlan reports whether the stored plan has the tasks of the plan file.
+func (p *Pipeline) KnowsPlan(ctx context.Context) (bool, error) {
+	u, err := p.opt.Progress.Unit(ctx, p.opt.Flow.OneUnit)
+	if err != nil || p.opt.Tasks == nil {
+		return false, err
+	}
+	for _, def := range p.opt.Tasks.Batches("", time.Time{}).Batches {
+		if known, ok := u.Batch(def.ID); !ok || known.Digest != flow.Digest(def) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// upcoming lists the batches of a unit that are not complete, including those of a plan file that
+// is not stored yet.
+func (p *Pipeline) upcoming(u *progress.Unit) []progress.Batch {
+	batches := slices.Clone(u.Batches)
+	if p.opt.Tasks != nil {
+		batches = nil
+		for _, def := range p.opt.Tasks.Batches("", time.Time{}).Batches {
+			known, ok := u.Batch(def.ID)
+			if ok && known.Digest == flow.Digest(def) {
+				batches = append(batches, *known)
+			} else {
+				batches = append(batches, progress.Batch{Batch: def, Approved: true, Next: p.opt.Flow.FirstOfBatch()})
+			}
+		}
+	}
+	return slices.DeleteFunc(batches, func(b progress.Batch) bool { return b.Next == "" })
+}
+
+// queue marks units as queued if their documents are complete but a new plan has batches for
+// them.
+func (f *Forecast) queue(first string) {
+	for i := range f.State.Units {
+		u := &f.State.Units[i]
+		if u.Status == flow.Complete && slices.ContainsFunc(f.Batches, func(b UpcomingBatch) bool { return b.Unit == u.Name }) {
+			u.Status, u.Pending = flow.Queued, first
+			f.Complete--
+		}
+	}
+}
+
+// contend finds the batches that will wait for each other.
+func (f *Forecast) contend() {
+	for i := range f.Batches {
+		for j := range f.Batches {
+			a, b := &f.Batches[i], &f.Batches[j]
+			if i == j {
+				continue
+			}
+			for _, l := range a.Locks {
+				if slices.ContainsFunc(b.Locks, l.Conflicts) {
+					a.Contends = append(a.Contends, Contention{With: b.Unit + "/" + b.ID, Path: l.Path})
+				}
+			}
+		}
+	}
 }
