@@ -27,30 +27,30 @@ const (
 
 // An Analysis describes the purpose of a controller. It is the answer of the phase analyze.
 type Analysis struct {
-	Purpose   string     `json:"purpose"`
-	Behaviour string     `json:"behaviour"`
-	Screens   []Served   `json:"screens"`
-	Relations []Relation `json:"relations"`
-	Files     []string   `json:"files"` // its files and dependencies, relative to the root
-	Topics    []Topic    `json:"research_topics"`
+	Purpose   string     `json:"purpose" text:"words" doc:"The purpose of the controller, in a few sentences."`
+	Behaviour string     `json:"behaviour" text:"words" doc:"What it does today: actions, rules, side effects, and which inputs and permissions it does and does not check."`
+	Screens   []Served   `json:"screens" doc:"The screens that it serves."`
+	Relations []Relation `json:"relations" doc:"Other controllers that it relates to."`
+	Files     []string   `json:"files" text:"words" doc:"The files of the controller and the files that it depends on." each:"Path relative to the root."`
+	Topics    []Topic    `json:"research_topics" doc:"Research questions about things outside of this codebase. The answers should help to improve the controller."`
 }
 
 // A Served is a screen that a controller serves.
 type Served struct {
-	Name   string `json:"name"`
-	Action string `json:"action"`
+	Name   string `json:"name" text:"words" doc:"The name that people use for the screen."`
+	Action string `json:"action" text:"words" doc:"The action that serves it."`
 }
 
 // A Relation describes how a controller relates to another one.
 type Relation struct {
-	Controller string `json:"controller"`
-	How        string `json:"how"`
+	Controller string `json:"controller" text:"words" doc:"Name of the other controller, such as blog/comments."`
+	How        string `json:"how" text:"words" doc:"How the two controllers relate."`
 }
 
 // A Topic is a question to research. It gets its slug when it is stored.
 type Topic struct {
-	Slug   string `json:"slug,omitempty"`
-	Prompt string `json:"prompt"`
+	Slug   string `json:"slug,omitempty" in:"document" text:"id" doc:"Name of the file with the answer."`
+	Prompt string `json:"prompt" text:"words" doc:"The complete question. It is sent without any other context."`
 }
 
 // A Level is a rating.
@@ -66,56 +66,56 @@ const (
 // An Extract lists possible improvements. It is the answer of the phase extract. Items get
 // their ids when it is stored.
 type Extract struct {
-	Items []Possible `json:"items"`
+	Items []Possible `json:"items" doc:"Every possible item, once."`
 }
 
 // A Possible is a possible improvement.
 type Possible struct {
-	ID          string `json:"id,omitempty"`
-	Description string `json:"description"`
+	ID          string `json:"id,omitempty" in:"document" required:"true" text:"words" doc:"Id of the item in this unit."`
+	Description string `json:"description" text:"words" doc:"One concrete improvement, short and specific."`
 }
 
 // A Synthesis lists the possible items that fit the code. It is the answer of the phase
 // synthesize.
 type Synthesis struct {
-	Items   []Ready   `json:"items"`
-	Dropped []Dropped `json:"dropped"`
+	Items   []Ready   `json:"items" doc:"The items that a person should decide on."`
+	Dropped []Dropped `json:"dropped" doc:"The items that are already done or do not apply."`
 }
 
 // A Ready is an improvement to decide on.
 type Ready struct {
-	ID          string `json:"id"` // the id of the possible item
-	Description string `json:"description"`
-	Impact      Level  `json:"impact"`
-	Effort      Level  `json:"effort"`
-	Rationale   string `json:"rationale"`
+	ID          string `json:"id" text:"words" doc:"The id of the possible item."`
+	Description string `json:"description" text:"words" doc:"One concrete improvement, short and specific."`
+	Impact      Level  `json:"impact" doc:"How much the improvement helps."`
+	Effort      Level  `json:"effort" doc:"How much work the improvement takes."`
+	Rationale   string `json:"rationale" text:"words" doc:"Why the improvement is worth the effort, with reference to what the code does today."`
 }
 
 // A Dropped is an item that is not pursued, with the reason.
 type Dropped struct {
-	ID     string `json:"id"`
-	Reason string `json:"reason"`
+	ID     string `json:"id" text:"words" doc:"The id of the item."`
+	Reason string `json:"reason" text:"words" doc:"Why the item was dropped."`
 }
 
 // An Audit lists the ready items with earlier decisions.
 type Audit struct {
-	Items   []Audited `json:"items"`
-	Dropped []Dropped `json:"dropped"` // the items that were rejected before
+	Items   []Audited `json:"items" doc:"The items that a person decides on."`
+	Dropped []Dropped `json:"dropped" doc:"The items that a person rejected in an earlier run."`
 }
 
 // An Audited is a ready item with an earlier decision on it or on a similar item.
 type Audited struct {
 	Ready
-	Prior *Prior `json:"prior,omitempty"`
+	Prior *Prior `json:"prior,omitempty" doc:"An earlier decision on the same or a similar item."`
 }
 
 // A Prior is an earlier decision.
 type Prior struct {
-	Decision    Decision  `json:"decision"`
-	Description string    `json:"description"`       // the description of the decided item
-	Similar     bool      `json:"similar,omitempty"` // the decided item is similar, not the same
-	At          time.Time `json:"at"`
-	Notes       string    `json:"notes,omitempty"`
+	Decision    Decision  `json:"decision" enum:"DEFER REJECT" doc:"The decision."`
+	Description string    `json:"description" text:"words" doc:"Description of the item that was decided."`
+	Similar     bool      `json:"similar,omitempty" doc:"Whether that item is only similar, not the same."`
+	At          time.Time `json:"at" doc:"When it was made."`
+	Notes       string    `json:"notes,omitempty" doc:"The person's notes."`
 }
 
 // A Decision is the decision on an item.
@@ -130,62 +130,62 @@ const (
 
 // Decisions are the decisions on the items of a unit.
 type Decisions struct {
-	Items []Decided `json:"items"`
+	Items []Decided `json:"items" doc:"Every item with its decision."`
 }
 
 // A Decided is an item with its decision.
 type Decided struct {
 	Ready
-	Decision Decision  `json:"decision"`
-	By       string    `json:"by"`
-	At       time.Time `json:"at"`
-	Notes    string    `json:"notes,omitempty"`
-	Added    bool      `json:"added,omitempty"` // added by a person
+	Decision Decision  `json:"decision" doc:"The decision."`
+	By       string    `json:"by" text:"words" doc:"Who decided."`
+	At       time.Time `json:"at" doc:"When it was decided."`
+	Notes    string    `json:"notes,omitempty" doc:"The person's notes."`
+	Added    bool      `json:"added,omitempty" doc:"Whether a person added the item."`
 }
 
 // A Plan lists the batches of a unit in order.
 type Plan struct {
-	Batches  []Batch   `json:"batches"`
-	Approved *Approval `json:"approved,omitempty"` // nil: not approved, so nothing is applied
+	Batches  []Batch   `json:"batches" doc:"The batches, in the order in which they are done."`
+	Approved *Approval `json:"approved,omitempty" doc:"Who approved the plan, and when. No batch starts before this."`
 }
 
 // An Approval records who approved, and when.
 type Approval struct {
-	By string    `json:"by"`
-	At time.Time `json:"at"`
+	By string    `json:"by" text:"words" doc:"The person's name."`
+	At time.Time `json:"at" doc:"When the person did so."`
 }
 
 // A Batch is a set of changes that lands together, with the files that it may change.
 type Batch struct {
-	ID           string   `json:"id"`
-	Title        string   `json:"title"`
-	Items        []string `json:"items"` // ids of the items
-	WriteTargets []string `json:"write_targets"`
-	Reads        []string `json:"reads,omitempty"` // files it depends on; if one changes, the batch is tested again
-	Effort       Level    `json:"effort,omitempty"`
-	After        []string `json:"after,omitempty"`  // ids of batches of the same plan
-	Prompt       string   `json:"prompt,omitempty"` // for a task
-	Tests        []string `json:"tests,omitempty"`  // for a task
-	Agent        string   `json:"agent,omitempty"`  // for a task; empty: the default agent
+	ID           string   `json:"id" text:"id" doc:"Id of the batch in this plan."`
+	Title        string   `json:"title" doc:"What the batch does, in a few words."`
+	Items        []string `json:"items" text:"words" doc:"Ids of the items that the batch implements." each:"Id of an item."`
+	WriteTargets []string `json:"write_targets" min:"1" text:"words" doc:"Exact paths of the files that the batch changes or creates, relative to the root. Never a directory." each:"Path of one file, relative to the root."`
+	Reads        []string `json:"reads,omitempty" text:"words" doc:"Files and directories that the batch depends on but does not change. If one changes, the batch is tested again." each:"Path relative to the root."`
+	Effort       Level    `json:"effort,omitempty" doc:"How much work the whole batch takes."`
+	After        []string `json:"after,omitempty" text:"words" doc:"Ids of the batches whose changes this batch needs." each:"Id of a batch."`
+	Prompt       string   `json:"prompt,omitempty" doc:"For a task: the instructions for the agent."`
+	Tests        []string `json:"tests,omitempty" text:"words" doc:"For a task: its own test commands." each:"A command."`
+	Agent        string   `json:"agent,omitempty" doc:"For a task: the agent that does it. Without it, the default agent does."`
 }
 
 // A File is one changed file of a batch. The folder of the batch has its old and new content.
 type File struct {
-	Path string             `json:"path"`
+	Path string             `json:"path" text:"words" doc:"Path relative to the root."`
 	Old  lockkeeper.Version `json:"old"`
 	New  lockkeeper.Version `json:"new"`
 }
 
 // A Gap is a change that an agent made without a lock on the file.
 type Gap struct {
-	Path    string    `json:"path"`
-	Reason  string    `json:"reason"`
-	Phase   string    `json:"phase"`
-	Planned string    `json:"planned_by"`       // the step that should have declared the file
-	Rescue  string    `json:"rescue,omitempty"` // the id for lockkeeper rescue
-	At      time.Time `json:"at"`
-	Answer  string    `json:"answer,omitempty"` // dismissed, or the batch that follows it up
-	By      string    `json:"by,omitempty"`
+	Path    string    `json:"path" doc:"Path relative to the root."`
+	Reason  string    `json:"reason" doc:"Why the change was reverted."`
+	Phase   string    `json:"phase" doc:"The phase that made the change."`
+	Planned string    `json:"planned_by" doc:"The step that should have declared the file as a write target."`
+	Rescue  string    `json:"rescue,omitempty" doc:"Id of the saved change, for lockkeeper rescue."`
+	At      time.Time `json:"at" doc:"When the change was reverted."`
+	Answer  string    `json:"answer,omitempty" doc:"A person's answer: dismissed, or the batch that makes the change later."`
+	By      string    `json:"by,omitempty" doc:"Who answered."`
 }
 
 // A Call describes one call of an agent.
@@ -206,74 +206,74 @@ type Call struct {
 
 // An Applied describes the changes of an agent.
 type Applied struct {
-	Batch   string `json:"batch_sha256"` // the digest of the batch's definition
-	Summary string `json:"summary"`
-	Files   []File `json:"files"`
-	Gaps    []Gap  `json:"gaps"`
+	Batch   string `json:"batch_sha256" text:"sum" doc:"SHA-256 of the batch definition that the agent was given."`
+	Summary string `json:"summary" doc:"The agent's own summary."`
+	Files   []File `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`
+	Gaps    []Gap  `json:"gaps" doc:"Changes to files that the grant did not cover. They were reverted."`
 }
 
 // A Checked is the result of a check phase of a batch.
 type Checked struct {
-	State   CheckState `json:"state,omitempty"`   // empty: not complete, or stored by an earlier version
-	Passed  bool       `json:"passed"`            // for earlier versions: the state is CheckPassed
-	Skipped string     `json:"skipped,omitempty"` // why no command ran
-	Runs    []CheckRun `json:"runs"`
-	Fixes   int        `json:"fix_attempts"`
-	Asked   []string   `json:"asked,omitempty"`   // the changes that a reviewer requested
-	Summary string     `json:"summary,omitempty"` // the summary of the last agent
-	Again   []Recheck  `json:"rechecks,omitempty"`
-	Files   []File     `json:"files"` // the files as checked
-	Gaps    []Gap      `json:"gaps"`  // the gaps of the fixes
+	State   CheckState `json:"state,omitempty" doc:"The result. Empty: not complete, or stored by an earlier version."`
+	Passed  bool       `json:"passed" doc:"Whether the state is \"passed\". Earlier versions read it."`
+	Skipped string     `json:"skipped,omitempty" doc:"Why no command ran."`
+	Runs    []CheckRun `json:"runs" doc:"Every run of every command."`
+	Fixes   int        `json:"fix_attempts" doc:"How often an agent was asked to fix the failure."`
+	Asked   []string   `json:"asked,omitempty" doc:"The changes that a reviewer requested."`
+	Summary string     `json:"summary,omitempty" doc:"The summary of the last agent that changed the batch."`
+	Again   []Recheck  `json:"rechecks,omitempty" doc:"Times at which the batch was tested again because its dependencies changed."`
+	Files   []File     `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`
+	Gaps    []Gap      `json:"gaps" doc:"Changes to files that the grant did not cover. They were reverted."`
 }
 
 // A CheckRun is one run of one command.
 type CheckRun struct {
-	Command string        `json:"command"`
-	Attempt int           `json:"attempt"` // the number of earlier fixes
-	Exit    int           `json:"exit"`
-	Took    time.Duration `json:"took"`
-	Output  string        `json:"output"` // the file with its output, relative to the root
-	Last    string        `json:"last,omitempty"`
+	Command string        `json:"command" text:"words" doc:"The command."`
+	Attempt int           `json:"attempt" doc:"The number of earlier fixes."`
+	Exit    int           `json:"exit" doc:"Its exit status."`
+	Took    time.Duration `json:"took" doc:"Duration in nanoseconds."`
+	Output  string        `json:"output" doc:"Path of the file with its output, relative to the root."`
+	Last    string        `json:"last,omitempty" doc:"The end of its output."`
 }
 
 // A Recheck records that a batch was tested again because its dependencies changed.
 type Recheck struct {
-	Moved []string  `json:"moved"`
-	At    time.Time `json:"at"`
+	Moved []string  `json:"moved" doc:"The changed dependencies." each:"Path relative to the root."`
+	At    time.Time `json:"at" doc:"When the batch was tested again."`
 }
 
 // A Verdict is the answer of the phase verify.
 type Verdict struct {
-	Verdict string   `json:"verdict"` // pass or fail
-	Report  string   `json:"report"`
-	Issues  []string `json:"issues"`
+	Verdict string   `json:"verdict" enum:"pass fail" doc:"Whether the change may land."`
+	Report  string   `json:"report" text:"words" doc:"What changed, and whether the change does what was requested and nothing else."`
+	Issues  []string `json:"issues" text:"words" doc:"The problems, one per entry. Empty if there are none."`
 }
 
 // A Verification is the report that compares the original and the modified code.
 type Verification struct {
 	Verdict
-	Files []File `json:"files"` // the files as verified
+	Files []File `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`
 }
 
 // A Review is a person's review of the diff of a batch.
 type Review struct {
-	State    string    `json:"state"` // wanted, approved or returned
-	Files    []File    `json:"files"` // the files as shown
-	Comments []string  `json:"comments,omitempty"`
-	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at"`
+	State    string    `json:"state" enum:"wanted approved returned" doc:"The state of the review."`
+	Files    []File    `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`
+	Comments []string  `json:"comments,omitempty" doc:"The changes that the person requested."`
+	By       string    `json:"by,omitempty" doc:"Who reviewed the diff."`
+	At       time.Time `json:"at" doc:"When the state last changed."`
 }
 
 // A Landed records the landing of a batch.
 type Landed struct {
-	Landings []uint64  `json:"landings"`
-	Grant    string    `json:"grant_id"`
-	Fence    uint64    `json:"fence"`
-	Commit   string    `json:"commit,omitempty"` // the git commit
-	Files    []File    `json:"files"`
-	Again    []Recheck `json:"rechecks,omitempty"`
-	At       time.Time `json:"at"`
-	Undone   *Approval `json:"undone,omitempty"`
+	Landings []uint64  `json:"landings" doc:"Numbers of its landings."`
+	Grant    string    `json:"grant_id" doc:"Id of the grant that it landed under."`
+	Fence    uint64    `json:"fence" doc:"The fencing number of the grant."`
+	Commit   string    `json:"commit,omitempty" doc:"The git commit, if one was made."`
+	Files    []File    `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`
+	Again    []Recheck `json:"rechecks,omitempty" doc:"Times at which the batch was tested again because its dependencies changed."`
+	At       time.Time `json:"at" doc:"When the batch landed."`
+	Undone   *Approval `json:"undone,omitempty" doc:"Who undid the landings, and when."`
 }
 
 // A CheckState is the outcome of the tests or the CI checks of a batch.

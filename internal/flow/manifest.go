@@ -12,7 +12,7 @@ import (
 
 // A Manifest lists the screens of a codebase. People write it.
 type Manifest struct {
-	Screens []ManifestScreen `json:"screens"`
+	Screens []ManifestScreen `json:"screens" min:"1" doc:"Every screen, once." each:"One screen."`
 
 	file string // its name in messages
 	text []byte
@@ -20,12 +20,12 @@ type Manifest struct {
 
 // A ManifestScreen is one screen of a manifest.
 type ManifestScreen struct {
-	Name             string   `json:"name"`
-	Module           string   `json:"module"`
-	Controller       string   `json:"controller"`
-	PrimaryAction    string   `json:"primary_action"`
-	SecondaryActions []string `json:"secondary_actions"`
-	ReadsFrom        []string `json:"reads_from"`
+	Name             string   `json:"name" text:"words" doc:"The name that people use for the screen."`
+	Module           string   `json:"module" doc:"The module that the screen belongs to. Empty if it belongs to none."`
+	Controller       string   `json:"controller" text:"words" doc:"The controller that serves it."`
+	PrimaryAction    string   `json:"primary_action" text:"words" doc:"The action that shows it."`
+	SecondaryActions []string `json:"secondary_actions" text:"words" doc:"Other actions that belong to it." each:"An action."`
+	ReadsFrom        []string `json:"reads_from" text:"words" doc:"Files and directories that it depends on beyond its controller, views and models." each:"Path relative to the root."`
 }
 
 // Unit returns the controller with its module, such as blog/posts.
@@ -170,9 +170,9 @@ func (m *Manifest) Shared() []SharedRead {
 
 // A ScreenDoc has the findings on a screen. A finding is a text or an object.
 type ScreenDoc struct {
-	Screen       string            `json:"screen"`
-	Findings     []json.RawMessage `json:"findings"`
-	WriteTargets []string          `json:"write_targets"`
+	Screen       string            `json:"screen" text:"words" doc:"Name of the screen."`
+	Findings     []json.RawMessage `json:"findings" doc:"The possible improvements, one per entry."`
+	WriteTargets []string          `json:"write_targets" text:"words" doc:"Exact paths of the files that the batch changes or creates, relative to the root. Never a directory." each:"Path of one file, relative to the root."`
 }
 
 // Aggregate returns the write targets of all screens of a controller.

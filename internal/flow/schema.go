@@ -2,19 +2,208 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/encoding/jsonform"
 	"lockkeeper/internal/encoding/jsonplace"
 )
+
+// ScreenFile is the name of a screen's document for Check and in the published schemas. In the
+// folder of the screen the file is named AnalysisFile, like that of a controller.
+const ScreenFile = "screen/" + AnalysisFile
+
+// manifestFile is the name of a screen manifest in the published schemas.
+const manifestFile = "screens.json"
+
+// answers returns the schemas of agents' answers by name. Every member is required, because some
+// programs do not support optional members.
+func answers() map[string]form { return formsOf(false, answerTypes()) }
+
+// answerTypes returns the Go types of answers by name.
+func answerTypes() map[string]described {
+	return map[string]described{
+		"analysis":  {Analysis{}, "The purpose of a controller and how it works today."},
+		"extract":   {Extract{}, "The possible improvements."},
+		"synthesis": {Synthesis{}, "The possible items after a comparison with the code."},
+		"batches":   {plannedBatches{}, "The planned batches."},
+		"summary":   {summary{}, "The agent's report on its change."},
+		"verdict":   {Verdict{}, "The result of comparing the changed code with the original."},
+		"screen":    {screenAnswer{}, "The findings for one screen."},
+	}
+}
+
+// documents returns the schemas of files by name.
+func documents() map[string]form {
+	sources := map[string]described{
+		AnalysisFile:     {Analysis{}, "The purpose of a controller and how it works today."},
+		ExtractFile:      {Extract{}, "The possible improvements."},
+		SynthesizeFile:   {Synthesis{}, "The possible items after a comparison with the code."},
+		AuditFile:        {Audit{}, "The ready items after earlier decisions were applied."},
+		DecisionsFile:    {Decisions{}, "The decisions of people on the items of a unit."},
+		BatchesFile:      {Plan{}, "The batches of a unit."},
+		ApplyFile:        {Applied{}, "The change that an agent made for a batch."},
+		VerificationFile: {Verification{}, "The result of comparing the changed code with the original."},
+		ReviewFile:       {Review{}, "A person's review of a diff before it lands."},
+		LandedFile:       {Landed{}, "The landings of a batch."},
+		ScreenFile:       {ScreenDoc{}, "The findings for one screen."},
+	}
+	for _, p := range checkPhases() {
+		sources[p.Output] = described{Checked{}, "The results of the " + p.Checks + " of a batch."}
+	}
+	set := formsOf(true, sources)
+	set[manifestFile] = formsOf(false, map[string]described{"": {Manifest{}, "The screens of a codebase."}})[""]
+	return set
+}
+
+// A described is a value of the type that a schema describes, with the description of the whole.
+type described struct {
+	value any
+	about string
+}
+
+func formsOf(stored bool, sources map[string]described) map[string]form {
+	set := map[string]form{}
+	for name, s := range sources {
+		set[name] = maker{stored}.form(reflect.TypeOf(s.value), reflect.StructTag(fmt.Sprintf("doc:%q", s.about)))
+		if stored {
+			set[name]["properties"].(map[string]any)["lockkeeper"] = form{"type": "object", "description": "Who wrote the file, when and after which calls, with a hash of the rest."}
+		}
+	}
+	return set
+}
+
+// plannedBatches are the batches in an agent's answer. They fit the type Plan.
+type plannedBatches struct {
+	Batches []struct {
+		ID           string   `json:"id" text:"words" doc:"A short name of the batch. Other batches name it in \"after\"."`
+		Title        string   `json:"title" text:"words" doc:"What the batch does, in a few words."`
+		Items        []string `json:"items" min:"1" text:"words" doc:"Ids of the items that the batch implements." each:"Id of an item."`
+		WriteTargets []string `json:"write_targets" min:"1" text:"words" doc:"Exact paths of the files that the batch changes or creates, relative to the root. Never a directory." each:"Path of one file, relative to the root."`
+		Reads        []string `json:"reads" text:"words" doc:"Files and directories that the batch depends on but does not change." each:"Path relative to the root."`
+		Effort       Level    `json:"effort" doc:"How much work the whole batch takes."`
+		After        []string `json:"after" text:"words" doc:"Ids of the batches whose changes this batch needs." each:"Id of a batch."`
+	} `json:"batches" doc:"The batches, in the order in which they should be done."`
+}
+
+// A summary is the answer of an agent that changes files.
+type summary struct {
+	Summary string `json:"summary" text:"words" doc:"What was changed and why, and what was left undone."`
+}
+
+// A screenAnswer is an agent's answer about a screen. It fits the type ScreenDoc.
+type screenAnswer struct {
+	Screen       string   `json:"screen" text:"words" doc:"Name of the screen."`
+	Findings     []string `json:"findings" text:"words" doc:"The possible improvements, one per entry." each:"One finding: what, where, why it matters and what to do."`
+	WriteTargets []string `json:"write_targets" text:"words" doc:"Exact paths of the files that the batch changes or creates, relative to the root. Never a directory." each:"Path of one file, relative to the root."`
+}
+
+// A form is a JSON schema.
+type form map[string]any
+
+// A maker makes schemas of Go types. The schema of a stored document allows null for a list,
+// because an empty list may be stored as null.
+type maker struct{ stored bool }
+
+// idForm is the form of ids and of file names.
+const idForm = `^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`
+
+// patterns are the values of the tag "text".
+var patterns = map[string]string{"words": `\S`, "id": idForm, "sum": `^[0-9a-f]{64}$`}
+
+// enums are the values of types with few values.
+var enums = map[reflect.Type]string{
+	reflect.TypeFor[Level](): "high medium low", reflect.TypeFor[Decision](): "TODO DEFER REJECT", reflect.TypeFor[CheckState](): "passed failed skipped",
+}
+
+// form returns the schema of a type. These tags of a field describe its value:
+//
+//	doc       what it is             each  what an element of the list is
+//	text      a name of patterns     enum  the permitted texts
+//	min       the shortest list      in    "document" for a member that answers do not have
+//	required  the member is required although encoding may omit it
+func (m maker) form(t reflect.Type, tag reflect.StructTag) form {
+	f := form{}
+	if about := tag.Get("doc"); about != "" {
+		f["description"] = about
+	}
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return m.form(t.Elem(), tag)
+	case t == reflect.TypeFor[time.Time]():
+		f["type"], f["format"] = "string", "date-time"
+	case t == reflect.TypeFor[json.RawMessage]():
+		f["type"] = []any{"string", "object"}
+	case t == reflect.TypeFor[lockkeeper.Version]():
+		f["type"], f["pattern"] = "string", `^(nothing|(file|dir) [0-7]{4} [0-9a-f]{64})$`
+		f["description"] = `"nothing" if the file does not exist; otherwise its kind, permissions and the SHA-256 of its content.`
+	case t.Kind() == reflect.Struct:
+		m.object(f, t)
+	case t.Kind() == reflect.Slice:
+		f["type"] = "array"
+		f["items"] = m.form(t.Elem(), reflect.StructTag(fmt.Sprintf("doc:%q text:%q", tag.Get("each"), tag.Get("text"))))
+		if tag.Get("min") != "" {
+			f["minItems"] = 1
+		} else if m.stored {
+			f["type"] = []any{"array", "null"}
+		}
+	case t.Kind() == reflect.String:
+		f["type"] = "string"
+		if values := cmp.Or(tag.Get("enum"), enums[t]); values != "" {
+			f["enum"] = strings.Fields(values)
+		} else if name := tag.Get("text"); name != "" {
+			f["pattern"] = patterns[name]
+		}
+	case t.Kind() == reflect.Bool:
+		f["type"] = "boolean"
+	default:
+		f["type"] = "integer"
+	}
+	return f
+}
+
+// object makes f the schema of a struct. The members of an embedded struct are members of f.
+func (m maker) object(f form, t reflect.Type) {
+	properties, required := map[string]any{}, []any{}
+	for field := range t.Fields() {
+		if field.Anonymous {
+			inner := form{}
+			m.object(inner, field.Type)
+			maps.Copy(properties, inner["properties"].(map[string]any))
+			required = append(required, inner["required"].([]any)...)
+			continue
+		}
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" || !m.stored && field.Tag.Get("in") == "document" {
+			continue
+		}
+		properties[name] = m.form(field.Type, field.Tag)
+		if options == "" || field.Tag.Get("required") != "" {
+			required = append(required, name)
+		}
+	}
+	if t == reflect.TypeFor[Decided]() { // a person may add an item without ratings
+		for _, name := range []string{"impact", "effort", "rationale"} {
+			member := properties[name].(form)
+			delete(member, "pattern")
+			if values, ok := member["enum"].([]string); ok {
+				member["enum"] = append(values, "")
+			}
+			required = slices.DeleteFunc(required, func(other any) bool { return other == name })
+		}
+	}
+	f["type"], f["properties"], f["required"], f["additionalProperties"] = "object", properties, required, false
+}
 
 // AnswerSchema returns the JSON schema of an agent's answer, or nil for an empty name. It panics
 // for an unknown name. The schema is self-contained and names no draft, because some validators
@@ -67,7 +256,7 @@ func HasSchema(file string) bool { return compiled()[file] != nil }
 
 // answerForm returns the form of a document that stores an unchanged answer.
 func answerForm(name string) *jsonform.Form {
-	parsed, err := jsonform.Parse(answers()[name].stored().text())
+	parsed, err := jsonform.Parse(formsOf(true, answerTypes())[name].text())
 	if err != nil {
 		panic(fmt.Sprintf("flow: schema of the answer %s: %v", name, err))
 	}
