@@ -40,8 +40,7 @@ type Batch struct {
 type Check struct {
 	Phase flow.Phase
 	*flow.Checked
-
-	doc *sidecar.Doc
+	stored
 }
 
 // A Started records when work on a definition began.
@@ -134,7 +133,7 @@ func (b *Batch) accept(phase flow.Phase) bool {
 		if s.value == nil {
 			return false
 		}
-		b.Checks = append(b.Checks, Check{phase, s.value, s.doc})
+		b.Checks = append(b.Checks, Check{phase, s.value, s.stored})
 		if phase.Commands == "" {
 			b.Tested = s.value
 		} else {

@@ -93,7 +93,7 @@ func (u *Unit) undecided(act string) error {
 	case u.Audit == nil:
 		return refused(act, "wait until it is audited", "%s is %s and has no items to decide on", u.Name, u.status)
 	case u.Plan != nil:
-		return refused(act, "run the phase batch_plan again", "its batches were planned at %s", stamp(since(u.docs.plan.doc)))
+		return refused(act, "run the phase batch_plan again", "its batches were planned at %s", stamp(u.docs.plan.since()))
 	}
 	return nil
 }
@@ -132,14 +132,10 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 
 // store stores the decisions as a draft, and settles them.
 func (b *Tracker) store(ctx context.Context, u *Unit, by string) error {
-	about, err := b.about(by)
-	if err != nil {
+	if err := b.write(ctx, u.docs.draft.stored, u.verdicts(), by); err != nil {
 		return err
 	}
-	if err := replace(ctx, u.folder, u.docs.draft.doc, u.docs.draft.bad, decisionsDraft, u.verdicts(), about); err != nil {
-		return err
-	}
-	u, err = b.Unit(ctx, u.Name)
+	u, err := b.Unit(ctx, u.Name)
 	if err != nil {
 		return err
 	}
@@ -160,7 +156,7 @@ func (u *Unit) Unsettled() bool {
 func (b *Tracker) Settle(ctx context.Context, unit string) error {
 	return b.act(ctx, unit, func(u *Unit) error {
 		if u.Plan != nil && len(u.proposals()) == 0 {
-			if err := u.dropProposals(ctx); err != nil {
+			if err := u.docs.proposed.remove(ctx); err != nil {
 				return err
 			}
 		}
@@ -179,13 +175,9 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 	if len(decided.Items) > 0 {
 		by = slices.MaxFunc(decided.Items, func(a, b flow.Decided) int { return a.At.Compare(b.At) }).By
 	}
-	about, err := b.about(by)
-	if err != nil {
-		return err
-	}
 	if u.Open() > 0 {
 		if p.draft.value == nil { // a new audit has more items
-			if err := replace(ctx, u.folder, p.draft.doc, p.draft.bad, decisionsDraft, decided, about); err != nil {
+			if err := b.write(ctx, p.draft.stored, decided, by); err != nil {
 				return err
 			}
 		}
@@ -195,21 +187,18 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 		if err := b.tellLaterRuns(ctx, u); err != nil {
 			return err
 		}
-		return u.folder.Remove(ctx, p.decisions.doc, flow.DecisionsFile)
+		return p.decisions.remove(ctx)
 	}
 	if err := b.check(flow.DecisionsFile, decided); err != nil {
 		return err
 	}
-	if err := replace(ctx, u.folder, p.decisions.doc, p.decisions.bad, flow.DecisionsFile, decided, about); err != nil {
+	if err := b.write(ctx, p.decisions.stored, decided, by); err != nil {
 		return err
 	}
 	if err := b.tellLaterRuns(ctx, u); err != nil {
 		return err
 	}
-	if p.draft.doc == nil {
-		return nil
-	}
-	return u.folder.Remove(ctx, p.draft.doc, decisionsDraft)
+	return p.draft.remove(ctx)
 }
 
 // tellLaterRuns stores each item's decision for later runs. While an item is open, it restores
@@ -341,7 +330,7 @@ func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) 
 		if again = u.Plan == nil && audit.doc != nil; !again {
 			return nil
 		}
-		err := u.folder.Remove(ctx, audit.doc, flow.AuditFile)
+		err := audit.remove(ctx)
 		if changed := (*sidecar.ChangedError)(nil); errors.As(err, &changed) && changed.Is == "" {
 			return nil // another process removed it
 		}

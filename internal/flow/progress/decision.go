@@ -81,7 +81,7 @@ func (u *Unit) OpenDecisions() (list []Decision) {
 func (u *Unit) topicDecisions() (list []Decision) {
 	for _, t := range u.Topics {
 		if t.State == Pending {
-			list = append(list, Decision{Ref: Ref{Kind: TopicKind, Unit: u.Name, Topic: t.Slug}, Title: line(t.Prompt), Since: since(u.docs.analysis.doc),
+			list = append(list, Decision{Ref: Ref{Kind: TopicKind, Unit: u.Name, Topic: t.Slug}, Title: line(t.Prompt), Since: u.docs.analysis.since(),
 				Facts: []Fact{{"prompt", t.Prompt}, {"controller", u.Analysis.Purpose}}, Frees: 1}.withVersion())
 		}
 	}
@@ -104,7 +104,7 @@ func (u *Unit) itemDecisions() (list []Decision) {
 			}
 			facts = append(facts, Fact{name, value})
 		}
-		list = append(list, Decision{Ref: Ref{Kind: ItemKind, Unit: u.Name, Item: i.ID}, Title: line(i.Description), Since: since(u.docs.audit.doc), Facts: facts, Frees: 1}.withVersion())
+		list = append(list, Decision{Ref: Ref{Kind: ItemKind, Unit: u.Name, Item: i.ID}, Title: line(i.Description), Since: u.docs.audit.since(), Facts: facts, Frees: 1}.withVersion())
 	}
 	return shared(list)
 }
@@ -118,12 +118,12 @@ func shared(open []Decision) []Decision {
 }
 
 func (u *Unit) planDecision(proposed []flow.Batch) Decision {
-	batches, doc := u.Plan.Batches, u.docs.plan.doc
+	batches, doc := u.Plan.Batches, u.docs.plan.stored
 	if u.Plan.Approved != nil {
-		batches, doc = nil, u.docs.proposed.doc
+		batches, doc = nil, u.docs.proposed.stored
 	}
 	batches = append(slices.Clone(batches), proposed...)
-	g := Decision{Ref: Ref{Kind: PlanKind, Unit: u.Name}, Title: counted(len(batches), "batch", "batches") + " to approve", Since: since(doc), Frees: len(batches), Left: 1}
+	g := Decision{Ref: Ref{Kind: PlanKind, Unit: u.Name}, Title: counted(len(batches), "batch", "batches") + " to approve", Since: doc.since(), Frees: len(batches), Left: 1}
 	for _, b := range batches {
 		g.Facts = append(g.Facts, Fact{b.ID, fmt.Sprintf("%s; items: %s; changes: %s", b.Title, orNone(b.Items), orNone(b.WriteTargets))})
 	}

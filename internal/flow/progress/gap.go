@@ -9,7 +9,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
 )
 
 // Dismissed is the answer to a gap that needs no change.
@@ -25,36 +24,41 @@ type Gap struct {
 
 // Gaps lists the gaps of the batch in the order of its documents.
 func (b *Batch) Gaps() (list []Gap) {
-	add := func(gaps []flow.Gap, set func(ctx context.Context, n int, g flow.Gap) error) {
-		for n, g := range gaps {
-			list = append(list, Gap{Gap: g, Number: len(list) + 1, set: func(ctx context.Context, g flow.Gap) error { return set(ctx, n, g) }})
+	for _, p := range b.gapLists() {
+		for n, g := range p.gaps {
+			list = append(list, Gap{Gap: g, Number: len(list) + 1, set: func(ctx context.Context, g flow.Gap) error {
+				gaps := slices.Clone(p.gaps)
+				gaps[n] = g
+				return p.replace(ctx, gaps)
+			}})
 		}
-	}
-	keep := func(ctx context.Context, doc *sidecar.Doc, file string, value any) error {
-		_, err := b.docs.folder.Replace(ctx, doc, file, value, doc.About)
-		return err
-	}
-	if b.Applied != nil {
-		add(b.Applied.Gaps, func(ctx context.Context, n int, g flow.Gap) error {
-			changed := *b.Applied
-			changed.Gaps = with(changed.Gaps, n, g)
-			return keep(ctx, b.docs.applied.doc, flow.ApplyFile, changed)
-		})
-	}
-	for _, c := range b.Checks {
-		add(c.Gaps, func(ctx context.Context, n int, g flow.Gap) error {
-			changed := *c.Checked
-			changed.Gaps = with(changed.Gaps, n, g)
-			return keep(ctx, c.doc, c.Phase.Output, changed)
-		})
 	}
 	return list
 }
 
-func with(gaps []flow.Gap, n int, g flow.Gap) []flow.Gap {
-	gaps = slices.Clone(gaps)
-	gaps[n] = g
-	return gaps
+// A gapList has the gaps of one document. The function replace stores the document with other gaps.
+type gapList struct {
+	gaps    []flow.Gap
+	replace func(ctx context.Context, gaps []flow.Gap) error
+}
+
+// gapLists returns the gaps of each valid document of the batch, in order.
+func (b *Batch) gapLists() (lists []gapList) {
+	if b.Applied != nil {
+		lists = append(lists, gapList{b.Applied.Gaps, func(ctx context.Context, gaps []flow.Gap) error {
+			changed := *b.Applied
+			changed.Gaps = gaps
+			return b.docs.applied.replace(ctx, changed, b.docs.applied.doc.About)
+		}})
+	}
+	for _, c := range b.Checks {
+		lists = append(lists, gapList{c.Gaps, func(ctx context.Context, gaps []flow.Gap) error {
+			changed := *c.Checked
+			changed.Gaps = gaps
+			return c.replace(ctx, changed, c.doc.About)
+		}})
+	}
+	return lists
 }
 
 // AddGaps adds the gaps of failed fixes to the last document of a batch, because their own phase
@@ -68,19 +72,12 @@ func (b *Tracker) AddGaps(ctx context.Context, unit, batch string, gaps []flow.G
 		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // a crashed run may have added them
 			return slices.ContainsFunc(is.Gaps(), func(known Gap) bool { return known.Path == g.Path && known.At.Equal(g.At) })
 		})
-		switch {
-		case len(more) == 0:
-		case len(is.Checks) > 0:
-			last := is.Checks[len(is.Checks)-1]
-			changed := *last.Checked
-			changed.Gaps = slices.Concat(changed.Gaps, more)
-			_, err = is.docs.folder.Replace(ctx, last.doc, last.Phase.Output, changed, last.doc.About)
-		case is.Applied != nil:
-			changed := *is.Applied
-			changed.Gaps = slices.Concat(changed.Gaps, more)
-			_, err = is.docs.folder.Replace(ctx, is.docs.applied.doc, flow.ApplyFile, changed, is.docs.applied.doc.About)
+		lists := is.gapLists()
+		if len(more) == 0 || len(lists) == 0 {
+			return nil
 		}
-		return err
+		last := lists[len(lists)-1]
+		return last.replace(ctx, slices.Concat(last.gaps, more))
 	})
 }
 

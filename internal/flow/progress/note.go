@@ -43,7 +43,7 @@ func (b *Tracker) AddNote(ctx context.Context, unit string, n Note) error {
 		}
 		n.At = b.time()
 		all.Notes = append(all.Notes, n)
-		return b.write(ctx, u.folder, u.docs.notes.doc, u.docs.notes.bad, notesFile, all, n.By)
+		return b.write(ctx, u.docs.notes.stored, all, n.By)
 	})
 }
 

@@ -107,16 +107,8 @@ func (b *Tracker) ApprovePlan(ctx context.Context, unit, by string) error {
 		if err := b.putPlan(ctx, u, plan, by); err != nil {
 			return err
 		}
-		return u.dropProposals(ctx)
+		return u.docs.proposed.remove(ctx)
 	})
-}
-
-// dropProposals removes the draft of proposed batches.
-func (u *Unit) dropProposals(ctx context.Context) error {
-	if u.docs.proposed.doc == nil {
-		return nil
-	}
-	return u.folder.Remove(ctx, u.docs.proposed.doc, batchesDraft)
 }
 
 // WithdrawApproval withdraws the approval of a plan without a started batch.
@@ -150,12 +142,12 @@ func (u *Unit) proposals() (list []flow.Batch) {
 // propose stores the proposed batches.
 func (b *Tracker) propose(ctx context.Context, u *Unit, proposed []flow.Batch, by string) error {
 	if len(proposed) == 0 {
-		return u.dropProposals(ctx)
+		return u.docs.proposed.remove(ctx)
 	}
 	if err := b.check(flow.BatchesFile, flow.Plan{Batches: append(slices.Clone(u.Plan.Batches), proposed...)}); err != nil {
 		return err
 	}
-	return b.write(ctx, u.folder, u.docs.proposed.doc, u.docs.proposed.bad, batchesDraft, flow.Plan{Batches: proposed}, by)
+	return b.write(ctx, u.docs.proposed.stored, flow.Plan{Batches: proposed}, by)
 }
 
 // ApproveReview approves the shown diff of a batch.
@@ -184,6 +176,6 @@ func (b *Tracker) review(ctx context.Context, unit, batch, by string, r flow.Rev
 			return refused("review "+unit+"/"+batch, "list open decisions: lockkeeper decide", "it is %s and needs no review", is.Status)
 		}
 		r.Files, r.By, r.At = is.Review.Files, by, b.time()
-		return b.write(ctx, is.docs.folder, is.docs.review.doc, nil, flow.ReviewFile, r, by)
+		return b.write(ctx, is.docs.review.stored, r, by)
 	})
 }

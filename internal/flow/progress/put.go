@@ -131,7 +131,7 @@ func (b *Tracker) putPlan(ctx context.Context, u *Unit, plan flow.Plan, by strin
 	if err := b.check(flow.BatchesFile, plan); err != nil {
 		return err
 	}
-	return b.write(ctx, u.folder, u.docs.plan.doc, u.docs.plan.bad, flow.BatchesFile, plan, by)
+	return b.write(ctx, u.docs.plan.stored, plan, by)
 }
 
 // check validates a document before it is written.
@@ -178,12 +178,12 @@ func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow
 			if equal(is.value, value) {
 				return nil
 			}
-			return refused("store "+unit+"/"+file, "run its phase again, which moves it aside with everything made from it", "it exists since %s, by %s", stamp(since(is.doc)), is.doc.About.By)
+			return refused("store "+unit+"/"+file, "run its phase again, which moves it aside with everything made from it", "it exists since %s, by %s", stamp(is.since()), is.doc.About.By)
 		}
 		if err := b.check(file, value); err != nil {
 			return fmt.Errorf("store %s: %w", unit, err)
 		}
-		return b.write(ctx, u.folder, is.doc, is.bad, file, value, author(calls), calls...)
+		return b.write(ctx, is.stored, value, author(calls), calls...)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
@@ -38,7 +39,7 @@ func (b *Tracker) Begin(ctx context.Context, unit, batch, by string) (begun *Bat
 			return err
 		}
 		begun.Started = &Started{Batch: begun.Digest, By: by, At: about.WrittenAt}
-		return replace(ctx, begun.docs.folder, begun.docs.started.doc, begun.docs.started.bad, startedFile, begun.Started, about)
+		return begun.docs.started.replace(ctx, begun.Started, about)
 	})
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (b *Tracker) ClearUndone(ctx context.Context, unit, batch, by string) error
 func (b *Batch) setUndone(ctx context.Context, undone *flow.Approval) error {
 	l := *b.Landed
 	l.Undone = undone
-	return replace(ctx, b.docs.folder, b.docs.landed.doc, nil, flow.LandedFile, l, b.docs.landed.doc.About)
+	return b.docs.landed.replace(ctx, l, b.docs.landed.doc.About)
 }
 
 // Keep stores the content of a file of a batch under its hash.
@@ -204,23 +205,16 @@ func putBatch[T any](ctx context.Context, b *Tracker, unit, batch, file string, 
 			return err
 		}
 		for _, later := range is.after(file) {
-			if err := archive(ctx, is.docs.folder, later.doc, later.bad, later.name); err != nil {
+			if err := later.archive(ctx); err != nil {
 				return err
 			}
 		}
-		if was.doc != nil {
-			if err := keepCopy(ctx, is.docs.folder, was.doc, file); err != nil {
-				return err
-			}
-		}
-		about, err := b.about(author(calls), calls...)
-		if err != nil {
+		if err := was.keepCopy(ctx); err != nil {
 			return err
 		}
-		err = replace(ctx, is.docs.folder, was.doc, was.bad, file, value, about)
+		err = b.write(ctx, was.stored, value, author(calls), calls...)
 		if err == nil && is.Returned() {
-			// The review is moved last, so that a crash loses no comment.
-			err = archive(ctx, is.docs.folder, is.docs.review.doc, is.docs.review.bad, flow.ReviewFile)
+			err = is.docs.review.archive(ctx) // last, so that a crash loses no comment
 		}
 		return err
 	})
@@ -238,34 +232,25 @@ func (b *Tracker) phaseFor(file string) string {
 	return p.Name
 }
 
-// A storedDoc is a document of any type.
-type storedDoc struct {
-	name string
-	doc  *sidecar.Doc
-	bad  *sidecar.MalformedError
-}
-
 // stored lists the documents of a batch, the last first.
-func (b *Batch) stored() []storedDoc {
+func (b *Batch) stored() []stored {
 	p := b.docs
-	list := []storedDoc{{flow.LandedFile, p.landed.doc, p.landed.bad}, {flow.ReviewFile, p.review.doc, p.review.bad}}
+	list := []stored{p.landed.stored, p.review.stored}
 	for _, phase := range slices.Backward(b.phases) {
-		f := storedDoc{name: phase.Output}
 		switch phase.Step {
 		case flow.Applying:
-			f.doc, f.bad = p.applied.doc, p.applied.bad
+			list = append(list, p.applied.stored)
 		case flow.Checking:
-			f.doc, f.bad = p.checks[phase.Output].doc, p.checks[phase.Output].bad
+			list = append(list, p.checks[phase.Output].stored)
 		case flow.Verifying:
-			f.doc, f.bad = p.verification.doc, p.verification.bad
+			list = append(list, p.verification.stored)
 		}
-		list = append(list, f)
 	}
 	return list
 }
 
 // after lists the documents that become outdated when this one is written, the last first.
-func (b *Batch) after(file string) (later []storedDoc) {
+func (b *Batch) after(file string) (later []stored) {
 	for _, f := range b.stored() {
 		if f.name == file {
 			break
@@ -286,11 +271,12 @@ func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 	}
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		for _, f := range u.docs.stored() {
-			at := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Output == f.phase && p.Unit != flow.BatchUnit })
+			output := strings.Replace(f.name, ".draft.", ".", 1)
+			at := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Output == output && p.Unit != flow.BatchUnit })
 			if at < from {
 				continue
 			}
-			if err := archive(ctx, u.folder, f.doc, f.bad, f.name); err != nil {
+			if err := f.archive(ctx); err != nil {
 				return err
 			}
 		}
@@ -313,7 +299,7 @@ func (b *Tracker) RedoBatch(ctx context.Context, unit, batch, phase, by string) 
 			return refused("redo "+unit+"/"+batch, "undo the landing first", "it landed at %s", stamp(is.Landed.At))
 		}
 		for _, f := range is.stored() {
-			if err := archive(ctx, is.docs.folder, f.doc, f.bad, f.name); err != nil || f.name == p.Output {
+			if err := f.archive(ctx); err != nil || f.name == p.Output {
 				return err
 			}
 		}
@@ -321,26 +307,11 @@ func (b *Tracker) RedoBatch(ctx context.Context, unit, batch, phase, by string) 
 	})
 }
 
-// A storedOutput is a document with the output file of its phase.
-type storedOutput struct {
-	storedDoc
-	phase string
-}
-
 // stored lists the documents of a unit, the last first.
-func (p unitDocs) stored() []storedOutput {
-	list := []storedOutput{
-		{storedDoc{batchesDraft, p.proposed.doc, p.proposed.bad}, flow.BatchesFile},
-		{storedDoc{flow.BatchesFile, p.plan.doc, p.plan.bad}, flow.BatchesFile},
-		{storedDoc{flow.DecisionsFile, p.decisions.doc, p.decisions.bad}, flow.DecisionsFile},
-		{storedDoc{decisionsDraft, p.draft.doc, p.draft.bad}, flow.DecisionsFile},
-		{storedDoc{flow.AuditFile, p.audit.doc, p.audit.bad}, flow.AuditFile},
-		{storedDoc{flow.SynthesizeFile, p.synthesis.doc, p.synthesis.bad}, flow.SynthesizeFile},
-		{storedDoc{flow.ExtractFile, p.extract.doc, p.extract.bad}, flow.ExtractFile},
-		{storedDoc{flow.AnalysisFile, p.analysis.doc, p.analysis.bad}, flow.AnalysisFile},
-	}
-	for file, s := range p.others {
-		list = append(list, storedOutput{storedDoc{file, s.doc, s.bad}, file})
+func (p unitDocs) stored() []stored {
+	list := []stored{p.proposed.stored, p.plan.stored, p.decisions.stored, p.draft.stored, p.audit.stored, p.synthesis.stored, p.extract.stored, p.analysis.stored}
+	for _, s := range p.others {
+		list = append(list, s.stored)
 	}
 	return list
 }

@@ -33,7 +33,6 @@ type Exclusion struct {
 
 // A screenDocs holds the documents of a screen.
 type screenDocs struct {
-	folder   *sidecar.Folder
 	doc      loaded[flow.ScreenDoc]
 	excluded loaded[Exclusion]
 }
@@ -50,8 +49,7 @@ func (b *Tracker) screenFolder(module, controller, name string) *sidecar.Folder 
 
 func (b *Tracker) screen(ctx context.Context, module, controller, name string) (s *Screen, p screenDocs, err error) {
 	var u Unit // collects malformed documents
-	p.folder = b.screenFolder(module, controller, name)
-	r := &reader{unit: &u, folder: p.folder}
+	r := &reader{unit: &u, folder: b.screenFolder(module, controller, name)}
 	p.doc = load[flow.ScreenDoc](ctx, r, flow.AnalysisFile, func(body []byte) error { return flow.Check(flow.ScreenFile, body) })
 	p.excluded = private[Exclusion](ctx, r, excludedFile)
 	if r.err != nil {
@@ -74,7 +72,7 @@ func (b *Tracker) PutScreen(ctx context.Context, module, controller, name string
 		if equal(p.doc.value, doc) {
 			return nil
 		}
-		return b.write(ctx, p.folder, p.doc.doc, p.doc.bad, flow.AnalysisFile, doc, author(calls), calls...)
+		return b.write(ctx, p.doc.stored, doc, author(calls), calls...)
 	})
 }
 
@@ -90,7 +88,7 @@ func (b *Tracker) ExcludeScreen(ctx context.Context, module, controller, name, r
 		if s.Excluded != nil {
 			return refused("exclude screen "+name, "include it again first", "it is excluded by %s since %s", s.Excluded.By, stamp(s.Excluded.At))
 		}
-		return b.write(ctx, p.folder, p.excluded.doc, p.excluded.bad, excludedFile, Exclusion{By: by, At: b.time(), Reason: reason}, by)
+		return b.write(ctx, p.excluded.stored, Exclusion{By: by, At: b.time(), Reason: reason}, by)
 	})
 }
 
@@ -103,7 +101,7 @@ func (b *Tracker) IncludeScreen(ctx context.Context, module, controller, name, b
 		if s.Excluded == nil {
 			return refused("include screen "+name, "exclude it to leave it out of the merge", "it is not excluded")
 		}
-		return p.folder.Remove(ctx, p.excluded.doc, excludedFile)
+		return p.excluded.remove(ctx)
 	})
 }
 

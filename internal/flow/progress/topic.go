@@ -100,7 +100,7 @@ func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, deci
 			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "use one of " + u.slugs()}
 		}
 		if u.Extract != nil {
-			return refused(what, "run the phase extract again", "its answers were read at %s, %s is %s", stamp(since(u.docs.extract.doc)), unit, u.Status())
+			return refused(what, "run the phase extract again", "its answers were read at %s, %s is %s", stamp(u.docs.extract.since()), unit, u.Status())
 		}
 		text, err := decide(u.Topics[at])
 		if err != nil {
@@ -203,8 +203,8 @@ func (b *Tracker) choose(ctx context.Context, act, unit, slug, by string, change
 			return err
 		}
 		if len(all.Topics) == 0 {
-			return u.folder.Remove(ctx, was.doc, methodsFile)
+			return was.remove(ctx)
 		}
-		return replace(ctx, u.folder, was.doc, was.bad, methodsFile, all, sidecar.About{WrittenAt: b.time(), By: by})
+		return b.write(ctx, was.stored, all, by)
 	})
 }

@@ -58,25 +58,49 @@ type Malformed struct {
 	Reason string `json:"reason"`
 }
 
-// A loaded is a document as read, with the data that a replacement compares.
-type loaded[T any] struct {
-	value *T
-	doc   *sidecar.Doc
-	bad   *sidecar.MalformedError
+// A stored is a document as it was read, possibly missing. A replacement compares the document
+// with it.
+type stored struct {
+	folder *sidecar.Folder
+	name   string
+	doc    *sidecar.Doc
+	bad    *sidecar.MalformedError
 }
 
-func (s loaded[T]) missing() bool { return s.doc == nil && s.bad == nil }
+// A loaded is a stored document with its value, nil if the document is missing or malformed.
+type loaded[T any] struct {
+	stored
+	value *T
+}
 
-// replace replaces a document if it has not changed since it was read. It first renames a
-// malformed one.
-func replace(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc, bad *sidecar.MalformedError, name string, body any, about sidecar.About) error {
-	if bad != nil {
-		if _, err := f.SetAside(ctx, name); err != nil {
+func (s stored) missing() bool { return s.doc == nil && s.bad == nil }
+
+// since returns when the document was written. The next phase is due since then.
+func (s stored) since() time.Time {
+	if s.doc == nil {
+		return time.Time{}
+	}
+	return s.doc.About.WrittenAt
+}
+
+// replace replaces the document if it has not changed since it was read. It first renames a
+// malformed document.
+func (s stored) replace(ctx context.Context, body any, about sidecar.About) error {
+	if s.bad != nil {
+		if _, err := s.folder.SetAside(ctx, s.name); err != nil {
 			return err
 		}
 	}
-	_, err := f.Replace(ctx, was, name, body, about)
+	_, err := s.folder.Replace(ctx, s.doc, s.name, body, about)
 	return err
+}
+
+// remove removes the document if it has not changed since it was read.
+func (s stored) remove(ctx context.Context) error {
+	if s.doc == nil {
+		return nil
+	}
+	return s.folder.Remove(ctx, s.doc, s.name)
 }
 
 // about returns the author, time and calls of a new document.
@@ -93,12 +117,12 @@ func (b *Tracker) about(by string, calls ...flow.Call) (sidecar.About, error) {
 }
 
 // write replaces a document and records its author and the agent calls.
-func (b *Tracker) write(ctx context.Context, f *sidecar.Folder, was *sidecar.Doc, bad *sidecar.MalformedError, name string, body any, by string, calls ...flow.Call) error {
+func (b *Tracker) write(ctx context.Context, was stored, body any, by string, calls ...flow.Call) error {
 	about, err := b.about(by, calls...)
 	if err != nil {
 		return err
 	}
-	return replace(ctx, f, was, bad, name, body, about)
+	return was.replace(ctx, body, about)
 }
 
 // time returns the current time in the stored form.
@@ -163,29 +187,27 @@ func named(by string) error {
 	return nil
 }
 
-// archive moves a document into earlier/.
-func archive(ctx context.Context, f *sidecar.Folder, doc *sidecar.Doc, bad *sidecar.MalformedError, name string) error {
-	if bad != nil {
-		_, err := f.SetAside(ctx, name)
+// archive moves the document into earlier/.
+func (s stored) archive(ctx context.Context) error {
+	if s.bad != nil {
+		_, err := s.folder.SetAside(ctx, s.name)
 		return err
 	}
-	if doc == nil {
-		return nil
-	}
-	if err := keepCopy(ctx, f, doc, name); err != nil {
+	if err := s.keepCopy(ctx); err != nil {
 		return err
 	}
-	return f.Remove(ctx, doc, name)
+	return s.remove(ctx)
 }
 
-// keepCopy copies a document into earlier/<n>/ below its folder.
-func keepCopy(ctx context.Context, f *sidecar.Folder, doc *sidecar.Doc, name string) error {
-	for n := 1; ; n++ {
-		_, err := f.Sub("earlier", strconv.Itoa(n)).Replace(ctx, nil, name, doc.Body, doc.About)
+// keepCopy copies the document into earlier/<n>/ below its folder.
+func (s stored) keepCopy(ctx context.Context) error {
+	for n := 1; s.doc != nil; n++ {
+		_, err := s.folder.Sub("earlier", strconv.Itoa(n)).Replace(ctx, nil, s.name, s.doc.Body, s.doc.About)
 		if changed := (*sidecar.ChangedError)(nil); !errors.As(err, &changed) {
 			return err
 		}
 	}
+	return nil
 }
 
 func refused(act, next, reason string, args ...any) error {

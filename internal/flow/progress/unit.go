@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/sidecar"
@@ -90,14 +89,6 @@ func (u *Unit) Item(id string) (Item, bool) {
 		return Item{}, false
 	}
 	return u.Items[at], true
-}
-
-// since returns when a document was written. The next phase is due since then.
-func since(doc *sidecar.Doc) time.Time {
-	if doc == nil {
-		return time.Time{}
-	}
-	return doc.About.WrittenAt
 }
 
 // Unit reads the state of a unit.
@@ -224,8 +215,8 @@ func private[T any](ctx context.Context, r *reader, name string) loaded[T] {
 	})
 }
 
-// load reads a document. The value is nil if the document is missing or malformed.
 func load[T any](ctx context.Context, r *reader, name string, check func(body []byte) error) (s loaded[T]) {
+	s.folder, s.name = r.folder, name
 	if r.err != nil {
 		return s
 	}
@@ -253,5 +244,6 @@ func load[T any](ctx context.Context, r *reader, name string, check func(body []
 		d.Calls = append(d.Calls, call)
 	}
 	r.unit.Documents = append(r.unit.Documents, d)
-	return loaded[T]{value: value, doc: doc}
+	s.value, s.doc = value, doc
+	return s
 }
