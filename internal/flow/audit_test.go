@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainly is a simple substitute for the normalization in package sidecar.
+// plainly is a simple substitute for the normalization in package documents.
 func plainly(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
 
 // shows: PL-18 PL-66 GP-20 GP-21

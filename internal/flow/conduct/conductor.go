@@ -10,9 +10,9 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
@@ -101,7 +101,7 @@ func (c *Conductor) Legacy() (string, error) {
 	if c.Flow.Source != flow.Codebase {
 		return "", nil
 	}
-	dir, found, err := sidecar.FindLegacy(c.project.Root.Dir())
+	dir, found, err := documents.FindLegacy(c.project.Root.Dir())
 	if err != nil || !found || c.project.Config.Run.SidecarDir == filepath.Base(dir) {
 		return "", err
 	}

@@ -14,15 +14,15 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/internal/machine/disk"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 )
 
 // Units lists the units of a flow that have documents.
-func Units(ctx context.Context, f flow.Flow, docs *sidecar.Store) ([]string, error) {
+func Units(ctx context.Context, f flow.Flow, docs *documents.Store) ([]string, error) {
 	names, _, err := docs.Units(ctx)
 	return slices.DeleteFunc(names, func(name string) bool { return !f.Owns(name) }), err
 }

@@ -15,10 +15,10 @@ import (
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/research"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/machine/disk"
 	"lockkeeper/internal/project"
@@ -31,7 +31,7 @@ import (
 const callsDir = project.DirName + "/calls"
 
 // OpenDocuments opens the documents of a flow.
-func OpenDocuments(a *project.Project, name string) (*progress.Tracker, flow.Flow, *sidecar.Store, error) {
+func OpenDocuments(a *project.Project, name string) (*progress.Tracker, flow.Flow, *documents.Store, error) {
 	f, err := flow.ByName(name)
 	if err != nil {
 		return nil, f, nil, err
@@ -40,8 +40,8 @@ func OpenDocuments(a *project.Project, name string) (*progress.Tracker, flow.Flo
 	if c.ScreensGate == "on" {
 		f = f.Reviewed(f.OptionalReview)
 	}
-	docs := sidecar.Open(a.Below(DocumentsDir(a, f)))
-	return progress.Open(progress.Options{Sidecar: docs, Screens: sidecar.Open(a.Below(c.AnalysisDir)), Flow: f}), f, docs, nil
+	docs := documents.Open(a.Below(DocumentsDir(a, f)))
+	return progress.Open(progress.Options{Documents: docs, Screens: documents.Open(a.Below(c.AnalysisDir)), Flow: f}), f, docs, nil
 }
 
 // DocumentsDir returns the directory of a flow's documents, relative to the root.
@@ -66,7 +66,7 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 	p = run.Options{
 		Root: a.Root, Store: a.Store, Host: a.Host, Flow: f, Progress: tracker, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
-		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Sidecar: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
+		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Folder: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
 		Limits: run.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{},
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
 		Checks: run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{}},

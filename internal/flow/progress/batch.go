@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // A Batch is the state of a batch.
@@ -52,7 +52,7 @@ type Started struct {
 
 // batchDocs holds the documents of a batch, valid or not.
 type batchDocs struct {
-	folder       *sidecar.Folder
+	folder       *documents.Folder
 	started      loaded[Started]
 	applied      loaded[flow.Applied]
 	checks       map[string]loaded[flow.Checked] // by file

@@ -71,14 +71,14 @@ func state(t *testing.T, b *Tracker, unit string) string {
 			s += fmt.Sprintln(g.Path, g.Answer)
 		}
 	}
-	return s + strings.Join(slices.DeleteFunc(files(t, b.sidecar.Dir()), func(f string) bool { return strings.Contains(f, "previous") }), "\n")
+	return s + strings.Join(slices.DeleteFunc(files(t, b.documents.Dir()), func(f string) bool { return strings.Contains(f, "previous") }), "\n")
 }
 
 // content returns the names and contents of all files on disk.
 func content(t *testing.T, b *Tracker) (all string) {
 	t.Helper()
-	for _, f := range files(t, b.sidecar.Dir()) {
-		all += f + "\n" + string(get[[]byte](t)(os.ReadFile(filepath.Join(b.sidecar.Dir(), f))))
+	for _, f := range files(t, b.documents.Dir()) {
+		all += f + "\n" + string(get[[]byte](t)(os.ReadFile(filepath.Join(b.documents.Dir(), f))))
 	}
 	return all
 }

@@ -11,7 +11,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // An Item is an improvement with its decision. Items of one unit with the same words are one
@@ -54,7 +54,7 @@ func (b *Tracker) Decide(ctx context.Context, unit, by string, choices ...Choice
 
 // AddItem adds an item with the decision TODO and returns its id.
 func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by string) (id string, err error) {
-	if sidecar.Normalise(item.Description) == "" {
+	if documents.Normalise(item.Description) == "" {
 		return "", &lockkeeper.InputError{Field: "description", Value: item.Description, Reason: "no words in it", Next: "describe the change"}
 	}
 	for _, rating := range []*flow.Level{&item.Impact, &item.Effort} {
@@ -70,7 +70,7 @@ func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by 
 			return err
 		}
 		for _, i := range u.Items {
-			if sidecar.Normalise(i.Description) == sidecar.Normalise(item.Description) {
+			if documents.Normalise(i.Description) == documents.Normalise(item.Description) {
 				return refused("add an item to "+unit, "decide on that one", "item %s/%s says the same", unit, i.ID)
 			}
 		}
@@ -204,14 +204,14 @@ func (b *Tracker) settle(ctx context.Context, u *Unit) error {
 // tellLaterRuns stores each item's decision for later runs. While an item is open, it restores
 // the decision that was stored before this run.
 func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
-	known, err := b.sidecar.PastDecisions(ctx)
+	known, err := b.documents.PastDecisions(ctx)
 	if err != nil {
 		return err
 	}
-	var record, forget []sidecar.PastDecision
+	var record, forget []documents.PastDecision
 	restore := func(item Item) {
-		at := slices.IndexFunc(known, func(e sidecar.PastDecision) bool {
-			return e.Controller == u.Name && sidecar.Normalise(e.Description) == sidecar.Normalise(item.Description)
+		at := slices.IndexFunc(known, func(e documents.PastDecision) bool {
+			return e.Controller == u.Name && documents.Normalise(e.Description) == documents.Normalise(item.Description)
 		})
 		switch before := item.before(u.Name); {
 		case at < 0 || before != nil && known[at].Timestamp.Equal(before.Timestamp):
@@ -222,12 +222,12 @@ func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 		}
 	}
 	for _, item := range u.Items {
-		entry := sidecar.PastDecision{Description: item.Description, Controller: u.Name, Timestamp: item.At, Notes: item.Notes, By: item.By}
+		entry := documents.PastDecision{Description: item.Description, Controller: u.Name, Timestamp: item.At, Notes: item.Notes, By: item.By}
 		switch item.Decision {
 		case flow.Defer:
-			entry.Decision = sidecar.Deferred
+			entry.Decision = documents.Deferred
 		case flow.Reject:
-			entry.Decision = sidecar.Rejected
+			entry.Decision = documents.Rejected
 		}
 		if u.Open() == 0 && entry.Decision != "" {
 			record = append(record, entry)
@@ -242,21 +242,21 @@ func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 			}
 		}
 	}
-	if err := b.sidecar.Record(ctx, record...); err != nil {
+	if err := b.documents.Record(ctx, record...); err != nil {
 		return err
 	}
-	return b.sidecar.Forget(ctx, forget...)
+	return b.documents.Forget(ctx, forget...)
 }
 
 // before returns the decision of an earlier run at the time of the audit, or nil if there was
 // none.
-func (i Item) before(unit string) *sidecar.PastDecision {
+func (i Item) before(unit string) *documents.PastDecision {
 	if i.Prior == nil || i.Prior.Similar {
 		return nil
 	}
-	e := &sidecar.PastDecision{Description: i.Prior.Description, Controller: unit, Decision: sidecar.Deferred, Timestamp: i.Prior.At, Notes: i.Prior.Notes}
+	e := &documents.PastDecision{Description: i.Prior.Description, Controller: unit, Decision: documents.Deferred, Timestamp: i.Prior.At, Notes: i.Prior.Notes}
 	if i.Prior.Decision == flow.Reject { // a person re-enabled it
-		e.Decision, e.Reenabled = sidecar.Rejected, &sidecar.Mark{By: engine, At: i.Prior.At}
+		e.Decision, e.Reenabled = documents.Rejected, &documents.Mark{By: engine, At: i.Prior.At}
 	}
 	return e
 }
@@ -274,19 +274,19 @@ func (b *Tracker) Audit(ctx context.Context, unit string) error {
 	if u.Synthesis == nil {
 		return refused("audit "+unit, "run the phase "+u.phase+" first", "it is %s", u.status)
 	}
-	past, err := b.sidecar.PastDecisions(ctx)
+	past, err := b.documents.PastDecisions(ctx)
 	if err != nil {
 		return err
 	}
 	var prior []flow.EarlierDecision
 	for _, e := range past {
 		p := flow.EarlierDecision{Controller: e.Controller, Description: e.Description, Decision: flow.Defer, At: e.Timestamp, Notes: e.Notes, Reenabled: e.Reenabled != nil}
-		if e.Decision == sidecar.Rejected {
+		if e.Decision == documents.Rejected {
 			p.Decision = flow.Reject
 		}
 		prior = append(prior, p)
 	}
-	return b.PutAudit(ctx, unit, flow.AuditItems(u.Synthesis.Items, unit, prior, sidecar.Normalise), nil)
+	return b.PutAudit(ctx, unit, flow.AuditItems(u.Synthesis.Items, unit, prior, documents.Normalise), nil)
 }
 
 // A DroppedItem is a ready item that the audit dropped.
@@ -313,12 +313,12 @@ func (u *Unit) DroppedItems() (list []DroppedItem) {
 // Reenable re-enables a rejected item. The result again reports whether the audit runs again with
 // it. If the batches are planned already, the item is in the next run.
 func (b *Tracker) Reenable(ctx context.Context, unit, description, by string) (again bool, err error) {
-	return b.mark(ctx, unit, by, func() error { return b.sidecar.Reenable(ctx, unit, description, by) })
+	return b.mark(ctx, unit, by, func() error { return b.documents.Reenable(ctx, unit, description, by) })
 }
 
 // UndoReenable undoes Reenable.
 func (b *Tracker) UndoReenable(ctx context.Context, unit, description, by string) (again bool, err error) {
-	return b.mark(ctx, unit, by, func() error { return b.sidecar.UndoReenable(ctx, unit, description, by) })
+	return b.mark(ctx, unit, by, func() error { return b.documents.UndoReenable(ctx, unit, description, by) })
 }
 
 func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) (again bool, err error) {
@@ -331,7 +331,7 @@ func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) 
 			return nil
 		}
 		err := audit.remove(ctx)
-		if changed := (*sidecar.ChangedError)(nil); errors.As(err, &changed) && changed.Is == "" {
+		if changed := (*documents.ChangedError)(nil); errors.As(err, &changed) && changed.Is == "" {
 			return nil // another process removed it
 		}
 		return err

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // told returns the decisions on a unit that later runs know, such as "deferred Full text search".
 func told(t *testing.T, b *Tracker, unit string) (list []string) {
 	t.Helper()
-	for _, e := range get[[]sidecar.PastDecision](t)(b.sidecar.PastDecisions(t.Context())) {
+	for _, e := range get[[]documents.PastDecision](t)(b.documents.PastDecisions(t.Context())) {
 		if e.Controller == unit {
 			list = append(list, e.Decision+" "+e.Description)
 		}
@@ -114,10 +114,10 @@ func TestOwnItems(t *testing.T) {
 func TestEarlierDecisionsAndReenabling(t *testing.T) {
 	ctx := t.Context()
 	b := newBook(t)
-	ok(t, b.sidecar.Record(ctx,
-		sidecar.PastDecision{Controller: unit, Description: "paginate the Index!", Decision: sidecar.Rejected, Timestamp: start, Notes: "no", By: "zoe"},
-		sidecar.PastDecision{Controller: unit, Description: "Full text search", Decision: sidecar.Deferred, Timestamp: start, By: "zoe"},
-		sidecar.PastDecision{Controller: "other", Description: "Cache the feed", Decision: sidecar.Rejected, Timestamp: start, By: "zoe"}))
+	ok(t, b.documents.Record(ctx,
+		documents.PastDecision{Controller: unit, Description: "paginate the Index!", Decision: documents.Rejected, Timestamp: start, Notes: "no", By: "zoe"},
+		documents.PastDecision{Controller: unit, Description: "Full text search", Decision: documents.Deferred, Timestamp: start, By: "zoe"},
+		documents.PastDecision{Controller: "other", Description: "Cache the feed", Decision: documents.Rejected, Timestamp: start, By: "zoe"}))
 	bring(t, b, unit, "audit")
 	u := b.see(t, unit)
 	if len(u.Items) != 2 || u.Items[0].ID != "i2" || u.Items[0].Prior != nil || u.Items[1].Prior == nil {
@@ -180,7 +180,7 @@ func TestDamagedListsLoseNothing(t *testing.T) {
 	b := newBook(t)
 	bring(t, b, "other", "decide")
 	bring(t, b, unit, "audit")
-	path := filepath.Join(b.sidecar.Dir(), "decisions", "deferred.json")
+	path := filepath.Join(b.documents.Dir(), "decisions", "deferred.json")
 	whole := get[[]byte](t)(os.ReadFile(path))
 	ok(t, os.WriteFile(path, whole[:len(whole)/2], 0o644))
 	all := []Choice{{Item: "i1", Decision: flow.Todo}, {Item: "i2", Decision: flow.Todo}, {Item: "i3", Decision: flow.Defer}}
@@ -204,20 +204,20 @@ func TestDamagedListsLoseNothing(t *testing.T) {
 func TestTopics(t *testing.T) {
 	ctx := t.Context()
 	b := newBook(t)
-	wantRefused(t, b.Answer(ctx, unit, "x", sidecar.MethodPaste, "text", "ann"), "analyzing")
+	wantRefused(t, b.Answer(ctx, unit, "x", documents.MethodPaste, "text", "ann"), "analyzing")
 	bring(t, b, unit, "analyze")
 	u := b.see(t, unit)
 	one, two := u.Topics[0].Slug, u.Topics[1].Slug
 	if one == two || u.Topics[0].State != Pending {
 		t.Fatalf("topics %+v", u.Topics)
 	}
-	wantRefused(t, b.Answer(ctx, unit, "x", sidecar.MethodPaste, "text", "ann"), one)
+	wantRefused(t, b.Answer(ctx, unit, "x", documents.MethodPaste, "text", "ann"), one)
 	wantRefused(t, b.Answer(ctx, unit, one, "guess", "text", "ann"), "paste")
-	wantRefused(t, b.Answer(ctx, unit, one, sidecar.MethodPaste, " \n", "ann"), "empty")
+	wantRefused(t, b.Answer(ctx, unit, one, documents.MethodPaste, " \n", "ann"), "empty")
 	wantRefused(t, b.RejectTopic(ctx, unit, one, "", "ann"), "why")
 	wantRefused(t, b.ReopenTopic(ctx, unit, one, "ann"), "no answer")
-	ok(t, b.Answer(ctx, unit, one, sidecar.MethodPaste, "keyset", "ann"))
-	wantRefused(t, b.Answer(ctx, unit, one, sidecar.MethodAPI, "offset", "runner"), "done by ann since")
+	ok(t, b.Answer(ctx, unit, one, documents.MethodPaste, "keyset", "ann"))
+	wantRefused(t, b.Answer(ctx, unit, one, documents.MethodAPI, "offset", "runner"), "done by ann since")
 	wantStatus(t, b.see(t, unit), "research", "researching")
 	ok(t, b.RejectTopic(ctx, unit, two, "asked twice", "bob"))
 	u = b.see(t, unit)
@@ -228,7 +228,7 @@ func TestTopics(t *testing.T) {
 	ok(t, b.ReopenTopic(ctx, unit, one, "bob"))
 	wantStatus(t, b.see(t, unit), "research", "researching")
 	wantRefused(t, b.PutExtract(ctx, unit, extract, nil), "researching")
-	ok(t, b.Answer(ctx, unit, one, sidecar.MethodAPI, "offset", "runner"))
+	ok(t, b.Answer(ctx, unit, one, documents.MethodAPI, "offset", "runner"))
 	ok(t, b.PutExtract(ctx, unit, extract, nil))
 	wantRefused(t, b.ReopenTopic(ctx, unit, one, "bob"), "were read at")
 
@@ -241,7 +241,7 @@ func TestTopics(t *testing.T) {
 	if u.Topics[0].State != Done || u.Topics[1].State != Pending {
 		t.Errorf("topics %+v", u.Topics)
 	}
-	ok(t, os.WriteFile(filepath.Join(b.sidecar.Unit(unit).Dir(), "research", two+".md"), []byte("my own\n"), 0o644))
+	ok(t, os.WriteFile(filepath.Join(b.documents.Unit(unit).Dir(), "research", two+".md"), []byte("my own\n"), 0o644))
 	wantStatus(t, b.see(t, unit), "extract", "extracting")
 }
 
@@ -250,14 +250,14 @@ func TestTopics(t *testing.T) {
 func TestTopicsOfAPerson(t *testing.T) {
 	ctx := t.Context()
 	b := newBook(t)
-	dir := b.sidecar.Unit(unit).Dir()
+	dir := b.documents.Unit(unit).Dir()
 	ok(t, os.MkdirAll(dir, 0o755))
 	ok(t, os.WriteFile(filepath.Join(dir, flow.AnalysisFile), []byte(`{"purpose":"p","behaviour":"b","screens":[],"relations":[],"files":[],
 		"research_topics":[{"prompt":"One?"},{"prompt":"One!"}]}`), 0o644))
 	u := b.see(t, unit)
 	wantStatus(t, u, "research", "researching")
-	ok(t, b.Answer(ctx, unit, u.Topics[0].Slug, sidecar.MethodPaste, "1", "ann"))
+	ok(t, b.Answer(ctx, unit, u.Topics[0].Slug, documents.MethodPaste, "1", "ann"))
 	wantStatus(t, b.see(t, unit), "research", "researching")
-	ok(t, b.Answer(ctx, unit, u.Topics[1].Slug, sidecar.MethodPaste, "2", "ann"))
+	ok(t, b.Answer(ctx, unit, u.Topics[1].Slug, documents.MethodPaste, "2", "ann"))
 	wantStatus(t, b.see(t, unit), "extract", "extracting")
 }

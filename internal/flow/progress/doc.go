@@ -1,5 +1,5 @@
 // Package progress computes the state of every unit and batch of a flow, and stores what people
-// decide. It applies the rules of a flow to the documents in a sidecar directory.
+// decide. It applies the rules of a flow to the documents in a directory of documents.
 //
 //	<unit>/
 //	  analysis.json … batches.json    the documents of the unit's phases
@@ -33,7 +33,7 @@
 //  5. A crash between two writes leaves the old state, or one that Settle or a repeated
 //     call completes. A draft of decisions overrides decisions.json. decisions.json is
 //     written first, then the lists that later runs read, and the draft is removed last.
-//  6. A decision belongs to the words of its item (sidecar.Normalise), not to its id, so
+//  6. A decision belongs to the words of its item (documents.Normalise), not to its id, so
 //     people do not decide again when items are extracted again.
 //  7. Nothing is applied without approval. An edit withdraws the approval. After the first
 //     Begin a plan cannot be edited, and a new batch needs its own approval. In flows where

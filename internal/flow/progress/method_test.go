@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // Each topic of a controller is answered by the method that was chosen for it.
@@ -33,7 +33,7 @@ func TestTopicsByAPI(t *testing.T) {
 	ok(t, b.WithdrawAPI(ctx, unit, first, "ann"))
 	byAPI(second)
 	ok(t, b.ChooseAPI(ctx, unit, first, "ann"))
-	ok(t, b.Answer(ctx, unit, second, sidecar.MethodPaste, "a book says so", "ann"))
+	ok(t, b.Answer(ctx, unit, second, documents.MethodPaste, "a book says so", "ann"))
 	byAPI(first)
 	wantRefused(t, b.ChooseAPI(ctx, unit, second, "ann"), "it is done by ann")
 	wantRefused(t, b.ChooseAPI(ctx, unit, first, " "), "required")

@@ -9,7 +9,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // The states of a review.
@@ -151,8 +151,8 @@ func (b *Tracker) Kept(unit, batch string, sum [32]byte) (*os.File, error) {
 	return b.folder(unit, batch).Kept(sum)
 }
 
-func (b *Tracker) folder(unit, batch string) *sidecar.Folder {
-	return b.sidecar.Unit(unit).Sub("batches", batch)
+func (b *Tracker) folder(unit, batch string) *documents.Folder {
+	return b.documents.Unit(unit).Sub("batches", batch)
 }
 
 // needs refuses a document if met is false, because an earlier document is missing or outdated.

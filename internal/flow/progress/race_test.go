@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // atOnce runs acts concurrently and counts those that were not refused.
@@ -42,11 +42,11 @@ func TestConcurrentDecisionsConflict(t *testing.T) {
 	bring(t, whole, "approved", "approve")
 	for round := range 5 {
 		b, _ := copied(t, whole)
-		other := Open(Options{Sidecar: sidecar.Open(b.sidecar.Dir()), Flow: b.flow}) // like a tracker in another process
+		other := Open(Options{Documents: documents.Open(b.documents.Dir()), Flow: b.flow}) // like a tracker in another process
 		slug := b.see(t, "topics").Topics[0].Slug
 		if n := atOnce(t,
-			func() error { return b.Answer(ctx, "topics", slug, sidecar.MethodPaste, "ann's", "ann") },
-			func() error { return other.Answer(ctx, "topics", slug, sidecar.MethodAPI, "the runner's", "runner") },
+			func() error { return b.Answer(ctx, "topics", slug, documents.MethodPaste, "ann's", "ann") },
+			func() error { return other.Answer(ctx, "topics", slug, documents.MethodAPI, "the runner's", "runner") },
 			func() error { return other.RejectTopic(ctx, "topics", slug, "bob's", "bob") },
 		); n != 1 {
 			t.Errorf("round %d: %d answered one topic", round, n)
@@ -140,7 +140,7 @@ func TestDamagedDraft(t *testing.T) {
 	b := newBook(t)
 	bring(t, b, unit, "audit")
 	ok(t, b.Decide(ctx, unit, "ann", Choice{Item: "i1", Decision: flow.Todo}))
-	path := filepath.Join(b.sidecar.Unit(unit).Dir(), decisionsDraft)
+	path := filepath.Join(b.documents.Unit(unit).Dir(), decisionsDraft)
 	ok(t, os.Truncate(path, 30))
 	u := b.see(t, unit)
 	if u.Open() != 3 || len(u.Malformed) != 1 || !strings.Contains(u.Malformed[0].Path, decisionsDraft) {
@@ -156,7 +156,7 @@ func TestDamagedDraft(t *testing.T) {
 func TestCanceledWaitForTheLock(t *testing.T) {
 	b := newBook(t)
 	bring(t, b, unit, "analyze")
-	release, err := lockFolder(t.Context(), b.sidecar.Unit(unit).Dir())
+	release, err := lockFolder(t.Context(), b.documents.Unit(unit).Dir())
 	ok(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	bored := errors.New("bored")

@@ -37,7 +37,7 @@ func TestEachStepLeadsToTheNext(t *testing.T) {
 		apply(t, b, unit, batch, "land")
 	}
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
-	got := files(t, filepath.Join(b.sidecar.Dir(), "blog%2Fposts"))
+	got := files(t, filepath.Join(b.documents.Dir(), "blog%2Fposts"))
 	want2 := strings.Fields(`analysis.json audit.json batches.json
 		batches/b1/apply.json batches/b1/ci_results.json batches/b1/landed.json batches/b1/started.json batches/b1/test_results.json batches/b1/verification.json
 		batches/b2/apply.json batches/b2/ci_results.json batches/b2/landed.json batches/b2/started.json batches/b2/test_results.json batches/b2/verification.json
@@ -55,14 +55,14 @@ func complete(t *testing.T) (b *Tracker, dir string) {
 	apply(t, b, unit, "b1", "land")
 	apply(t, b, unit, "b2", "land")
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
-	return b, filepath.Join(b.sidecar.Dir(), "blog%2Fposts")
+	return b, filepath.Join(b.documents.Dir(), "blog%2Fposts")
 }
 
 // copied returns a copy of a tracker's files, and the folder of the unit in it.
 func copied(t *testing.T, b *Tracker) (*Tracker, string) {
 	t.Helper()
 	dir := t.TempDir()
-	ok(t, os.CopyFS(filepath.Join(dir, ".pipeline"), os.DirFS(b.sidecar.Dir())))
+	ok(t, os.CopyFS(filepath.Join(dir, ".pipeline"), os.DirFS(b.documents.Dir())))
 	return bookIn(dir, b.flow), filepath.Join(dir, ".pipeline", "blog%2Fposts")
 }
 
@@ -177,7 +177,7 @@ func TestUnitsPassStraightOn(t *testing.T) {
 // shows: PL-63 PL-64
 func TestStepsNeedTheirPredecessors(t *testing.T) {
 	whole := newBook(t)
-	ok(t, os.MkdirAll(whole.sidecar.Dir(), 0o755))
+	ok(t, os.MkdirAll(whole.documents.Dir(), 0o755))
 	for n := range steps {
 		if n > 0 {
 			ok(t, steps[n-1].do(t.Context(), whole, unit))
@@ -187,7 +187,7 @@ func TestStepsNeedTheirPredecessors(t *testing.T) {
 				continue
 			}
 			b, _ := copied(t, whole)
-			before := files(t, filepath.Dir(b.sidecar.Dir()))
+			before := files(t, filepath.Dir(b.documents.Dir()))
 			err := s.do(t.Context(), b, unit)
 			late := n > i
 			switch {
@@ -201,7 +201,7 @@ func TestStepsNeedTheirPredecessors(t *testing.T) {
 					}
 				}
 			}
-			if after := files(t, filepath.Dir(b.sidecar.Dir())); !slices.Equal(before, after) {
+			if after := files(t, filepath.Dir(b.documents.Dir())); !slices.Equal(before, after) {
 				t.Errorf("%s before %s: files %q, were %q", s.name, steps[n].name, after, before)
 			}
 		}
@@ -277,7 +277,7 @@ func TestChangedDefinitionStartsAgain(t *testing.T) {
 	apply(t, b, "+tasks", "two", "apply")
 	u = b.see(t, "+tasks")
 	wantStatus(t, u, "test", "testing")
-	kept := files(t, filepath.Join(b.sidecar.Dir(), "+tasks/batches/two/earlier/1"))
+	kept := files(t, filepath.Join(b.documents.Dir(), "+tasks/batches/two/earlier/1"))
 	if want := []string{"apply.json", "ci_results.json", "landed.json", "test_results.json", "verification.json"}; !slices.Equal(kept, want) {
 		t.Errorf("kept %q, want %q", kept, want)
 	}
@@ -288,5 +288,5 @@ func TestChangedDefinitionStartsAgain(t *testing.T) {
 // copyUnit copies the folder of the unit to another tracker.
 func copyUnit(t *testing.T, from, to *Tracker, name string) {
 	t.Helper()
-	ok(t, os.CopyFS(to.sidecar.Unit(name).Dir(), os.DirFS(from.sidecar.Unit(unit).Dir())))
+	ok(t, os.CopyFS(to.documents.Unit(name).Dir(), os.DirFS(from.documents.Unit(unit).Dir())))
 }

@@ -9,7 +9,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // MergeBatch is the id of the only batch of a controller in a flow with screens.
@@ -43,7 +43,7 @@ func (b *Tracker) Screen(ctx context.Context, module, controller, name string) (
 	return s, err
 }
 
-func (b *Tracker) screenFolder(module, controller, name string) *sidecar.Folder {
+func (b *Tracker) screenFolder(module, controller, name string) *documents.Folder {
 	return b.screens.Unit(module).Sub(controller, name)
 }
 

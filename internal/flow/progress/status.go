@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // ReviewPhase and LandPhase are the last two phases of every batch. No flow lists them. In these
@@ -141,12 +141,12 @@ func (u *Unit) decided() {
 			if d.Added {
 				added = append(added, Item{Audited: flow.Audited{Ready: d.Ready}, Decision: d.Decision, By: d.By, At: d.At, Notes: d.Notes, Added: true})
 			} else {
-				made[sidecar.Normalise(d.Description)] = d
+				made[documents.Normalise(d.Description)] = d
 			}
 		}
 	}
 	for _, a := range u.Audit.Items {
-		d := made[sidecar.Normalise(a.Description)]
+		d := made[documents.Normalise(a.Description)]
 		u.Items = append(u.Items, Item{Audited: a, Decision: d.Decision, By: d.By, At: d.At, Notes: d.Notes})
 	}
 	u.Items = append(u.Items, added...)

@@ -9,7 +9,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // A TopicState is the state of a topic.
@@ -26,7 +26,7 @@ const (
 type Topic struct {
 	flow.Topic
 	State  TopicState `json:"state"`
-	Method string     `json:"method,omitempty"` // sidecar.MethodAPI or sidecar.MethodPaste
+	Method string     `json:"method,omitempty"` // documents.MethodAPI or documents.MethodPaste
 	Text   string     `json:"text,omitempty"`   // the answer, or why it was rejected
 	By     string     `json:"by,omitempty"`
 	At     time.Time  `json:"at,omitzero"`
@@ -40,7 +40,7 @@ func (u *Unit) topics() (list []Topic) {
 		text := u.docs.texts[t.Slug]
 		if text != nil && strings.TrimSpace(text.Body) != "" && (text.Prompt == "" || text.Prompt == t.Prompt) {
 			topic.State, topic.Method, topic.Text, topic.By, topic.At = Done, text.Method, text.Body, text.By, text.At
-			if text.Method == sidecar.MethodRejected {
+			if text.Method == documents.MethodRejected {
 				topic.State, topic.Method = Rejected, ""
 			}
 		}
@@ -49,38 +49,38 @@ func (u *Unit) topics() (list []Topic) {
 	return list
 }
 
-// Answer stores the answer to a topic. Method is sidecar.MethodPaste or MethodAPI.
+// Answer stores the answer to a topic. Method is documents.MethodPaste or MethodAPI.
 func (b *Tracker) Answer(ctx context.Context, unit, slug, method, text, by string) error {
-	if method != sidecar.MethodPaste && method != sidecar.MethodAPI {
-		return &lockkeeper.InputError{Field: "method", Value: method, Reason: "unknown method", Next: "use " + sidecar.MethodPaste + " or " + sidecar.MethodAPI}
+	if method != documents.MethodPaste && method != documents.MethodAPI {
+		return &lockkeeper.InputError{Field: "method", Value: method, Reason: "unknown method", Next: "use " + documents.MethodPaste + " or " + documents.MethodAPI}
 	}
 	return b.answer(ctx, "answer", unit, slug, method, text, by)
 }
 
 // RejectTopic records that a topic needs no answer, and why.
 func (b *Tracker) RejectTopic(ctx context.Context, unit, slug, reason, by string) error {
-	return b.answer(ctx, "reject", unit, slug, sidecar.MethodRejected, reason, by)
+	return b.answer(ctx, "reject", unit, slug, documents.MethodRejected, reason, by)
 }
 
 func (b *Tracker) answer(ctx context.Context, act, unit, slug, method, text, by string) error {
 	if strings.TrimSpace(text) == "" {
 		return &lockkeeper.InputError{Field: "text", Value: text, Reason: "the text is empty", Next: "write what was found, or reject the topic and say why"}
 	}
-	return b.setTopic(ctx, act, unit, slug, by, func(t Topic) (*sidecar.Text, error) {
+	return b.setTopic(ctx, act, unit, slug, by, func(t Topic) (*documents.Text, error) {
 		if t.State != Pending {
 			return nil, refused(act+" "+t.ref(unit), "undo that answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
 		}
-		return &sidecar.Text{Prompt: t.Prompt, Method: method, By: by, At: b.time(), Body: text}, nil
+		return &documents.Text{Prompt: t.Prompt, Method: method, By: by, At: b.time(), Body: text}, nil
 	})
 }
 
 // ReopenTopic undoes the answer to a topic, until the extract is made from it.
 func (b *Tracker) ReopenTopic(ctx context.Context, unit, slug, by string) error {
-	return b.setTopic(ctx, "reopen", unit, slug, by, func(t Topic) (*sidecar.Text, error) {
+	return b.setTopic(ctx, "reopen", unit, slug, by, func(t Topic) (*documents.Text, error) {
 		if t.State == Pending {
 			return nil, refused("reopen "+t.ref(unit), "answer or reject it", "it has no answer")
 		}
-		return &sidecar.Text{Prompt: t.Prompt, Method: sidecar.MethodRejected, By: by, At: b.time()}, nil
+		return &documents.Text{Prompt: t.Prompt, Method: documents.MethodRejected, By: by, At: b.time()}, nil
 	})
 }
 
@@ -89,7 +89,7 @@ func (t Topic) ref(unit string) string {
 }
 
 // setTopic replaces the text of a topic, until the extract is made.
-func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, decide func(Topic) (*sidecar.Text, error)) error {
+func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, decide func(Topic) (*documents.Text, error)) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		what := fmt.Sprintf("%s topic %s/%s", act, unit, slug)
 		if u.Analysis == nil {

@@ -13,26 +13,26 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/machine/filelock"
 )
 
 // Options configure a Tracker.
 type Options struct {
-	Sidecar *sidecar.Store   // one folder for each unit
-	Screens *sidecar.Store   // the documents of screens, in flows with screens
-	Flow    flow.Flow        // the phases that units go through
-	Now     func() time.Time // time.Now if nil
+	Documents *documents.Store // one folder for each unit
+	Screens   *documents.Store // the documents of screens, in flows with screens
+	Flow      flow.Flow        // the phases that units go through
+	Now       func() time.Time // time.Now if nil
 }
 
 // A Tracker reads and changes the state of the units of one flow. It caches nothing: every call
 // reads the files.
 type Tracker struct {
-	sidecar *sidecar.Store
-	screens *sidecar.Store
-	flow    flow.Flow
-	now     func() time.Time
-	seen    map[Ref]string // the versions that the acting person saw
+	documents *documents.Store
+	screens   *documents.Store
+	flow      flow.Flow
+	now       func() time.Time
+	seen      map[Ref]string // the versions that the acting person saw
 }
 
 // Open returns a Tracker. It accesses no file.
@@ -40,7 +40,7 @@ func Open(o Options) *Tracker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Tracker{sidecar: o.Sidecar, screens: o.Screens, flow: o.Flow, now: o.Now}
+	return &Tracker{documents: o.Documents, screens: o.Screens, flow: o.Flow, now: o.Now}
 }
 
 // A Document records who wrote a document, when, and with which calls.
@@ -53,7 +53,7 @@ type Document struct {
 
 // A Malformed is a document that counts as missing because its content is invalid.
 type Malformed struct {
-	Path   string `json:"path"` // relative to the sidecar directory
+	Path   string `json:"path"` // relative to the directory of documents
 	Line   int    `json:"line,omitempty"`
 	Reason string `json:"reason"`
 }
@@ -61,10 +61,10 @@ type Malformed struct {
 // A stored is a document as it was read, possibly missing. A replacement compares the document
 // with it.
 type stored struct {
-	folder *sidecar.Folder
+	folder *documents.Folder
 	name   string
-	doc    *sidecar.Doc
-	bad    *sidecar.MalformedError
+	doc    *documents.Doc
+	bad    *documents.MalformedError
 }
 
 // A loaded is a stored document with its value, nil if the document is missing or malformed.
@@ -85,7 +85,7 @@ func (s stored) since() time.Time {
 
 // replace replaces the document if it has not changed since it was read. It first renames a
 // malformed document.
-func (s stored) replace(ctx context.Context, body any, about sidecar.About) error {
+func (s stored) replace(ctx context.Context, body any, about documents.About) error {
 	if s.bad != nil {
 		if _, err := s.folder.SetAside(ctx, s.name); err != nil {
 			return err
@@ -104,8 +104,8 @@ func (s stored) remove(ctx context.Context) error {
 }
 
 // about returns the author, time and calls of a new document.
-func (b *Tracker) about(by string, calls ...flow.Call) (sidecar.About, error) {
-	about := sidecar.About{WrittenAt: b.time(), By: by}
+func (b *Tracker) about(by string, calls ...flow.Call) (documents.About, error) {
+	about := documents.About{WrittenAt: b.time(), By: by}
 	for _, c := range calls {
 		raw, err := json.Marshal(c)
 		if err != nil {
@@ -137,7 +137,7 @@ func (b *Tracker) act(ctx context.Context, unit string, do func(*Unit) error) (e
 
 // actOn does the same as act but reads only one batch.
 func (b *Tracker) actOn(ctx context.Context, unit, batch string, do func(*Unit) error) (err error) {
-	release, err := lockFolder(ctx, b.sidecar.Unit(unit).Dir())
+	release, err := lockFolder(ctx, b.documents.Unit(unit).Dir())
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (b *Tracker) actOn(ctx context.Context, unit, batch string, do func(*Unit) 
 func retryChanged(ctx context.Context, attempt func() error) error {
 	for {
 		err := attempt()
-		if changed := (*sidecar.ChangedError)(nil); !errors.As(err, &changed) {
+		if changed := (*documents.ChangedError)(nil); !errors.As(err, &changed) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -203,7 +203,7 @@ func (s stored) archive(ctx context.Context) error {
 func (s stored) keepCopy(ctx context.Context) error {
 	for n := 1; s.doc != nil; n++ {
 		_, err := s.folder.Sub("earlier", strconv.Itoa(n)).Replace(ctx, nil, s.name, s.doc.Body, s.doc.About)
-		if changed := (*sidecar.ChangedError)(nil); !errors.As(err, &changed) {
+		if changed := (*documents.ChangedError)(nil); !errors.As(err, &changed) {
 			return err
 		}
 	}

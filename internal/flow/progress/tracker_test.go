@@ -16,7 +16,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func clock() func() time.Time {
 }
 
 func bookIn(dir string, f flow.Flow) *Tracker {
-	return Open(Options{Sidecar: sidecar.Open(filepath.Join(dir, ".pipeline")), Screens: sidecar.Open(filepath.Join(dir, ".analysis")), Flow: f, Now: clock()})
+	return Open(Options{Documents: documents.Open(filepath.Join(dir, ".pipeline")), Screens: documents.Open(filepath.Join(dir, ".analysis")), Flow: f, Now: clock()})
 }
 
 func newBook(t *testing.T) *Tracker { return bookIn(t.TempDir(), flow.Controllers()) }
@@ -116,7 +116,7 @@ var steps = []struct {
 		return b.PutAnalysis(ctx, unit, analysis, calls)
 	}},
 	{"research", func(ctx context.Context, b *Tracker, unit string) error {
-		return errors.Join(b.Answer(ctx, unit, "which-pagination-do-blogs-use", sidecar.MethodPaste, "keyset", "ann"),
+		return errors.Join(b.Answer(ctx, unit, "which-pagination-do-blogs-use", documents.MethodPaste, "keyset", "ann"),
 			b.RejectTopic(ctx, unit, "which-pagination-do-blogs-use-2", "asked twice", "ann"))
 	}},
 	{"extract", func(ctx context.Context, b *Tracker, unit string) error {

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // Only this package uses these documents.
@@ -46,14 +46,14 @@ type Unit struct {
 	phase  string // the next phase; empty: none
 	status string
 
-	folder *sidecar.Folder
+	folder *documents.Folder
 	docs   unitDocs
 }
 
 // unitDocs holds the documents of a unit, valid or not.
 type unitDocs struct {
 	analysis  loaded[flow.Analysis]
-	texts     map[string]*sidecar.Text // by slug
+	texts     map[string]*documents.Text // by slug
 	extract   loaded[flow.Extract]
 	synthesis loaded[flow.Synthesis]
 	audit     loaded[flow.Audit]
@@ -110,7 +110,7 @@ func (b *Tracker) BatchOf(ctx context.Context, unit, id string) (*Unit, *Batch, 
 
 // unit reads a unit with all batches, or with one batch and those in its After.
 func (b *Tracker) unit(ctx context.Context, name, batch string) (*Unit, error) {
-	u := &Unit{Name: name, folder: b.sidecar.Unit(name)}
+	u := &Unit{Name: name, folder: b.documents.Unit(name)}
 	if err := u.read(ctx, b.flow, batch); err != nil {
 		return nil, fmt.Errorf("unit %s: %w", name, err)
 	}
@@ -146,10 +146,10 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 		if slices.ContainsFunc(p.analysis.value.Topics, func(t flow.Topic) bool { return t.Slug == "" }) {
 			*p.analysis.value = p.analysis.value.Slugged() // a person wrote the document
 		}
-		p.texts = map[string]*sidecar.Text{}
+		p.texts = map[string]*documents.Text{}
 		for _, t := range p.analysis.value.Topics {
 			text, err := u.folder.ReadText(ctx, t.Slug)
-			if bad := (*sidecar.MalformedError)(nil); errors.As(err, &bad) {
+			if bad := (*documents.MalformedError)(nil); errors.As(err, &bad) {
 				u.malformed(bad)
 			} else if err != nil {
 				return err
@@ -188,7 +188,7 @@ func wantedOf(plan *flow.Plan, only string) []string {
 	return wanted
 }
 
-func (u *Unit) malformed(bad *sidecar.MalformedError) {
+func (u *Unit) malformed(bad *documents.MalformedError) {
 	u.Malformed = append(u.Malformed, Malformed{Path: bad.Path, Line: bad.Line, Reason: bad.Reason})
 }
 
@@ -196,7 +196,7 @@ func (u *Unit) malformed(bad *sidecar.MalformedError) {
 // report of malformed ones, to the unit.
 type reader struct {
 	unit   *Unit
-	folder *sidecar.Folder
+	folder *documents.Folder
 	where  string // the folder, relative to that of the unit
 	err    error
 }
@@ -238,7 +238,7 @@ func load[T any](ctx context.Context, r *reader, name string, check func(body []
 	for _, raw := range doc.About.Calls {
 		var call flow.Call
 		if err := json.Unmarshal(raw, &call); err != nil { // the document itself is valid
-			r.unit.malformed(&sidecar.MalformedError{Path: doc.Path, Reason: "cannot read a call in it: " + err.Error()})
+			r.unit.malformed(&documents.MalformedError{Path: doc.Path, Reason: "cannot read a call in it: " + err.Error()})
 			continue
 		}
 		d.Calls = append(d.Calls, call)

@@ -8,7 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // gateOf returns the open decision with a reference.
@@ -81,7 +81,7 @@ func TestStaleAnswers(t *testing.T) {
 	b := newBook(t)
 	bring(t, b, "topics", "analyze")
 	topic := gateOf(t, b, "topic topics/which-pagination-do-blogs-use")
-	ok(t, b.asSeen(topic).Answer(ctx, "topics", topic.Ref.Topic, sidecar.MethodPaste, "keyset", "ann"))
+	ok(t, b.asSeen(topic).Answer(ctx, "topics", topic.Ref.Topic, documents.MethodPaste, "keyset", "ann"))
 	wantStale(t, b.asSeen(topic).RejectTopic(ctx, "topics", topic.Ref.Topic, "we know", "bob"), "it is done, by ann")
 
 	bring(t, b, "plan", "batch_plan")

@@ -12,8 +12,8 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/sched"
 )
 
@@ -203,7 +203,7 @@ func (p *Pipeline) researchTopic(ctx context.Context, _ execution, d workItem, p
 		if err != nil {
 			return p.orPause(ctx, err)
 		}
-		if err := p.opt.Progress.Answer(ctx, d.unit, topic.Slug, sidecar.MethodAPI, text, "api"); err != nil {
+		if err := p.opt.Progress.Answer(ctx, d.unit, topic.Slug, documents.MethodAPI, text, "api"); err != nil {
 			return err
 		}
 		p.news(NewsDone, q, "")

@@ -11,8 +11,8 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/rescue"
 	"lockkeeper/sched"
 )
@@ -23,7 +23,7 @@ type batchRun struct {
 	t      execution
 	unit   *progress.Unit
 	batch  *progress.Batch
-	folder *sidecar.Folder
+	folder *documents.Folder
 
 	w        *workspace.Workspace
 	done     *asked      // the unused result of an agent whose run crashed
@@ -58,7 +58,7 @@ func (p *Pipeline) runBatch(ctx context.Context, t execution, unit, id string) (
 	return l.run(ctx)
 }
 
-func (p *Pipeline) folder(unit, batch string) *sidecar.Folder {
+func (p *Pipeline) folder(unit, batch string) *documents.Folder {
 	return p.opt.Documents.Unit(unit).Sub("batches", batch)
 }
 

@@ -15,7 +15,7 @@ import (
 	"lockkeeper/durable"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // Files in the folder of a call.
@@ -94,7 +94,7 @@ func tracesWith(dir, name string) ([]string, error) {
 
 // folder returns the folder of the calls for one purpose.
 func (l *ledger) folder(purpose string) string {
-	return filepath.Join(l.dir, sidecar.FolderName(purpose))
+	return filepath.Join(l.dir, documents.FolderName(purpose))
 }
 
 // last returns the number of the last call for a purpose, or 0 if there was no call.

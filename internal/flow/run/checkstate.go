@@ -9,18 +9,18 @@ import (
 	"lockkeeper"
 
 	"lockkeeper/internal/agent/workspace"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // readProgress reads the state of a check phase. It returns nil if there is no state or the file
 // is malformed. Then the phase starts again.
-func readProgress(ctx context.Context, f *sidecar.Folder) (*checkState, error) {
+func readProgress(ctx context.Context, f *documents.Folder) (*checkState, error) {
 	doc, err := f.Read(ctx, progressFile, func(body []byte) error {
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		return d.Decode(new(checkState))
 	})
-	var malformed *sidecar.MalformedError
+	var malformed *documents.MalformedError
 	if doc == nil || errors.As(err, &malformed) {
 		if malformed != nil {
 			_, err = f.SetAside(ctx, progressFile)
@@ -33,7 +33,7 @@ func readProgress(ctx context.Context, f *sidecar.Folder) (*checkState, error) {
 
 // save stores the state of a check phase.
 func (l *batchRun) save(ctx context.Context, at *checkState) error {
-	_, err := l.folder.Write(context.WithoutCancel(ctx), progressFile, at, sidecar.About{By: l.p.opt.Actor.Name})
+	_, err := l.folder.Write(context.WithoutCancel(ctx), progressFile, at, documents.About{By: l.p.opt.Actor.Name})
 	return err
 }
 

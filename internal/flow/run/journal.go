@@ -14,7 +14,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 )
 
 // A Journal reads the records of agent calls and checks. It caches records that are final, for
@@ -156,7 +156,7 @@ func (j *Journal) each(flowName string, visit func(*purpose, *cachedCall) error)
 // newPurpose parses the name of a folder. If the name is not a purpose, flow stays empty.
 func newPurpose(dir string) *purpose {
 	p := &purpose{dir: dir, calls: map[int]*cachedCall{}}
-	name, _ := sidecar.UnitName(filepath.Base(dir))
+	name, _ := documents.UnitName(filepath.Base(dir))
 	if p.flow = flowOfPurpose(name); p.flow != "" {
 		p.work, p.phase = workIn(name)
 	}
@@ -290,7 +290,7 @@ func Traces(dir string) ([]Trace, error) {
 }
 
 func readTrace(dir string) (Trace, error) {
-	purpose, _ := sidecar.UnitName(filepath.Base(filepath.Dir(dir)))
+	purpose, _ := documents.UnitName(filepath.Base(filepath.Dir(dir)))
 	work, phase := workIn(purpose)
 	t := Trace{Work: work, Phase: phase}
 	begun, err := os.Stat(filepath.Join(dir, workspaceFile))

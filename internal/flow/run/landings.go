@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/store"
 )
 
@@ -20,7 +20,7 @@ const landingsFile = "landings.json"
 func (l *batchRun) noteLandings(ctx context.Context) error {
 	_, err := l.folder.Write(context.WithoutCancel(ctx), landingsFile, struct {
 		Landings []uint64 `json:"landings"`
-	}{l.lands}, sidecar.About{By: l.p.opt.Actor.Name})
+	}{l.lands}, documents.About{By: l.p.opt.Actor.Name})
 	return err
 }
 

@@ -31,7 +31,7 @@ func tidying() flow.Flow {
 func TestNewFlowNeedsOnlyATable(t *testing.T) {
 	s := newScene(t, "SQLite", "controllers")
 	f := tidying()
-	s.opt.Flow, s.opt.Progress = f, progress.Open(progress.Options{Sidecar: s.opt.Documents, Flow: f})
+	s.opt.Flow, s.opt.Progress = f, progress.Open(progress.Options{Documents: s.opt.Documents, Flow: f})
 	s.opt.Checks = run.Checks{Commands: map[string][]string{"ci": {"grep -q tidy app/controllers/blog/posts_controller.rb"}}}
 	s.play(`- match: '^# analyze '
   result: {structured: {summary: It could be tidier.}}

@@ -9,9 +9,9 @@ import (
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/research"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/lock"
@@ -34,7 +34,7 @@ type Options struct {
 	Flow    flow.Flow
 
 	Progress  *progress.Tracker
-	Documents *sidecar.Store // the documents that Progress reads
+	Documents *documents.Store // the documents that Progress reads
 	Layout    flow.Layout
 	Discovery flow.DiscoverOptions
 	Manifest  *flow.Manifest // for the screens flow
@@ -48,7 +48,7 @@ type Options struct {
 
 	Calls      string   // the directory of call records, inside .lockkeeper; absolute
 	Workspaces string   // the directory of workspaces, outside the root; absolute
-	Sidecar    string   // relative to the root
+	Folder     string   // of the documents, relative to the root
 	Analysis   string   // relative to the root, for the screens flow
 	Own        []string // directories of the pipeline, which workspaces do not contain
 	Env        []string

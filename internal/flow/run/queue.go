@@ -10,7 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/lock"
 	"lockkeeper/sched"
 	"lockkeeper/store"
@@ -29,16 +29,16 @@ type workItem struct {
 }
 
 // key returns the key of work in the queue. The same work has the same key, so it is never queued
-// twice. Names in a key contain no slashes (sidecar.FolderName).
+// twice. Names in a key contain no slashes (documents.FolderName).
 func (p *Pipeline) key(d workItem) string {
 	what := d.phase
 	if d.part != "" {
-		what = d.kind + "/" + sidecar.FolderName(d.part)
+		what = d.kind + "/" + documents.FolderName(d.part)
 	}
 	if d.generation != "" {
 		what += "@" + d.generation
 	}
-	return p.opt.Flow.Name + "/" + sidecar.FolderName(d.unit) + "/" + what
+	return p.opt.Flow.Name + "/" + documents.FolderName(d.unit) + "/" + what
 }
 
 // workOf parses the key of an item.
@@ -50,7 +50,7 @@ func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	if len(parts) != 3 && len(parts) != 4 {
 		return bad()
 	}
-	unit, ok := sidecar.UnitName(parts[1])
+	unit, ok := documents.UnitName(parts[1])
 	if !ok {
 		return bad()
 	}
@@ -58,7 +58,7 @@ func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	if len(parts) == 4 {
 		name, _, _ := strings.Cut(parts[3], "@")
 		name, _, _ = strings.Cut(name, "#")
-		if d.part, ok = sidecar.UnitName(name); !ok {
+		if d.part, ok = documents.UnitName(name); !ok {
 			return bad()
 		}
 	}
@@ -135,7 +135,7 @@ func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err erro
 // locksOf returns the locks of a work item: its write targets, its folder of documents and, if
 // reads are locked, its reads.
 func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
-	folder := path.Join(p.opt.Sidecar, sidecar.FolderName(d.unit))
+	folder := path.Join(p.opt.Folder, documents.FolderName(d.unit))
 	var locks []lockkeeper.Lock
 	own := func(at string) {
 		// The folder is locked as one file, because nothing else uses its files.
@@ -146,7 +146,7 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	}
 	switch d.kind {
 	case string(flow.BatchUnit):
-		own(path.Join(folder, "batches", sidecar.FolderName(d.part)))
+		own(path.Join(folder, "batches", documents.FolderName(d.part)))
 		if p.opt.Flow.HasScreens() {
 			read(p.screenFolder(d.unit, ""), lockkeeper.Dir)
 		} else {
@@ -156,7 +156,7 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	case string(flow.Screen):
 		own(p.screenFolder(d.unit, d.part))
 	case topicUnit:
-		own(path.Join(folder, "research", sidecar.FolderName(d.part)))
+		own(path.Join(folder, "research", documents.FolderName(d.part)))
 	default:
 		for _, phase := range p.opt.Flow.Phases {
 			if phase.Name == d.phase && phase.Output != "" {

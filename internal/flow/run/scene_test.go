@@ -25,10 +25,10 @@ import (
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/agent/supervisor"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/flow/sample"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/git/gittest"
 	"lockkeeper/internal/machine/process"
@@ -190,7 +190,7 @@ func (s *scene) assemble(st store.Store, flowName string) {
 	limits.Agents, limits.Tests = 6, 4
 	q, err := sched.New(st, locks, sched.Options{Phases: flow.QueueOrder(), Limits: limits, MaxAttempts: 1000})
 	must(t, err)
-	docs := sidecar.Open(filepath.Join(s.root, ".pipeline"))
+	docs := documents.Open(filepath.Join(s.root, ".pipeline"))
 	prompts, err := flow.NewPrompts(nil)
 	must(t, err)
 	exe, err := os.Executable()
@@ -200,10 +200,10 @@ func (s *scene) assemble(st store.Store, flowName string) {
 	layout := flow.Rails()
 	s.opt = run.Options{
 		Run: "r1", Root: root, Store: st, Locks: locks, Queue: q, Gate: g, Permits: func(path string) error { return gate.Permits(root, rules, path) }, Host: host, Flow: f, Documents: docs, Layout: layout,
-		Progress:  progress.Open(progress.Options{Sidecar: docs, Screens: sidecar.Open(filepath.Join(s.root, ".analysis")), Flow: f}),
+		Progress:  progress.Open(progress.Options{Documents: docs, Screens: documents.Open(filepath.Join(s.root, ".analysis")), Flow: f}),
 		Discovery: flow.DiscoverOptions{Glob: "app/controllers/**/*_controller.rb", Excludes: []string{"application_controller"}, TestPath: "test/controllers/{controller}_controller_test.rb", Layout: layout},
 		Prompts:   prompts,
-		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Sidecar: ".pipeline", Analysis: ".analysis", Own: []string{".pipeline", ".analysis"},
+		Calls:     filepath.Join(s.root, ".lockkeeper", "calls"), Workspaces: filepath.Join(s.side, "workspaces"), Folder: ".pipeline", Analysis: ".analysis", Own: []string{".pipeline", ".analysis"},
 		Env:     append(os.Environ(), scripted.ScriptVariable+"="+s.script, "GORACE=atexit_sleep_ms=0"),
 		Limits:  run.Limits{Agents: limits.Agents, API: 4, Tests: limits.Tests, Fixes: 2, Rechecks: 2, CheckTimeout: hung, LimitPause: time.Second},
 		Checks:  run.Checks{Test: "sh bin/check {path}", TestPath: "test/controllers/{controller}_controller_test.rb", Commands: map[string][]string{"ci": {"sh bin/ci"}}},

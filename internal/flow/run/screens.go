@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/flow/sidecar"
 )
 
 // screenFolder returns the directory of a screen's documents, relative to the root. With an empty
 // screen it returns the directory of the controller.
 func (p *Pipeline) screenFolder(unit, screen string) string {
 	g := p.groups[unit]
-	at := path.Join(p.opt.Analysis, sidecar.FolderName(g.Module), sidecar.FolderName(controllerOf(g)))
+	at := path.Join(p.opt.Analysis, documents.FolderName(g.Module), documents.FolderName(controllerOf(g)))
 	if screen != "" {
-		at = path.Join(at, sidecar.FolderName(screen))
+		at = path.Join(at, documents.FolderName(screen))
 	}
 	return at
 }

@@ -16,7 +16,7 @@ import (
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/rescue"
 )
 
@@ -50,7 +50,7 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 		return err
 	}
 	for t, rec := range unused {
-		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), sidecar.FolderName(p.opt.Flow.Name+"/")) {
+		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), documents.FolderName(p.opt.Flow.Name+"/")) {
 			continue // it belongs to another flow
 		}
 		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t) {

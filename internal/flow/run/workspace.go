@@ -19,7 +19,7 @@ import (
 	"lockkeeper/gate"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/store"
 )
 
@@ -180,7 +180,7 @@ func (p *Pipeline) plannedBy(q question) string {
 }
 
 // snapshot stores the changed files of a batch, and their originals.
-func (p *Pipeline) snapshot(ctx context.Context, w *workspace.Workspace, blobs *sidecar.Folder) ([]flow.File, error) {
+func (p *Pipeline) snapshot(ctx context.Context, w *workspace.Workspace, blobs *documents.Folder) ([]flow.File, error) {
 	changes, err := w.Changes(ctx)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (p *Pipeline) snapshot(ctx context.Context, w *workspace.Workspace, blobs *
 
 // keepOriginal stores the original of a file. The tree still has it, because the batch holds
 // its lock.
-func (p *Pipeline) keepOriginal(ctx context.Context, f flow.File, blobs *sidecar.Folder) error {
+func (p *Pipeline) keepOriginal(ctx context.Context, f flow.File, blobs *documents.Folder) error {
 	if kept, err := blobs.Kept(f.Old.Sum); err == nil {
 		return kept.Close()
 	}
@@ -238,7 +238,7 @@ func (p *Pipeline) keepOriginal(ctx context.Context, f flow.File, blobs *sidecar
 
 // replay writes the stored changes of a batch into a new workspace. It returns the paths whose
 // originals changed.
-func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []flow.File, blobs *sidecar.Folder) (moved []string, err error) {
+func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []flow.File, blobs *documents.Folder) (moved []string, err error) {
 	for _, f := range files {
 		base, err := w.Base(f.Path)
 		if err != nil {
@@ -271,7 +271,7 @@ func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []f
 const maxDiff = 400 << 10
 
 // diffOf returns the diff of a batch for agents and people.
-func diffOf(files []flow.File, blobs *sidecar.Folder) (string, error) {
+func diffOf(files []flow.File, blobs *documents.Folder) (string, error) {
 	var all strings.Builder
 	for _, f := range files {
 		before, err := content(blobs, f.Old)
@@ -300,7 +300,7 @@ func diffOf(files []flow.File, blobs *sidecar.Folder) (string, error) {
 }
 
 // isLong reports whether a file is longer than a diff shows.
-func isLong(blobs *sidecar.Folder, f flow.File) bool {
+func isLong(blobs *documents.Folder, f flow.File) bool {
 	for _, v := range []lockkeeper.Version{f.Old, f.New} {
 		if !v.Exists() {
 			continue
@@ -330,7 +330,7 @@ func howChanged(f flow.File) string {
 	return "changed"
 }
 
-func content(blobs *sidecar.Folder, v lockkeeper.Version) ([]byte, error) {
+func content(blobs *documents.Folder, v lockkeeper.Version) ([]byte, error) {
 	if !v.Exists() {
 		return nil, nil
 	}

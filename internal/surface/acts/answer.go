@@ -8,8 +8,8 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/flow/sidecar"
 )
 
 // Seen holds the versions of decisions that a person saw. Others are not compared.
@@ -55,7 +55,7 @@ func Answers() []Answer {
 		{"defer", 'd', progress.ItemKind, "later: it comes up again", "", decideAs(flow.Defer)},
 		{"reject", 'r', progress.ItemKind, "never: the item is not proposed again", "", decideAs(flow.Reject)},
 		{"answer", 0, progress.TopicKind, "what was found elsewhere", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
-			return "is answered", b.Answer(ctx, r.Unit, r.Topic, sidecar.MethodPaste, s.Text, d.By.Name)
+			return "is answered", b.Answer(ctx, r.Unit, r.Topic, documents.MethodPaste, s.Text, d.By.Name)
 		})},
 		{"reject", 'r', progress.TopicKind, "it needs no answer", "why it needs no answer", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
 			return "is rejected", b.RejectTopic(ctx, r.Unit, r.Topic, s.note(), d.By.Name)

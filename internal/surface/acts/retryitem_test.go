@@ -9,8 +9,8 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/sched"
@@ -22,7 +22,7 @@ func (o *office) orderOf(unit, batch string) sched.ItemSpec {
 	u, err := o.book().Unit(o.t.Context(), unit)
 	must(o.t, err)
 	b, _ := u.Batch(batch)
-	return sched.ItemSpec{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + batch + "@" + b.Digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply",
+	return sched.ItemSpec{Key: "controllers/" + documents.FolderName(unit) + "/batch/" + batch + "@" + b.Digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply",
 		Root: "flow/controllers", By: person("ann")}
 }
 

@@ -16,8 +16,8 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/flow/sidecar"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/projecttest"
@@ -26,7 +26,7 @@ import (
 
 // documents opens the documents of a flow in the console's root.
 func (d *console) documents(f flow.Flow) *progress.Tracker {
-	return progress.Open(progress.Options{Sidecar: sidecar.Open(filepath.Join(d.dir, ".pipeline")), Screens: sidecar.Open(filepath.Join(d.dir, ".analysis")), Flow: f})
+	return progress.Open(progress.Options{Documents: documents.Open(filepath.Join(d.dir, ".pipeline")), Screens: documents.Open(filepath.Join(d.dir, ".analysis")), Flow: f})
 }
 
 var check = projecttest.Must

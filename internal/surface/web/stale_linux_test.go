@@ -14,7 +14,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
-	"lockkeeper/internal/flow/sidecar"
+	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project/projecttest"
 	"lockkeeper/internal/surface/access"
@@ -89,7 +89,7 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 	must(t, err)
 	order := func(at int) sched.ItemSpec {
 		b := u.Batches[at]
-		return sched.ItemSpec{Key: "controllers/" + sidecar.FolderName(unit) + "/batch/" + b.ID + "@" + b.Digest[:8], Workflow: unit + "/" + b.ID, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: ben}
+		return sched.ItemSpec{Key: "controllers/" + documents.FolderName(unit) + "/batch/" + b.ID + "@" + b.Digest[:8], Workflow: unit + "/" + b.ID, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: ben}
 	}
 	running, next := make(chan string, 2), make(chan struct{})
 	q, err := job.Open(r.App)

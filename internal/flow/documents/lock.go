@@ -1,6 +1,6 @@
 //go:build unix
 
-package sidecar
+package documents
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// change runs do in the folder under the exclusive lock of the sidecar directory. If making is
+// change runs do in the folder under the exclusive lock of the directory of documents. If making is
 // set, it creates the folder. Otherwise it returns fs.ErrNotExist for a missing folder.
 func (f *Folder) change(ctx context.Context, making bool, do func(*location) error) (err error) {
 	if f.err != nil {
@@ -45,7 +45,7 @@ func (f *Folder) change(ctx context.Context, making bool, do func(*location) err
 	return do(p)
 }
 
-// lock waits for the exclusive lock of the sidecar directory, across goroutines and processes.
+// lock waits for the exclusive lock of the directory of documents, across goroutines and processes.
 // The kernel releases it when the process dies.
 func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	since := time.Now()

@@ -1,4 +1,4 @@
-// Package sidecar stores what a flow writes: documents, research texts, contents of files,
+// Package documents stores what a flow writes: documents, research texts, contents of files,
 // and decisions that outlive a run.
 //
 //	<dir>/                       run.sidecar_dir, by default .pipeline
@@ -47,4 +47,4 @@
 // Goroutines: a lock request in the kernel cannot be canceled. If the caller's context ends
 // first, one goroutine stays until it gets the lock, releases it and ends. A Store has at
 // most one such goroutine.
-package sidecar
+package documents

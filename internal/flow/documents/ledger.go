@@ -1,4 +1,4 @@
-package sidecar
+package documents
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sidecar
+package documents
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// A kept is a file of the sidecar directory with a function that reads it.
+// A kept is a file of the directory of documents with a function that reads it.
 type kept struct {
 	path string
 	read func() (any, error) // returns nil if the file is missing

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sidecar
+package documents
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 )
 
 // childArg makes the test binary act as a child process of a test.
-const childArg = "sidecar-child"
+const childArg = "documents-child"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) >= 3 && os.Args[1] == childArg {

@@ -1,4 +1,4 @@
-package sidecar
+package documents
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // legacyDir is the directory of earlier pipelines.
 const legacyDir = ".harden"
 
-// A Store is a sidecar directory. It is safe for concurrent use.
+// A Store is a directory of documents. It is safe for concurrent use.
 type Store struct {
 	dir  string
 	turn chan struct{} // full while a goroutine of this process holds or waits for the file lock
@@ -30,7 +30,7 @@ type Store struct {
 	ops func(*os.Root) durable.Ops
 }
 
-// Open returns the sidecar directory at an absolute path. The first write creates it.
+// Open returns the directory of documents at an absolute path. The first write creates it.
 func Open(dir string) *Store {
 	return &Store{dir: filepath.Clean(dir), turn: make(chan struct{}, 1), synced: directories{},
 		ops: func(root *os.Root) durable.Ops { return rooted{root: root} }}
@@ -73,7 +73,7 @@ func (s *Store) Units(ctx context.Context) (names, odd []string, err error) {
 	return names, odd, nil
 }
 
-// A Folder is a folder below the sidecar directory. It need not exist.
+// A Folder is a folder below the directory of documents. It need not exist.
 type Folder struct {
 	store *Store
 	parts []string // names on disk
@@ -94,7 +94,7 @@ func (f *Folder) Sub(parts ...string) *Folder {
 // Dir returns the folder's absolute path.
 func (f *Folder) Dir() string { return filepath.Join(f.store.dir, f.rel("")) }
 
-// rel returns the path of a file in the folder, relative to the sidecar directory.
+// rel returns the path of a file in the folder, relative to the directory of documents.
 func (f *Folder) rel(name string) string {
 	return filepath.FromSlash(path.Join(append(slices.Clone(f.parts), name)...))
 }
@@ -112,7 +112,7 @@ func FindLegacy(root string) (dir string, found bool, err error) {
 	return dir, true, nil
 }
 
-// Reserved names in the sidecar directory.
+// Reserved names in the directory of documents.
 const (
 	decisionsDir = "decisions"
 	lockFile     = ".lock"
@@ -198,7 +198,7 @@ func documentName(name string) error {
 // A MalformedError reports that a file is truncated, damaged, edited without its hash, or of
 // another form. The file counts as missing, and only Write, WriteText and Keep overwrite it.
 type MalformedError struct {
-	Path   string // relative to the sidecar directory
+	Path   string // relative to the directory of documents
 	Line   int    // 0 if unknown
 	Reason string
 	Next   string

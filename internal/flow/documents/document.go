@@ -1,4 +1,4 @@
-package sidecar
+package documents
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ type About struct {
 
 // A Doc is a document as stored on disk.
 type Doc struct {
-	Path  string          // relative to the sidecar directory
+	Path  string          // relative to the directory of documents
 	Body  json.RawMessage // compact, without the member "lockkeeper"
 	Sum   string          // SHA-256 of Body, in hex
 	About About           // zero if a person or another tool wrote it
@@ -288,7 +288,7 @@ func (f *Folder) differs(was, is *Doc, name string) error {
 }
 
 // SetAside renames a malformed document, so that it is neither read nor overwritten. It returns
-// the new path relative to the sidecar directory, or "" if there is no document.
+// the new path relative to the directory of documents, or "" if there is no document.
 func (f *Folder) SetAside(ctx context.Context, name string) (kept string, err error) {
 	if err := documentName(name); err != nil {
 		return "", err

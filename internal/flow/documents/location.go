@@ -1,4 +1,4 @@
-package sidecar
+package documents
 
 import (
 	"context"
@@ -137,7 +137,7 @@ func (d directories) holds(path string, info fs.FileInfo) bool {
 	return ok && os.SameFile(known, info)
 }
 
-// makeOwn creates the sidecar directory durably.
+// makeOwn creates the directory of documents durably.
 func (s *Store) makeOwn() error {
 	if info, err := os.Stat(s.dir); err == nil && s.synced.holds(s.dir, info) {
 		return nil
