@@ -123,6 +123,9 @@ func (v *visit) before(ctx context.Context) error {
 	if v.refuse(refused...); err != nil || len(refused) > 0 {
 		return err
 	}
+	if err := v.indexed(ctx); err != nil || len(v.out.refused) > 0 {
+		return err
+	}
 	for _, g := range v.place.git {
 		refused, err := v.session.Rewrite(ctx, g.Name)
 		if v.refuse(refused...); err != nil || len(refused) > 0 {

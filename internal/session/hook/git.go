@@ -53,6 +53,9 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	if act == "apply" && !has(rest, "--check", "--stat", "--numstat", "--summary", "--cached") {
 		in.gitApply(rest, s)
 	}
+	if q, is := indexed(act, rest); is {
+		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git " + act, Dir: dir, Selection: q})
+	}
 	files, rewrites := in.gitAct(act, rest)
 	if q, is := gitDiscard(act, rest, files); is {
 		r.plan.Discards = append(r.plan.Discards, Discard{Act: "git " + act, Dir: dir, Unsaved: q})

@@ -24,6 +24,7 @@ type place struct {
 	names    []string
 	guarded  []guarded // written files that are protected
 	git      []GitAct
+	index    []IndexAct
 	discards []Discard
 	shell    bool // a command runs there or may write there
 }
@@ -219,6 +220,10 @@ func (s *sorter) sort(plan Effects) error {
 	for _, g := range plan.Git {
 		p, err := s.in(g.Dir)
 		note(p, err, func(p *place) { p.git = append(p.git, g) })
+	}
+	for _, x := range plan.Index {
+		p, err := s.in(x.Dir)
+		note(p, err, func(p *place) { p.index = append(p.index, x) })
 	}
 	return failed
 }

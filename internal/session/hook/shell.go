@@ -19,6 +19,7 @@ type Effects struct {
 	Reads    []Touch  // files that the command may show, absolute
 	Programs []string // source texts in other languages that the command contains and certainly runs
 	Git      []GitAct // git commands that rewrite shared state
+	Index    []IndexAct
 	Discards []Discard
 	Opaque   bool     // a part of the command may remove or overwrite files that it does not name
 	Sweeps   []Sweep  // parts that certainly remove or overwrite such files

@@ -81,6 +81,26 @@ func Rewrites(act, path string, by Holder, more int) Refusal {
 		Next: []string{"lockkeeper status", "git diff, or git worktree add for a copy of your own"}}
 }
 
+// Commits refuses a git command that stages, unstages or commits changes of others: path is one
+// of the files, and more is the number of the rest.
+func Commits(act, path string, by Holder, more int) Refusal {
+	why := "it concerns uncommitted work of others: " + line(path) + " is " + by.String()
+	if more > 0 {
+		why += fmt.Sprintf(", and %d more", more)
+	}
+	return Refusal{Subject: act, Why: why, Holder: &by,
+		Do:   "Do not do it in another way. Commit only your own changes: lockkeeper commit finds them and leaves the files of others out, also staged ones.",
+		Next: []string{`lockkeeper commit -m "what changed"`, "lockkeeper gate changes"}}
+}
+
+// CommitsSubagent refuses a git command that stages or commits a file which another subagent of
+// the same session is working on. held is the refusal of that file.
+func CommitsSubagent(act string, held Refusal) Refusal {
+	return Refusal{Subject: act, Why: "it concerns uncommitted work of others: " + line(held.Subject) + ": " + held.Why,
+		Do:   "Do not do it in another way. Name only your own files, or commit after that agent has ended.",
+		Next: held.Next}
+}
+
 // Discards refuses a command that removes uncommitted files which the session neither
 // created nor read. some are such files, and all is their number.
 func Discards(act string, some []string, all int) Refusal {

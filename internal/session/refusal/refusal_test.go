@@ -23,6 +23,7 @@ func TestWords(t *testing.T) {
 		"unseen":    refusal.Unseen("app/models/user.rb", "another program changed it 12 s ago"),
 		"subagent":  refusal.Subagent("app/models/user.rb", "general-purpose", 2*time.Minute),
 		"rewrites":  refusal.Rewrites("git stash", "app/models/user.rb", otter, 3),
+		"commits":   refusal.Commits("git add -A", "app/models/user.rb", otter, 3),
 		"discards":  refusal.Discards("git clean", []string{"notes/plan.txt", ".env"}, 6),
 		"unkept":    refusal.Unkept("find -delete", []string{"data/large.bin", "it's.bin"}, 3, "larger than 32 MiB"),
 		"unlisted":  refusal.Unkept("find -delete", nil, 1, "it takes longer than 5s"),

@@ -1,0 +1,68 @@
+package hook_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// The git index is shared. A session can neither stage nor commit a file that another session
+// holds, and is told whose it is. Its own changes stay free.
+//
+// shows: GP-5 CF-15
+func TestIndexOfOthers(t *testing.T) {
+	s := newRepository(t)
+	s.passes(s.claude("A", "UserPromptSubmit", "rate-limit login", nil))
+	s.edits("A", user, "class User # half an edit of A\n")
+	s.edits("A", "app/models/new_by_a.rb", "class New\n")
+	s.edits("B", post, "class Post # of B\n")
+	for _, command := range []string{
+		"git add -A", "git add .", "git add -u", "git add app/models", "git add " + user, "git add 'app/*.rb'", "git add --all -- app", "git stage .",
+		"git add -p", "cd app && git add models", "git -C app add models/user.rb", "git add app/models/new_by_a.rb", "git add --pathspec-from-file=list",
+		"git commit -am x", "git commit -a -m x", "git commit --all --message x", "git commit -m x " + user, "git commit -m x -- app", "git commit -o app -m x",
+		"git add -A && git commit -m x", "sh -c 'git add -A && git commit -qm x'", "git add $FILES", "git update-index --add app/models/new_by_a.rb",
+		"git stash", "git stash push", "git rm -f " + user, "git mv " + user + " app/u.rb", "git rm -r -f app",
+	} {
+		t.Run(command, func(t *testing.T) {
+			r := s.bash("B", "PreToolUse", command)
+			if r.code != 2 || !strings.Contains(r.err, `"rate-limit login"`) {
+				t.Errorf("ended with %d: %s", r.code, r.all())
+			}
+			s.passes(s.bash("B", "PostToolUse", command))
+		})
+	}
+	s.refuses(s.bash("B", "PreToolUse", "git add -A"), "uncommitted work of others", "and 1 more", `next: lockkeeper commit -m "what changed"`)
+	for _, command := range []string{"git add " + post, "git add -n .", "git add app/views", "git commit -m 'add app' " + post, "git commit -m x", "git add --dry-run -A",
+		"git status", "git commit --dry-run -a", "git restore --staged " + post, "git reset -- " + post, "git add -N " + post, "git commit -qm " + user} {
+		t.Run(command, func(t *testing.T) {
+			s.passes(s.bash("B", "PreToolUse", command))
+			s.passes(s.bash("B", "PostToolUse", command))
+		})
+	}
+	s.passes(s.bash("A", "PreToolUse", "git add "+user))
+	s.git("add", user) // A stages its own file
+	s.passes(s.bash("A", "PostToolUse", "git add "+user))
+	for _, command := range []string{"git commit -m x", "git commit -i -m x " + post, "git restore --staged " + user, "git reset -- " + user, "git reset -q HEAD -- app"} {
+		s.refuses(s.bash("B", "PreToolUse", command), user)
+	}
+	s.passes(s.bash("B", "PreToolUse", "git commit -m x "+post)) // what A staged stays out
+	s.passes(s.bash("B", "PostToolUse", "git commit -m x "+post))
+	s.passes(s.claude("A", "Stop", "", nil))
+	s.passes(s.bash("B", "PreToolUse", "git add -A && git commit -m x"))
+}
+
+// A file that another subagent of the session works on is not committed either.
+func TestIndexOfSubagents(t *testing.T) {
+	s := newRepository(t)
+	call := func(inner, event, tool string, input map[string]any) said {
+		c := map[string]any{"session_id": "A", "hook_event_name": event, "tool_name": tool, "tool_use_id": "t" + inner, "tool_input": input}
+		if inner != "" {
+			c["agent_id"], c["agent_type"] = inner, "general-purpose"
+		}
+		return s.call("claude-code", c)
+	}
+	s.passes(call("one", "PreToolUse", "Edit", map[string]any{"file_path": s.at(user)}))
+	s.write(user, "class User # half an edit\n")
+	s.passes(call("one", "PostToolUse", "Edit", map[string]any{"file_path": s.at(user)}))
+	s.refuses(call("two", "PreToolUse", "Bash", map[string]any{"command": "git add -A"}), user, "another subagent")
+	s.passes(call("one", "PreToolUse", "Bash", map[string]any{"command": "git add -A"}))
+}
