@@ -64,27 +64,22 @@ func openAt(at *os.File, op, name string, flags int, perm uint64) (*os.File, err
 	return f, err
 }
 
-// OpenDir implements Disk.
 func (OSDisk) OpenDir(at *os.File, path string) (*os.File, error) {
 	return openAt(at, "open", path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// OpenFile implements Disk.
 func (OSDisk) OpenFile(at *os.File, name string) (*os.File, error) {
 	return openAt(at, "open", name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 }
 
-// Create implements Disk.
 func (OSDisk) Create(at *os.File, name string) (*os.File, error) {
 	return openAt(at, "create", name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 }
 
-// Mkdir implements Disk.
 func (OSDisk) Mkdir(at *os.File, name string, perm fs.FileMode) error {
 	return withinName(at, "mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, uint32(perm.Perm())) })
 }
 
-// Lstat implements Disk.
 func (OSDisk) Lstat(at *os.File, name string) (s Stat, err error) {
 	err = within(at, "lstat", name, func(fd int) error {
 		var st unix.Statx_t
@@ -120,7 +115,6 @@ func fileMode(mode uint32) fs.FileMode {
 	return out
 }
 
-// List implements Disk.
 func (d OSDisk) List(dir *os.File) ([]string, error) {
 	again, err := d.OpenDir(dir, ".") // with its own read position
 	if err != nil {
@@ -130,24 +124,15 @@ func (d OSDisk) List(dir *os.File) ([]string, error) {
 	return names, errors.Join(err, again.Close())
 }
 
-// Write implements Disk.
-func (OSDisk) Write(f *os.File, data []byte) error { return OS{}.Write(f, data) }
-
-// Chmod implements Disk.
+func (OSDisk) Write(f *os.File, data []byte) error      { return OS{}.Write(f, data) }
 func (OSDisk) Chmod(f *os.File, perm fs.FileMode) error { return OS{}.Chmod(f, perm) }
+func (OSDisk) Sync(f *os.File) error                    { return f.Sync() }
+func (OSDisk) Close(f *os.File) error                   { return f.Close() }
 
-// Sync implements Disk.
-func (OSDisk) Sync(f *os.File) error { return f.Sync() }
-
-// Close implements Disk.
-func (OSDisk) Close(f *os.File) error { return f.Close() }
-
-// Move implements Disk.
 func (OSDisk) Move(from *os.File, name string, to *os.File, as string) error {
 	return rename("rename", from, name, to, as, unix.RENAME_NOREPLACE)
 }
 
-// Exchange implements Disk.
 func (OSDisk) Exchange(a *os.File, name string, b *os.File, as string) error {
 	return rename("exchange", a, name, b, as, unix.RENAME_EXCHANGE)
 }
@@ -166,12 +151,10 @@ func rename(op string, from *os.File, name string, to *os.File, as string, flags
 	return err
 }
 
-// Remove implements Disk.
 func (OSDisk) Remove(at *os.File, name string) error {
 	return withinName(at, "remove", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
 }
 
-// RemoveDir implements Disk.
 func (OSDisk) RemoveDir(at *os.File, name string) error {
 	return withinName(at, "rmdir", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
 }

@@ -25,34 +25,19 @@ type Ops interface {
 // OS is the operating system's Ops.
 type OS struct{}
 
-// Lstat implements Ops.
-func (OS) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
-
-// CreateTemp implements Ops.
+func (OS) Lstat(path string) (fs.FileInfo, error)           { return os.Lstat(path) }
 func (OS) CreateTemp(dir, pattern string) (*os.File, error) { return os.CreateTemp(dir, pattern) }
 
-// Write implements Ops.
 func (OS) Write(f *os.File, data []byte) error {
 	_, err := f.Write(data)
 	return err
 }
 
-// Chmod implements Ops.
-func (OS) Chmod(f *os.File, perm fs.FileMode) error { return f.Chmod(perm) }
-
-// Sync implements Ops.
-func (OS) Sync(f *os.File) error { return f.Sync() }
-
-// Close implements Ops.
-func (OS) Close(f *os.File) error { return f.Close() }
-
-// Rename implements Ops.
-func (OS) Rename(from, to string) error { return os.Rename(from, to) }
-
-// Remove implements Ops.
-func (OS) Remove(path string) error { return os.Remove(path) }
-
-// Mkdir implements Ops.
+func (OS) Chmod(f *os.File, perm fs.FileMode) error  { return f.Chmod(perm) }
+func (OS) Sync(f *os.File) error                     { return f.Sync() }
+func (OS) Close(f *os.File) error                    { return f.Close() }
+func (OS) Rename(from, to string) error              { return os.Rename(from, to) }
+func (OS) Remove(path string) error                  { return os.Remove(path) }
 func (OS) Mkdir(path string, perm fs.FileMode) error { return os.Mkdir(path, perm) }
 
 // SyncDir makes the names in a directory durable. It ignores file systems on which

@@ -23,6 +23,5 @@
 //     exempt.
 //
 // Only the owner can read a shelf. The package has no goroutines. A Shelf has no state and
-// may be used by several goroutines and processes at once. It needs durable.OSDisk and
-// builds on Linux only.
+// may be used by several goroutines and processes at once.
 package rescue

@@ -28,7 +28,5 @@
 // spelling, for files that exist and for those that do not. Elsewhere names are
 // bytes, and the composed and decomposed forms of a name are two files.
 //
-// The package has no goroutines; a Root is safe for concurrent use. It
-// needs openat and so builds on Unix only; bind mounts and folding flags of
-// single directories are detected on Linux only.
+// The package has no goroutines; a Root is safe for concurrent use.
 package tree

@@ -1,5 +1,3 @@
-//go:build unix
-
 package tree
 
 import "golang.org/x/sys/unix"
@@ -8,7 +6,7 @@ import "golang.org/x/sys/unix"
 type fileStat struct {
 	mode  uint32
 	dev   uint64
-	mount uint64 // 0 if the system does not report it
+	mount uint64 // 0 if the kernel does not report it
 	ino   uint64
 	links uint64
 }
@@ -27,4 +25,21 @@ func (e fileStat) sameDevice(f fileStat) bool {
 		return e.mount == f.mount
 	}
 	return e.mount == f.mount && e.dev == f.dev
+}
+
+func statAt(fd int, name string) (fileStat, error) { return statx(fd, name, unix.AT_SYMLINK_NOFOLLOW) }
+
+func statFD(fd int) (fileStat, error) { return statx(fd, "", unix.AT_EMPTY_PATH) }
+
+func statx(fd int, name string, flags int) (fileStat, error) {
+	const want = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_INO | unix.STATX_MNT_ID
+	var st unix.Statx_t
+	if err := unix.Statx(fd, name, flags, want, &st); err != nil {
+		return fileStat{}, err
+	}
+	e := fileStat{mode: uint32(st.Mode), dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, links: uint64(st.Nlink)}
+	if st.Mask&unix.STATX_MNT_ID != 0 {
+		e.mount = st.Mnt_id
+	}
+	return e, nil
 }

@@ -12,6 +12,5 @@
 //  3. Every attempt is in the trace, failed or not, and its number is its index
 //     there.
 //
-// The package has no goroutines; a Plan is safe for concurrent use. FaultyDisk
-// needs durable.OSDisk and so builds on Linux only.
+// The package has no goroutines; a Plan is safe for concurrent use.
 package durabletest

@@ -86,6 +86,19 @@ func (p *Plan) begin(op Op) (alive bool, err error) {
 	return alive, err
 }
 
+// do runs an operation unless it fails as planned.
+func do[T any](p *Plan, op Op, real func() (T, error)) (result T, err error) {
+	if _, err := p.begin(op); err != nil {
+		return result, err
+	}
+	return real()
+}
+
+func (p *Plan) do(op Op, real func() error) error {
+	_, err := do(p, op, func() (any, error) { return nil, real() })
+	return err
+}
+
 func (p *Plan) number(op Op) (k int, alive bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +117,6 @@ func (p *Plan) number(op Op) (k int, alive bool, err error) {
 	return k, true, nil
 }
 
-// Write implements durable.Ops and durable.Disk.
 func (p *Plan) Write(file *os.File, data []byte) error {
 	alive, err := p.begin(Write)
 	if err == nil {
@@ -116,23 +128,15 @@ func (p *Plan) Write(file *os.File, data []byte) error {
 	return err
 }
 
-// Chmod implements durable.Ops and durable.Disk.
 func (p *Plan) Chmod(file *os.File, perm fs.FileMode) error {
-	if _, err := p.begin(Chmod); err != nil {
-		return err
-	}
-	return p.real.Chmod(file, perm)
+	return p.do(Chmod, func() error { return p.real.Chmod(file, perm) })
 }
 
-// Sync implements durable.Ops and durable.Disk.
 func (p *Plan) Sync(file *os.File) error {
-	if _, err := p.begin(Sync); err != nil {
-		return err
-	}
-	return p.real.Sync(file)
+	return p.do(Sync, func() error { return p.real.Sync(file) })
 }
 
-// Close implements durable.Ops and durable.Disk. It always closes the descriptor, as the
+// Close always closes the descriptor, as the
 // kernel does for a failed close and for a dead process.
 func (p *Plan) Close(file *os.File) error {
 	_, err := p.begin(Close)

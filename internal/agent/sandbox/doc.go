@@ -67,6 +67,4 @@
 // Restrictions belong to a thread and are inherited by the processes that it starts.
 // So they are applied to one locked thread. Applying them to all threads, as
 // libraries do, needs C code or a newer kernel.
-//
-// Outside Linux the package compiles and finds no Level.
 package sandbox

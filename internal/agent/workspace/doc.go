@@ -63,8 +63,7 @@
 // shared tree and reports it (Taken.Newer).
 //
 // Copying clones blocks if the disk supports it (FICLONE). Otherwise it reads, hashes and
-// writes in parallel. If Sums has the hash, the kernel copies (copy_file_range). The package
-// needs openat and flock and builds on Unix only. Cloning and mounts are supported on Linux.
+// writes in parallel. If Sums has the hash, the kernel copies (copy_file_range).
 //
 // Make, Changes and Refresh use a bounded pool of goroutines, which end before the call
 // returns. Several goroutines may use a Workspace; its methods run one at a time.

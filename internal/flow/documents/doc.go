@@ -42,7 +42,7 @@
 // Limits: the hashes detect damage and mistakes, not forgery. About (author, time and cost
 // of a document) is not covered by the hash. A killed process can leave a temporary file
 // (durable.TempPrefix) that is never read. The package knows neither flows nor schemas. It
-// needs flock, so it builds on Unix only, and expects a local disk.
+// expects a local disk.
 //
 // Goroutines: a lock request in the kernel cannot be canceled. If the caller's context ends
 // first, one goroutine stays until it gets the lock, releases it and ends. A Store has at

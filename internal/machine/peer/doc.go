@@ -30,6 +30,5 @@
 // A scan of /proc takes some milliseconds. Connections that arrive during a scan share the
 // next one, so only one scan runs at a time however many connections arrive.
 //
-// Limits: a marked process can use a proxy that runs outside of every sandbox. Outside
-// Linux there is no sandbox, nothing is marked, and everything is admitted.
+// Limits: a marked process can use a proxy that runs outside of every sandbox.
 package peer

@@ -66,12 +66,11 @@ func (c *cgroup) tidy() {
 	}
 }
 
-// Tracking returns how this machine finds the processes that a command started.
-func Tracking() Track {
-	if c := newCgroup(); c != nil && c.remove() == nil {
-		return TrackCgroup
-	}
-	return TrackKeeper
+// HasControlGroups reports whether each command can run in a control group of its own. If
+// not, its keeper and an inherited limit identify the processes that it starts.
+func HasControlGroups() bool {
+	c := newCgroup()
+	return c != nil && c.remove() == nil
 }
 
 // ownCgroup finds the control group of this process.

@@ -137,16 +137,6 @@ func Under(env []string) (grants []string) {
 	return grants
 }
 
-// A Track is the mechanism that ties a process to the command that started it.
-type Track uint8
-
-// The tracks, weakest first.
-const (
-	TrackNone   Track = iota // none: only the command itself is ended
-	TrackKeeper              // the keeper, and an inherited limit
-	TrackCgroup              // also a control group
-)
-
 // A Leftover is one process of a grant that could not be ended.
 type Leftover struct {
 	PID    int

@@ -54,7 +54,4 @@
 // Goroutines: Exited owns one per watched process, which ends with the process
 // or the context; Run waits for its own before it returns. The package variable reaper
 // mirrors an attribute that the kernel has per process (the child subreaper).
-//
-// On other systems than Linux the package compiles and decides nothing: liveness is
-// unknown, and Run does not track descendants.
 package process

@@ -148,15 +148,11 @@ func (x *examination) machine(ctx context.Context) {
 
 // commands reports how this machine ends all processes that a command started.
 func (x *examination) commands() {
-	const name, page = "commands", "see docs/safety.md, What a command leaves running"
-	switch process.Tracking() {
-	case process.TrackCgroup:
-		x.note(name, true, "each command runs in its own control group, which the kernel kills as a whole", "")
-	case process.TrackKeeper:
-		x.note(name, true, "control groups are not available; each command has a keeper process, which ends everything that the command leaves running", "")
-	default:
-		x.note(name, false, "on this system only the command itself is ended, not the daemons that it starts", page)
+	how := "control groups are not available; each command has a keeper process, which ends everything that the command leaves running"
+	if process.HasControlGroups() {
+		how = "each command runs in its own control group, which the kernel kills as a whole"
 	}
+	x.note("commands", true, how, "")
 }
 
 // versions reports the versions of the programs, and hooks that start another version.

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package disk
-
-// MountedNames returns nil on this system.
-func MountedNames(string) []string { return nil }
