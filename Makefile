@@ -4,10 +4,10 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-agents test-ui lint trace torture soak bench build man clean
+.PHONY: help test test-agents agents-latest test-ui lint trace torture soak bench build man clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## run all checks and tests, with a temporary PostgreSQL
 	@scripts/test
@@ -17,6 +17,10 @@ test: ## run all checks and tests, with a temporary PostgreSQL
 test-agents: ## test with the real Claude Code, Codex and Gemini CLI, which it installs
 	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -parallel 4 ./test/agents
 	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -run TestRealPrograms ./internal/agent
+
+agents-latest: ## pin the newest Claude Code, Codex and Gemini CLI, and run all of their tests
+	scripts/agents latest
+	@$(MAKE) --no-print-directory test-agents
 
 # The tests leave pictures of the pages in UI_PICTURES.
 UI_PICTURES ?= $(or $(TMPDIR),/tmp)/lockkeeper-pictures

@@ -66,11 +66,11 @@ func TestRealPrograms(t *testing.T) {
 			dir, home, traces := t.TempDir(), t.TempDir(), t.TempDir()
 			r := s.request(dir)
 			r.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}
-			real.confine(t, &r, &s, home, scriptedapi.Start(t, s.script...).URL)
+			real.confine(t, &r, &s, home, scriptedapi.StartIn(t, dir, s.script...).URL)
 			r.Env = append(r.Env, s.env...)
 			f := filesIn(traces)
 			res, err := Call(t.Context(), s.adapter(t, program), r, f, Options{Run: runPlainly, Timeout: time.Minute})
-			s.check(t, res, err)
+			s.check(t, res, err, false)
 			if _, badAnswer := s.failure.(*OutputError); res.Exit == nil || res.Exit.ok() != (s.failure == nil || badAnswer) {
 				t.Errorf("it ended with %+v", res.Exit)
 			}

@@ -35,7 +35,7 @@ func TestRecordings(t *testing.T) {
 			if !finished {
 				t.Fatalf("not finished: %v", err)
 			}
-			s.check(t, res, err)
+			s.check(t, res, err, true)
 		})
 	}
 }

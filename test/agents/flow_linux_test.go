@@ -36,7 +36,7 @@ func TestRunWithClaude(t *testing.T) {
 				{Text: "done"},
 			}},
 			{Prompt: `^# task \S*notes`, Steps: []scriptedapi.Step{
-				use(scriptedapi.Tool{Name: "Write", Input: map[string]any{"file_path": "{dir}/notes/new.md", "content": "by a tool\n"}}),
+				use(scriptedapi.Tool{Name: "Write", Input: map[string]any{"file_path": "notes/new.md", "content": "by a tool\n"}}),
 				answer(map[string]any{"summary": "notes are done"}),
 				{Text: "done"},
 			}},

@@ -180,7 +180,7 @@ func TestHookNotebookAndSubagent(t *testing.T) {
 		h := newHooked(t, plays(
 			scriptedapi.Play{Prompt: `^Inner`, Steps: []scriptedapi.Step{use(scriptedapi.Bash("echo mine > app/posts.rb")), {Expect: refused, Text: "the subagent was told"}}},
 			scriptedapi.Play{Prompt: `^Outer`, Steps: []scriptedapi.Step{
-				use(scriptedapi.Tool{Name: "Agent", Input: map[string]any{"description": "inner work", "prompt": "Inner work", "subagent_type": "general-purpose"}}),
+				use(scriptedapi.Tool{Name: "Agent", Input: map[string]any{"description": "inner work", "prompt": "Inner work", "subagent_type": "general-purpose", "run_in_background": false}}),
 				{Expect: "the subagent was told", Text: "I was told."}}}))
 		h.holds(t, posts, "class Posts # otter\nend\n")
 		res, err := h.claude(t.Context(), "Outer work", filepath.Join(h.traces, "b"))
@@ -191,10 +191,43 @@ func TestHookNotebookAndSubagent(t *testing.T) {
 			t.Errorf("it holds %q", got)
 		}
 	})
+	t.Run("subagent in the background", func(t *testing.T) {
+		t.Parallel()
+		h := newHooked(t, plays(
+			scriptedapi.Play{Prompt: `^Inner`, Steps: []scriptedapi.Step{
+				use(scriptedapi.Bash("echo inner >> app/posts.rb; touch begun")),
+				use(scriptedapi.Bash("for i in $(seq 200); do test -e tried && break; sleep 0.1; done")), {Text: "the subagent is done"}}},
+			scriptedapi.Play{Prompt: `^Outer`, Steps: []scriptedapi.Step{
+				use(scriptedapi.Tool{Name: "Agent", Input: map[string]any{"description": "inner work", "prompt": "Inner work", "subagent_type": "general-purpose", "run_in_background": true}}),
+				use(scriptedapi.Bash("for i in $(seq 200); do test -e begun && break; sleep 0.1; done")),
+				{Text: "Started."}}},
+			scriptedapi.Play{Steps: []scriptedapi.Step{{Text: "Noted."}}})) // what the program says when the subagent ends
+		ended := h.signals(t, "Stop")
+		done := make(chan error, 1)
+		go func() {
+			_, err := h.claude(t.Context(), "Outer work", filepath.Join(h.traces, "b"))
+			done <- err
+		}()
+		ended()
+		call, err := json.Marshal(map[string]any{"session_id": "otter", "cwd": h.dir, "hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_use_id": "t", "tool_input": map[string]any{"file_path": filepath.Join(h.dir, posts)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := h.lockkeeper(call, "hook", "claude-code"); err == nil || !strings.Contains(out, "REFUSED app/posts.rb: held by") {
+			t.Errorf("another session gets the file while the subagent works: %v\n%s", err, out)
+		}
+		write(t, filepath.Join(h.dir, "tried"), "")
+		if err := <-done; err != nil {
+			t.Fatalf("%v\n%s", err, read(t, filepath.Join(h.traces, "b.jsonl")))
+		}
+		if status, err := h.lockkeeper(nil, "status", "--json"); err != nil || !strings.Contains(status, `"held": []`) {
+			t.Errorf("%v %s", err, status)
+		}
+	})
 	t.Run("two subagents at once", func(t *testing.T) {
 		t.Parallel()
 		inner := func(name string) scriptedapi.Tool {
-			return scriptedapi.Tool{Name: "Agent", Input: map[string]any{"description": "inner work", "prompt": name + " work", "subagent_type": "general-purpose"}}
+			return scriptedapi.Tool{Name: "Agent", Input: map[string]any{"description": "inner work", "prompt": name + " work", "subagent_type": "general-purpose", "run_in_background": false}}
 		}
 		h := newHooked(t, plays(
 			scriptedapi.Play{Prompt: `^First`, Steps: []scriptedapi.Step{

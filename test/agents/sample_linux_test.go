@@ -43,7 +43,7 @@ func stepsOf(t *testing.T, call scripted.Call) (steps []scriptedapi.Step) {
 	read := func(path string) {
 		if !seen[path] {
 			seen[path] = true
-			look.Tools = append(look.Tools, scriptedapi.Read("{dir}/"+path))
+			look.Tools = append(look.Tools, scriptedapi.Read(path))
 		}
 	}
 	for _, s := range call.Steps {
@@ -52,9 +52,9 @@ func stepsOf(t *testing.T, call scripted.Call) (steps []scriptedapi.Step) {
 			look.Text = *s.Say
 		case s.Edit != nil:
 			read(s.Edit.Path)
-			change.Tools = append(change.Tools, scriptedapi.Edit("{dir}/"+s.Edit.Path, s.Edit.Find, s.Edit.Replace))
+			change.Tools = append(change.Tools, scriptedapi.Edit(s.Edit.Path, s.Edit.Find, s.Edit.Replace))
 		case s.Write != nil:
-			change.Tools = append(change.Tools, scriptedapi.Write("{dir}/"+s.Write.Path, s.Write.Content))
+			change.Tools = append(change.Tools, scriptedapi.Write(s.Write.Path, s.Write.Content))
 		case s.Tool != nil && s.Tool.Name == "Read":
 			read(s.Tool.Input["file_path"].(string))
 		case s.Sleep == nil:

@@ -40,8 +40,9 @@ func hook(text string) func(string) string {
 }
 
 // If one setting is invalid, the real Claude Code drops the whole settings file, without a
-// message if there is no terminal. The doctor reports this. Claude Code accepts every setting
-// that the doctor reports as accepted.
+// message if there is no terminal. The doctor reports this. Newer versions drop only an invalid
+// hook; the doctor does not rely on that. Claude Code accepts every setting that the doctor
+// reports as accepted.
 //
 // shows: GP-5
 func TestClaudeDropsSettings(t *testing.T) {
@@ -49,13 +50,14 @@ func TestClaudeDropsSettings(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(string) string
 		says   string // the doctor's message; empty: enforced
+		some   bool   // only some versions drop the file
 	}{
-		"all that is accepted": {func(s string) string { return "\ufeff" + begin(takenSettings)(hook(takenHooks)(s)) }, ""},
-		"a comment":            {begin("// of ours\n"), ".claude/settings.json:1:2: it is no strict JSON"},
-		"a wrong kind":         {begin(`"permissions": 3,`), ".claude/settings.json:1:17: permissions"},
-		"nothing":              {begin(`"model": null,`), "model"},
-		"another's hook":       {hook(`"Notification": [{"hooks": [{"type": "banana"}]}],`), "hooks.Notification[0].hooks[0].type"},
-		"another's time":       {hook(`"Stopped": [], "Notification": [{"hooks": [{"type": "command", "command": "true", "timeout": 0}]}],`), "hooks.Notification[0].hooks[0].timeout"},
+		"all that is accepted": {func(s string) string { return "\ufeff" + begin(takenSettings)(hook(takenHooks)(s)) }, "", false},
+		"a comment":            {begin("// of ours\n"), ".claude/settings.json:1:2: it is no strict JSON", false},
+		"a wrong kind":         {begin(`"permissions": 3,`), ".claude/settings.json:1:17: permissions", false},
+		"nothing":              {begin(`"model": null,`), "model", false},
+		"another's hook":       {hook(`"Notification": [{"hooks": [{"type": "banana"}]}],`), "hooks.Notification[0].hooks[0].type", true},
+		"another's time":       {hook(`"Stopped": [], "Notification": [{"hooks": [{"type": "command", "command": "true", "timeout": 0}]}],`), "hooks.Notification[0].hooks[0].timeout", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +76,7 @@ func TestClaudeDropsSettings(t *testing.T) {
 			if test.says != "" {
 				want = "mine\n"
 			}
-			if got := read(t, filepath.Join(h.dir, posts)); got != want {
+			if got := read(t, filepath.Join(h.dir, posts)); got != want && !(test.some && got == othersPosts) {
 				t.Errorf("it holds %q: what Claude Code takes is otherwise by now, which internal/agent/enrol has to know\n%s", got, read(t, filepath.Join(h.traces, "b.jsonl")))
 			}
 			out, err := h.lockkeeper(nil, "doctor")

@@ -89,7 +89,7 @@ func stageFor(t *testing.T, program string, script func(root string) []scripteda
 			t.Fatal(err)
 		}
 	}
-	s.api = scriptedapi.Start(t, script(s.root)...)
+	s.api = scriptedapi.StartIn(t, s.dir, script(s.root)...)
 	s.mark = "LOCKKEEPER_TEST_MARK=" + s.root
 	return s
 }

@@ -15,8 +15,10 @@
 // message is used: its first step answers the message, and each further step answers the
 // tool results of the step before. Tool ids tell which step comes next.
 //
-// In texts and tool inputs, {dir} is the directory that Claude Code works in, and {0}, {1}
-// … are the groups of the play's expression. Stop, Usage and Cut apply to Claude Code only.
+// In texts and tool inputs, {dir} is the directory given to StartIn, and {0}, {1} … are the
+// groups of the play's expression. Nothing is taken from the wording of an agent's prompts, and
+// a tool gets no absolute path outside of the directories of the test. Stop, Usage and Cut apply
+// to Claude Code only.
 //
 // Goroutines: those of the HTTP server, which end with the test.
 package scriptedapi

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"strings"
 )
 
@@ -47,14 +46,10 @@ func (c content) text() string {
 	return strings.Join(all, "\n")
 }
 
-// workingDirectory matches the line in which Claude Code 2.1.197 tells the model its directory.
-var workingDirectory = regexp.MustCompile(`(?m)^ *-? *(?:Primary w|W)orking directory: (.+)$`)
-
 func (messages) read(r *Request) error {
 	var ask struct {
 		Model    string    `json:"model"`
 		Stream   bool      `json:"stream"`
-		System   content   `json:"system"`
 		Messages []message `json:"messages"`
 		Tools    []struct {
 			Name string `json:"name"`
@@ -66,9 +61,6 @@ func (messages) read(r *Request) error {
 	r.Model, r.Stream = ask.Model, ask.Stream
 	for _, t := range ask.Tools {
 		r.Tools = append(r.Tools, t.Name)
-	}
-	if m := workingDirectory.FindStringSubmatch(ask.System.text()); m != nil {
-		r.Dir = m[1]
 	}
 	for _, m := range ask.Messages {
 		if m.Role == "user" {

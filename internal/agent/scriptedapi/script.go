@@ -2,7 +2,10 @@ package scriptedapi
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +92,7 @@ type play struct {
 	begun  int
 }
 
-func newScript(plays []Play) (script, error) {
+func newScript(dir string, plays []Play) (script, error) {
 	s := make(script, len(plays))
 	for i, p := range plays {
 		prompt, err := regexp.Compile(p.Prompt)
@@ -101,6 +104,9 @@ func newScript(plays []Play) (script, error) {
 		}
 		s[i] = play{Play: p, prompt: prompt}
 		for n, step := range p.Steps {
+			if dir == "" && strings.Contains(string(encode(step)), "{dir}") {
+				return nil, fmt.Errorf("play %d, step %d: no directory is known for {dir}; start the server with StartIn", i, n)
+			}
 			expect, err := regexp.Compile(step.Expect)
 			if err != nil {
 				return nil, fmt.Errorf("play %d, step %d: %w", i, n, err)
@@ -164,9 +170,9 @@ func (s script) begin(prompt string) (place, error) {
 }
 
 // filled returns a step with the placeholders in its texts filled in.
-func (s script) filled(at place, r *Request) Step {
+func (s script) filled(at place, r *Request, dir string) Step {
 	step := s[at.play].Steps[at.step]
-	pairs := []string{"{dir}", r.Dir}
+	pairs := []string{"{dir}", dir}
 	for i, group := range s[at.play].prompt.FindStringSubmatch(r.Prompt) {
 		pairs = append(pairs, fmt.Sprintf("{%d}", i), group)
 	}
@@ -178,6 +184,26 @@ func (s script) filled(at place, r *Request) Step {
 	}
 	step.Tools = tools
 	return step
+}
+
+// staysInside returns an error if a tool would get an absolute path that is neither in the agent's
+// directory nor temporary. A placeholder that was filled with nothing makes such a path.
+func (s Step) staysInside(dir string) error {
+	for _, t := range s.Tools {
+		for name, value := range t.Input {
+			path, isText := value.(string)
+			if !isText || !strings.Contains(strings.ToLower(name), "path") || !filepath.IsAbs(path) {
+				continue
+			}
+			if !slices.ContainsFunc([]string{dir, os.TempDir()}, func(root string) bool {
+				rel, err := filepath.Rel(root, path)
+				return root != "" && err == nil && filepath.IsLocal(rel)
+			}) {
+				return fmt.Errorf("%s would get %s, which is outside of the directories of the test", t.Name, path)
+			}
+		}
+	}
+	return nil
 }
 
 func filledIn(value any, fill *strings.Replacer) any {

@@ -25,7 +25,6 @@ type Request struct {
 	Tools   []string // the tools that the model may use, according to Claude Code
 	Prompt  string   // the user's last message
 	Results []string // the results of the tools used since then, all of the last turn
-	Dir     string   // the working directory of Claude Code; empty: unknown
 
 	answers string // the id of the tool call that the results belong to
 }
@@ -34,6 +33,7 @@ type Request struct {
 type Server struct {
 	URL string // the base of the API
 
+	dir     string // stands for {dir}
 	ids     atomic.Int64
 	closing chan struct{}
 
@@ -47,7 +47,13 @@ type Server struct {
 // fails the test.
 func Start(t testing.TB, plays ...Play) *Server {
 	t.Helper()
-	s, err := newServer(plays)
+	return StartIn(t, "", plays...)
+}
+
+// StartIn is Start for an agent that works in a directory, which {dir} in the script stands for.
+func StartIn(t testing.TB, dir string, plays ...Play) *Server {
+	t.Helper()
+	s, err := newServer(dir, plays)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +69,12 @@ func Start(t testing.TB, plays ...Play) *Server {
 	return s
 }
 
-func newServer(plays []Play) (*Server, error) {
-	script, err := newScript(plays)
+func newServer(dir string, plays []Play) (*Server, error) {
+	script, err := newScript(dir, plays)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{script: script, closing: make(chan struct{})}, nil
+	return &Server{dir: dir, script: script, closing: make(chan struct{})}, nil
 }
 
 // Requests returns the requests for answers so far.
@@ -129,9 +135,12 @@ func (s *Server) take(speaks dialect, ask *Request) (at place, step Step, err er
 	if err == nil {
 		at, err = s.script.next(ask)
 	}
+	if err == nil {
+		step = s.script.filled(at, ask, s.dir)
+		err = step.staysInside(s.dir)
+	}
 	if err != nil {
 		s.problems = append(s.problems, err.Error())
-		return at, step, err
 	}
-	return at, s.script.filled(at, ask), nil
+	return at, step, err
 }

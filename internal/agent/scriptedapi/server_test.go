@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +26,7 @@ func newClient(t *testing.T, url string) anthropic.Client {
 }
 
 func asking(messages ...anthropic.MessageParam) anthropic.MessageNewParams {
-	return anthropic.MessageNewParams{Model: "m", MaxTokens: 100, Messages: messages,
-		System: []anthropic.TextBlockParam{{Text: "# Environment\n - Primary working directory: /work/of it\n - Platform: linux"}}}
+	return anthropic.MessageNewParams{Model: "m", MaxTokens: 100, Messages: messages}
 }
 
 func user(blocks ...anthropic.ContentBlockParamUnion) anthropic.MessageParam {
@@ -56,7 +57,7 @@ func modes(t *testing.T, test func(t *testing.T, stream bool)) {
 // A conversation goes through its steps, independent of other conversations.
 func TestConversation(t *testing.T) {
 	modes(t, func(t *testing.T, stream bool) {
-		s := Start(t,
+		s := StartIn(t, "/work/of it",
 			Play{Prompt: "never"}.with(Step{Text: "no"}),
 			Play{Prompt: `apply (\w+)`}.with(
 				Step{Text: "Grüße, {1}.", Tools: []Tool{Write("{dir}/{1}.txt", "{0} €"), Bash("echo ${HOME} {}")}},
@@ -93,7 +94,7 @@ func TestConversation(t *testing.T) {
 			t.Errorf("%+v, %v", third, err)
 		}
 		list := s.Requests()
-		if len(list) != 4 || list[2].Prompt != "apply posts" || strings.Join(list[2].Results, ";") != "written;ran" || list[2].Dir != "/work/of it" ||
+		if len(list) != 4 || list[2].Prompt != "apply posts" || strings.Join(list[2].Results, ";") != "written;ran" ||
 			list[2].Stream != stream || list[2].Header.Get("X-Api-Key") != "test" {
 			t.Errorf("%+v", list)
 		}
@@ -108,7 +109,7 @@ func (p Play) with(steps ...Step) Play {
 // A request without an answer in the script is an error and is reported.
 func TestNoAnswer(t *testing.T) {
 	play := Play{Prompt: "once", Times: 1}.with(Step{Tools: []Tool{Bash("true")}}, Step{Expect: "^fine$", Text: "done"})
-	s, err := newServer([]Play{play})
+	s, err := newServer("", []Play{play})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,9 +145,19 @@ func TestNoAnswer(t *testing.T) {
 			t.Errorf("%d: %s", i, problem)
 		}
 	}
-	for _, wrong := range []Play{{}, Play{Prompt: "("}.with(Step{}), Play{}.with(Step{Expect: "x"}), Play{}.with(Step{}, Step{Expect: "("})} {
-		if _, err := newServer([]Play{wrong}); err == nil {
+	for _, wrong := range []Play{{}, Play{Prompt: "("}.with(Step{}), Play{}.with(Step{Expect: "x"}), Play{}.with(Step{}, Step{Expect: "("}),
+		Play{}.with(Step{Tools: []Tool{Write("{dir}/x", "x")}})} {
+		if _, err := newServer("", []Play{wrong}); err == nil {
 			t.Errorf("%+v is accepted", wrong)
+		}
+	}
+}
+
+// A script cannot make an agent write outside of the directories of its test.
+func TestStaysInside(t *testing.T) {
+	for path, inside := range map[string]bool{"/work/x": true, "x": true, filepath.Join(os.TempDir(), "x"): true, "/app/x": false, "/work/../x": false, "/workshop": false} {
+		if err := (Step{Tools: []Tool{Write(path, "x")}}).staysInside("/work"); (err == nil) != inside {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
