@@ -1,6 +1,7 @@
 package session
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 type Subagent struct {
 	ID   string `json:"-"` // empty: the main agent
 	Kind string `json:"kind,omitempty"`
+
+	Background bool `json:"behind,omitempty"` // it continues after the turn that started it
 
 	Seen  time.Time            `json:"seen"`
 	Files map[string]time.Time `json:"files"` // files that it works on, and since when
@@ -71,11 +74,24 @@ func (s *Session) workOn(paths []string) {
 	s.putSubagent(who)
 }
 
+// Continue records the subagents that continue after the turn of the main agent. It reports whether
+// one of them works on files.
+func (s *Session) Continue(ids []string) (working bool) {
+	for _, id := range ids {
+		if who, known := s.rec.Subagents[id]; known {
+			who.Background = true
+			s.rec.Subagents[id] = who
+			working = working || len(who.Files) > 0
+		}
+	}
+	return working
+}
+
 // EndSubagent records that the calling agent ended. If it is the main agent, all subagents have
-// ended. Their locks stay with the session.
+// ended that do not work in the background. Their locks stay with the session.
 func (s *Session) EndSubagent() {
 	if s.inner == "" {
-		s.rec.Subagents = nil
+		maps.DeleteFunc(s.rec.Subagents, func(_ string, who Subagent) bool { return !who.Background })
 		return
 	}
 	delete(s.rec.Subagents, s.inner)

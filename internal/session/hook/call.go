@@ -21,7 +21,8 @@ type Call struct {
 	ID       string // of the tool call
 	Tool     string
 	Prompt   string
-	Restarts bool // the session ends, and the next session of this process takes over its locks
+	Restarts bool     // the session ends, and the next session of this process takes over its locks
+	Running  []string // ids of the subagents that continue after the turn
 
 	Writes     []Touch // files that the tool is about to write
 	Reads      []Touch // files that the tool may show

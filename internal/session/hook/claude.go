@@ -32,6 +32,24 @@ type claudeCall struct {
 	Response  json.RawMessage `json:"tool_response"`
 	Prompt    string          `json:"prompt"`
 	Reason    string          `json:"reason"`
+	Tasks     []claudeTask    `json:"background_tasks"`
+}
+
+// claudeTask is work that continues after a turn.
+type claudeTask struct {
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	Status string `json:"status"`
+}
+
+// running lists the subagents that continue after the turn.
+func (in claudeCall) running() (ids []string) {
+	for _, t := range in.Tasks {
+		if t.Type == "subagent" && t.Status == "running" && t.ID != in.AgentID {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids
 }
 
 // claudeInput holds the tool arguments that this package uses.
@@ -117,7 +135,7 @@ func (h claude) decode(input []byte) (c Call, err error) {
 		return c, notUnderstood(err)
 	}
 	c = Call{Event: eventOf(claudeProtocol, in.Event), Name: in.Event, Session: in.SessionID, Subagent: session.Subagent{ID: in.AgentID, Kind: in.AgentType}, Dir: in.Cwd, ID: in.ToolUseID, Tool: in.Tool, Prompt: in.Prompt,
-		Restarts: in.Reason == "clear", Shown: in.shown()}
+		Restarts: in.Reason == "clear", Shown: in.shown(), Running: in.running()}
 	if in.Event == "" || in.SessionID == "" {
 		return c, notUnderstood(nil)
 	}

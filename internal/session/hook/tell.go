@@ -98,7 +98,7 @@ func (v *visit) unguarded(began session.Call) {
 
 // begin starts a session or a turn and reports the files that became free.
 func (v *visit) begin(ctx context.Context) error {
-	v.session.EndSubagent() // an interruption ends all subagents; one that continues registers again with its next write
+	v.session.EndSubagent() // an interruption ends all subagents that do not work in the background; one that continues registers again with its next write
 	if err := v.settle(ctx); err != nil {
 		return err
 	}
@@ -136,9 +136,14 @@ func (v *visit) leave(ctx context.Context) (err error) {
 	return errors.Join(err, v.session.Leave(ctx, v.call.Restarts))
 }
 
-// stop compares the files again, then releases everything even if the comparison fails.
+// stop compares the files again, then releases everything even if the comparison fails. While a
+// subagent continues to work, the session keeps its claims. The end of the subagent starts another
+// turn, and the end of that turn releases them.
 func (v *visit) stop(ctx context.Context) error {
 	err := v.settleInTime(ctx)
+	if v.session.Continue(v.call.Running) {
+		return err
+	}
 	if releasing := v.session.Release(ctx); releasing != nil {
 		return errors.Join(err, releasing)
 	}
