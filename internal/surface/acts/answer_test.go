@@ -120,7 +120,7 @@ func TestStalePage(t *testing.T) {
 	}
 	wantText(t, is.Error(), "item blog/posts/i1 is not what you saw: it is TODO, by bob; next: ")
 
-	v, err = o.decider("bob").SetTargets(ctx, "blog/comments", "b2", []string{"app/models/other.rb"}, acts.Seen{plan.Ref: plan.Version})
+	v, err = acts.SetTargets{Batch: "b2", Paths: []string{"app/models/other.rb"}, Seen: acts.Seen{plan.Ref: plan.Version}}.Do(ctx, o.decider("bob"), "blog/comments")
 	must(t, err, v.Err())
 	is = stale(give("approve", plan))
 	if is.Now == nil || is.Now.Version == plan.Version || !slices.ContainsFunc(is.Changed, func(f progress.Fact) bool { return f.Name == "b2" && strings.Contains(f.Value, "app/models/other.rb") }) {
@@ -129,7 +129,7 @@ func TestStalePage(t *testing.T) {
 	if slices.ContainsFunc(is.Changed, func(f progress.Fact) bool { return f.Name == "b1" }) {
 		t.Errorf("b1 is as it was: %+v", is.Changed)
 	}
-	stale(o.decider("ann").Merge(ctx, "blog/comments", "b1", "b2", acts.Seen{plan.Ref: plan.Version}))
+	stale(acts.Merge{Into: "b1", From: "b2", Seen: acts.Seen{plan.Ref: plan.Version}}.Do(ctx, o.decider("ann"), "blog/comments"))
 	plan = *is.Now // the person reloads the page
 	v, err = give("approve", plan)
 	must(t, err, v.Err())
@@ -237,16 +237,17 @@ func TestCommandsNameTheFlow(t *testing.T) {
 func TestExcludeInItsFlow(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx := t.Context()
-	if _, err := o.decider("ann").Exclude(ctx, "blog/posts", "Post Editor", "it is rewritten"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+	exclude := acts.Exclude{Screen: "Post Editor", Why: "it is rewritten"}
+	if _, err := exclude.Do(ctx, o.decider("ann"), "blog/posts"); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("%v", err)
 	}
 	d, err := acts.Open(ctx, o.app, "screens", person("ann"))
 	must(t, err)
-	if _, err := d.Exclude(ctx, "blog/posts", "Post Editer", "it is rewritten"); err == nil || !strings.Contains(err.Error(), "did you mean") {
+	if _, err := (acts.Exclude{Screen: "Post Editer", Why: "it is rewritten"}).Do(ctx, d, "blog/posts"); err == nil || !strings.Contains(err.Error(), "did you mean") {
 		t.Errorf("%v", err)
 	}
-	v, err := d.Exclude(ctx, "blog/posts", "Post Editor", "it is rewritten")
+	v, err := exclude.Do(ctx, d, "blog/posts")
 	must(t, err, v.Err())
-	v, err = d.Include(ctx, "blog/posts", "Post Editor")
+	v, err = acts.Include{Screen: "Post Editor"}.Do(ctx, d, "blog/posts")
 	must(t, err, v.Err())
 }

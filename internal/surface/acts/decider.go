@@ -48,14 +48,6 @@ func Open(ctx context.Context, a *project.Project, flowName string, by lockkeepe
 	return d, err
 }
 
-// Seeing returns a Decider for a person who saw these versions. It refuses an act as stale
-// if one of them has changed.
-func (d *Decider) Seeing(seen Seen) *Decider {
-	careful := *d
-	careful.Tracker = d.Tracker.IfUnchanged(seen)
-	return &careful
-}
-
 // Command returns a command about this flow as a person types it, with --flow if the
 // default is another flow.
 func (d *Decider) Command(words ...string) string {

@@ -8,35 +8,63 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// MoveItem moves an item to another batch. Like every edit of a plan it is possible until
-// the first batch starts, and withdraws an approval.
-func (d *Decider) MoveItem(ctx context.Context, unit, item, to string, seen Seen) (Verdict, error) {
-	return d.edit(ctx, unit, seen, "has item "+item+" in batch "+to, func(b *progress.Tracker) ([]string, error) {
-		return b.MoveItem(ctx, unit, item, to, d.By.Name)
+// Move moves an item to another batch. Like every edit of a plan it is possible until the
+// first batch starts, and withdraws an approval.
+type Move struct {
+	Item string `json:"item"`
+	To   string `json:"to"` // batch
+	Seen Seen   `json:"seen,omitempty"`
+}
+
+// Do implements UnitAct.
+func (a Move) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	return d.edit(ctx, unit, a.Seen, "has item "+a.Item+" in batch "+a.To, func(b *progress.Tracker) ([]string, error) {
+		return b.MoveItem(ctx, unit, a.Item, a.To, d.By.Name)
 	})
 }
 
 // Split moves items of a batch to a new one after it.
-func (d *Decider) Split(ctx context.Context, unit, batch string, items []string, seen Seen) (Verdict, error) {
-	return d.edit(ctx, unit, seen, "has "+strings.Join(items, ", ")+" of batch "+batch+" in a batch of their own", func(b *progress.Tracker) ([]string, error) {
-		return b.SplitBatch(ctx, unit, batch, items, d.By.Name)
+type Split struct {
+	Batch string   `json:"batch"`
+	Items []string `json:"items"`
+	Seen  Seen     `json:"seen,omitempty"`
+}
+
+// Do implements UnitAct.
+func (a Split) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	return d.edit(ctx, unit, a.Seen, "has "+strings.Join(a.Items, ", ")+" of batch "+a.Batch+" in a batch of their own", func(b *progress.Tracker) ([]string, error) {
+		return b.SplitBatch(ctx, unit, a.Batch, a.Items, d.By.Name)
 	})
 }
 
-// Merge moves all items of batch from into batch into.
-func (d *Decider) Merge(ctx context.Context, unit, into, from string, seen Seen) (Verdict, error) {
-	return d.edit(ctx, unit, seen, "has all of batch "+from+" in batch "+into, func(b *progress.Tracker) ([]string, error) {
-		return b.MergeBatches(ctx, unit, into, from, d.By.Name)
+// Merge moves all items of batch From into batch Into.
+type Merge struct {
+	Into string `json:"into"`
+	From string `json:"from"`
+	Seen Seen   `json:"seen,omitempty"`
+}
+
+// Do implements UnitAct.
+func (a Merge) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	return d.edit(ctx, unit, a.Seen, "has all of batch "+a.From+" in batch "+a.Into, func(b *progress.Tracker) ([]string, error) {
+		return b.MergeBatches(ctx, unit, a.Into, a.From, d.By.Name)
 	})
 }
 
 // SetTargets replaces the files that a batch may change.
-func (d *Decider) SetTargets(ctx context.Context, unit, batch string, paths []string, seen Seen) (Verdict, error) {
-	return d.edit(ctx, unit, seen, "has batch "+batch+" change "+strings.Join(paths, ", "), func(b *progress.Tracker) ([]string, error) {
-		if err := conduct.CheckTargets(d.App, paths); err != nil {
+type SetTargets struct {
+	Batch string   `json:"batch"`
+	Paths []string `json:"paths"`
+	Seen  Seen     `json:"seen,omitempty"`
+}
+
+// Do implements UnitAct.
+func (a SetTargets) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	return d.edit(ctx, unit, a.Seen, "has batch "+a.Batch+" change "+strings.Join(a.Paths, ", "), func(b *progress.Tracker) ([]string, error) {
+		if err := conduct.CheckTargets(d.App, a.Paths); err != nil {
 			return nil, err
 		}
-		return b.SetTargets(ctx, unit, batch, paths, d.By.Name)
+		return b.SetTargets(ctx, unit, a.Batch, a.Paths, d.By.Name)
 	})
 }
 

@@ -65,22 +65,22 @@ func TestActsOnOldPages(t *testing.T) {
 	ctx := t.Context()
 	o.planned(unit, model)
 	seen := acts.Seen{ref(t, "plan "+unit): o.gate("plan " + unit).Version}
-	_, err := o.decider("bob").MoveItem(ctx, unit, "i2", "b1", nil)
+	_, err := acts.Move{Item: "i2", To: "b1"}.Do(ctx, o.decider("bob"), unit)
 	must(t, err)
 	var stale *progress.StaleError
-	v, err := o.decider("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
+	v, err := acts.Redo{Phase: "batch_plan", Seen: seen}.Do(ctx, o.decider("ann"), unit)
 	must(t, err)
 	if len(v.Done) != 0 || !errors.As(v.Err(), &stale) || stale.Now == nil {
 		t.Errorf("%+v: %v", v.Done, v.Err())
 	}
 	seen[ref(t, "plan "+unit)] = o.gate("plan " + unit).Version
-	v, err = o.decider("ann").Seeing(seen).Redo(ctx, unit, "batch_plan")
+	v, err = acts.Redo{Phase: "batch_plan", Seen: seen}.Do(ctx, o.decider("ann"), unit)
 	must(t, err, v.Err())
 
 	o.audited("blog/comments", "Fix it")
-	own := flow.Ready{Description: "Polish it"}
+	own := acts.AddItem{Description: "Polish it"}
 	for i, want := range []lockkeeper.Code{"", lockkeeper.CodeRefused} {
-		v, err := o.decider("ann").AddItem(ctx, "blog/comments", own)
+		v, err := own.Do(ctx, o.decider("ann"), "blog/comments")
 		must(t, err)
 		if got := lockkeeper.CodeOf(v.Err()); v.Err() != nil && got != want || len(v.Done) != 1-i {
 			t.Errorf("%d: %+v: %v", i, v.Done, v.Err())

@@ -48,8 +48,8 @@ func TestNoRedoOfWhatRuns(t *testing.T) {
 	}
 	d := o.decider("ann")
 	redo := map[string]func() (acts.Verdict, error){
-		unit:         func() (acts.Verdict, error) { return d.Redo(ctx, unit, "batch_plan") },
-		unit + "/b1": func() (acts.Verdict, error) { return d.RedoBatch(ctx, unit, "b1", "apply") },
+		unit:         func() (acts.Verdict, error) { return acts.Redo{Phase: "batch_plan"}.Do(ctx, d, unit) },
+		unit + "/b1": func() (acts.Verdict, error) { return acts.Redo{Batch: "b1", Phase: "apply"}.Do(ctx, d, unit) },
 	}
 	for name, do := range redo {
 		_, err := do()
@@ -59,7 +59,7 @@ func TestNoRedoOfWhatRuns(t *testing.T) {
 		}
 		wantText(t, status.Next, "lockkeeper job cancel "+items[0].ID)
 	}
-	v, err := d.RedoBatch(ctx, unit, "b2", "apply") // this batch waits for its turn
+	v, err := acts.Redo{Batch: "b2", Phase: "apply"}.Do(ctx, d, unit) // this batch waits for its turn
 	must(t, err, v.Err())
 	must(t, w.Close())
 	for _, name := range []string{unit + "/b1", unit} {

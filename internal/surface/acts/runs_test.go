@@ -282,7 +282,7 @@ func TestStartBatches(t *testing.T) {
 	}
 	_, err = d.UndoBatch(ctx, unit, "b1", acts.Holding(o.app, ann))
 	must(t, err)
-	v, err = d.RedoBatch(ctx, unit, "b1", "apply")
+	v, err = acts.Redo{Batch: "b1", Phase: "apply"}.Do(ctx, d, unit)
 	must(t, err, v.Err())
 	must(t, r.Phase(ctx, unit, "apply", ann))
 	ended()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
@@ -20,21 +21,82 @@ func reviewOf(unit, batch string) progress.Ref {
 	return progress.Ref{Kind: progress.ReviewKind, Unit: unit, Batch: batch}
 }
 
+// A UnitAct is an act on a unit, its plan or its batches. Its fields are its input, in JSON
+// and in forms; those that are not omitempty are required.
+type UnitAct interface {
+	Do(ctx context.Context, d *Decider, unit string) (Verdict, error)
+}
+
+// A UnitActKind is one kind of UnitAct.
+type UnitActKind struct {
+	Name    string
+	Summary string
+	New     func() UnitAct // returns a pointer to an act without input
+}
+
+// UnitActs returns every kind of UnitAct, for the HTTP API and the dashboard.
+func UnitActs() []UnitActKind {
+	return []UnitActKind{
+		{"add-item", "Add an item of your own, which will be done", func() UnitAct { return &AddItem{} }},
+		{"reenable", "Allow an item that was rejected in an earlier run to be proposed again; undo reverses that", func() UnitAct { return &Reenable{} }},
+		{"exclude", "Exclude a screen from the merge of a controller", func() UnitAct { return &Exclude{} }},
+		{"include", "Include a screen again", func() UnitAct { return &Include{} }},
+		{"redo", "Repeat a phase of a unit or of one of its batches, and every later phase", func() UnitAct { return &Redo{} }},
+		{"move", "Move an item to another batch", func() UnitAct { return &Move{} }},
+		{"split", "Move items of a batch to a new batch after it", func() UnitAct { return &Split{} }},
+		{"merge", "Move all items of one batch to another", func() UnitAct { return &Merge{} }},
+		{"targets", "Set the files that a batch may change", func() UnitAct { return &SetTargets{} }},
+		{"retry", "Retry what failed of a unit, or of a part of it", func() UnitAct { return &Retry{} }},
+	}
+}
+
 // AddItem adds an item of a person, decided as todo.
-func (d *Decider) AddItem(ctx context.Context, unit string, item flow.Ready) (Verdict, error) {
+type AddItem struct {
+	Description string     `json:"description"`
+	Impact      flow.Level `json:"impact,omitempty"` // empty: medium
+	Effort      flow.Level `json:"effort,omitempty"` // empty: medium
+	Rationale   string     `json:"rationale,omitempty"`
+}
+
+// Do implements UnitAct.
+func (a AddItem) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
 	}
-	id, err := d.Tracker.AddItem(ctx, unit, item, d.By.Name)
+	id, err := d.Tracker.AddItem(ctx, unit, flow.Ready{Description: a.Description, Impact: a.Impact, Effort: a.Effort, Rationale: a.Rationale}, d.By.Name)
 	return d.one(ctx, err, progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: id}, "is added and will be done")
 }
 
-// Words returns the description of an item. The item may be one that the audit dropped.
-func (d *Decider) Words(ctx context.Context, unit, item string) (string, error) {
+// Reenable allows an item rejected in an earlier run to be proposed again.
+type Reenable struct {
+	Item        string `json:"item,omitempty"` // id; empty: the description names the item
+	Description string `json:"description,omitempty"`
+	Undo        bool   `json:"undo,omitempty"` // reject it again
+}
+
+// Do implements UnitAct.
+func (a Reenable) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	u, err := d.Unit(ctx, unit)
-	if err != nil {
-		return "", err
+	if err == nil && a.Item != "" {
+		a.Description, err = d.description(u, a.Item)
 	}
+	if err != nil {
+		return Verdict{}, err
+	}
+	act, what := d.Tracker.Reenable, "re-enables"
+	if a.Undo {
+		act, what = d.Tracker.UndoReenable, "no longer re-enables"
+	}
+	again, err := act(ctx, unit, a.Description, d.By.Name)
+	what += fmt.Sprintf(" %q", a.Description)
+	if !again {
+		what += ", starting with the next run"
+	}
+	return d.one(ctx, err, planOf(unit), what)
+}
+
+// description returns the description of an item, which may be one that the audit dropped.
+func (d *Decider) description(u *progress.Unit, item string) (string, error) {
 	if known, ok := u.Item(item); ok {
 		return known.Description, nil
 	}
@@ -43,40 +105,33 @@ func (d *Decider) Words(ctx context.Context, unit, item string) (string, error) 
 			return g.Description, nil
 		}
 	}
-	return "", &lockkeeper.InputError{Field: "item", Value: unit + "/" + item, Reason: "no dropped item has this id", Next: d.Command("decide", "show", "plan", unit)}
-}
-
-// Reenable allows an item rejected in an earlier run to be proposed again; undo reverses
-// that.
-func (d *Decider) Reenable(ctx context.Context, unit, description string, undo bool) (Verdict, error) {
-	if _, err := d.Unit(ctx, unit); err != nil {
-		return Verdict{}, err
-	}
-	act, what := d.Tracker.Reenable, "re-enables"
-	if undo {
-		act, what = d.Tracker.UndoReenable, "no longer re-enables"
-	}
-	again, err := act(ctx, unit, description, d.By.Name)
-	what += fmt.Sprintf(" %q", description)
-	if !again {
-		what += ", starting with the next run"
-	}
-	return d.one(ctx, err, planOf(unit), what)
+	return "", &lockkeeper.InputError{Field: "item", Value: u.Name + "/" + item, Reason: "no dropped item has this id", Next: d.Command("decide", "show", "plan", u.Name)}
 }
 
 // Exclude excludes a screen from the merge of a controller.
-func (d *Decider) Exclude(ctx context.Context, unit, screen, why string) (Verdict, error) {
-	s, err := d.screen(unit, screen)
+type Exclude struct {
+	Screen string `json:"screen"`
+	Why    string `json:"why"`
+}
+
+// Do implements UnitAct.
+func (a Exclude) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	s, err := d.screen(unit, a.Screen)
 	if err != nil {
 		return Verdict{}, err
 	}
-	err = d.Tracker.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, why, d.By.Name)
+	err = d.Tracker.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, a.Why, d.By.Name)
 	return d.one(ctx, err, planOf(unit), "excludes screen "+s.Name)
 }
 
 // Include reverses Exclude.
-func (d *Decider) Include(ctx context.Context, unit, screen string) (Verdict, error) {
-	s, err := d.screen(unit, screen)
+type Include struct {
+	Screen string `json:"screen"`
+}
+
+// Do implements UnitAct.
+func (a Include) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	s, err := d.screen(unit, a.Screen)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -103,29 +158,39 @@ func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
 	return s, &lockkeeper.InputError{Field: "screen", Value: unit + "/" + name, Reason: "not in the screen manifest", Next: didYouMean(unit+"/"+name, known)}
 }
 
-// Redo repeats a phase of a unit and every later one. While an item of the unit runs it
-// returns a *WrongStatusError.
-func (d *Decider) Redo(ctx context.Context, unit, phase string) (Verdict, error) {
-	if _, err := d.Unit(ctx, unit); err != nil {
-		return Verdict{}, err
-	}
-	if err := d.standsStill(ctx, unit, "", phase); err != nil {
-		return Verdict{}, err
-	}
-	return d.one(ctx, d.Tracker.Redo(ctx, unit, phase, d.By.Name), planOf(unit), "repeats the phase "+phase)
+// Redo repeats a phase of a unit or of one of its batches, and every later one. A landed
+// batch must be undone first. While an item of the unit or batch runs, Redo returns a
+// *WrongStatusError.
+type Redo struct {
+	Phase string `json:"phase"`
+	Batch string `json:"batch,omitempty"`
+	Was   string `json:"was,omitempty"` // the status of the batch that the person saw; empty: any
+	Seen  Seen   `json:"seen,omitempty"`
 }
 
-// RedoBatch repeats a phase of a batch and every later one. A landed batch must be undone
-// first. While the batch runs it returns a *WrongStatusError.
-func (d *Decider) RedoBatch(ctx context.Context, unit, batch, phase string) (Verdict, error) {
-	ref := reviewOf(unit, batch)
-	if _, err := d.need(ctx, ref); err != nil {
+// Do implements UnitAct.
+func (a Redo) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	ref := planOf(unit)
+	if a.Batch != "" {
+		ref = reviewOf(unit, a.Batch)
+	}
+	u, err := d.need(ctx, ref)
+	if err != nil {
 		return Verdict{}, err
 	}
-	if err := d.standsStill(ctx, unit, batch, phase); err != nil {
+	if b, ok := u.Batch(a.Batch); ok && a.Was != "" && b.Status != a.Was {
+		return Verdict{}, &progress.StaleError{Ref: ref, Seen: a.Was, Became: "the batch is " + b.Status}
+	}
+	if err := d.standsStill(ctx, unit, a.Batch, a.Phase); err != nil {
 		return Verdict{}, err
 	}
-	return d.one(ctx, d.Tracker.RedoBatch(ctx, unit, batch, phase, d.By.Name), ref, "repeats the phase "+phase)
+	tracker := d.Tracker.IfUnchanged(a.Seen)
+	if a.Batch == "" {
+		err = tracker.Redo(ctx, unit, a.Phase, d.By.Name)
+	} else {
+		err = tracker.RedoBatch(ctx, unit, a.Batch, a.Phase, d.By.Name)
+	}
+	return d.one(ctx, err, ref, "repeats the phase "+a.Phase)
 }
 
 // standsStill refuses to redo a phase while an item runs, because its documents would be
@@ -150,17 +215,15 @@ func (d *Decider) standsStill(ctx context.Context, unit, batch, phase string) er
 	return nil
 }
 
-// StillIs refuses an act on a batch as stale if its status is not the one the person saw.
-func (d *Decider) StillIs(ctx context.Context, unit, batch, status string) error {
-	ref := reviewOf(unit, batch)
-	u, err := d.need(ctx, ref)
-	if err != nil {
-		return err
-	}
-	if b, _ := u.Batch(batch); b.Status != status {
-		return &progress.StaleError{Ref: ref, Seen: status, Became: "the batch is " + b.Status}
-	}
-	return nil
+// Retry requeues what failed of a unit, or of a part of it.
+type Retry struct {
+	Part string `json:"part,omitempty"` // a batch, a screen or a topic; empty: all of the unit
+	Note string `json:"note,omitempty"` // for the agent or person who redoes it
+}
+
+// Do implements UnitAct.
+func (a Retry) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	return d.Retry(ctx, []string{strings.TrimSuffix(unit+"/"+a.Part, "/")}, a.Note)
 }
 
 // Retry requeues failed items at the phase in which they failed. They are named by unit,

@@ -78,23 +78,28 @@ func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, e
 	return d.Give(c.r.Context(), word, refs, in.AnswerInput)
 }
 
-// flowAct returns the route of an act on the documents of a flow. If all of it was refused,
-// the response is an error; if a part was, the response lists that part.
+// flowAct returns the route of an act on the documents of a flow.
 func flowAct[In any](pattern, summary string, do func(d *acts.Decider, c *call, in In) (acts.Verdict, error)) route {
 	return act(api+pattern, operators, summary, func(s *Server, c *call, in In) (outcome, error) {
-		d, err := s.decider(c)
-		if err != nil {
-			return outcome{}, err
-		}
-		v, err := do(d, c, in)
-		if err != nil {
-			return outcome{}, err
-		}
-		if len(v.Done) == 0 && len(v.Refused) > 0 {
-			return outcome{}, &partsRefused{v.Refused}
-		}
-		return outcome{v, listOf(v.Refused)}, nil
+		return s.verdict(c, func(d *acts.Decider) (acts.Verdict, error) { return do(d, c, in) })
 	}).of(typeOf[flowQuery]())
+}
+
+// verdict performs an act on the documents of the flow that the query names. If all of the act
+// was refused, it returns an error; if a part was, the outcome lists that part.
+func (s *Server) verdict(c *call, do func(d *acts.Decider) (acts.Verdict, error)) (outcome, error) {
+	d, err := s.decider(c)
+	if err != nil {
+		return outcome{}, err
+	}
+	v, err := do(d)
+	if err != nil {
+		return outcome{}, err
+	}
+	if len(v.Done) == 0 && len(v.Refused) > 0 {
+		return outcome{}, &partsRefused{v.Refused}
+	}
+	return outcome{v, listOf(v.Refused)}, nil
 }
 
 // decider opens the flow that the query names.

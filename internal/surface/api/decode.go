@@ -23,21 +23,18 @@ import (
 
 // decodeBody decodes a JSON body strictly: unknown or misspelled fields are errors. An empty
 // body is an empty object.
-func decodeBody[T any](r *http.Request) (in T, err error) {
+func decodeBody(r *http.Request, into any) error {
 	body, err := io.ReadAll(r.Body) // readBody has it in memory
-	if err != nil {
-		return in, err
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
 	}
-	if len(bytes.TrimSpace(body)) == 0 {
-		return in, nil
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != mediaJSON {
+		return &refusal{code: codeMedia, reason: fmt.Sprintf("the Content-Type is %q", r.Header.Get("Content-Type")), next: "send JSON, with Content-Type: application/json"}
 	}
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return in, &refusal{code: codeMedia, reason: fmt.Sprintf("the Content-Type is %q", r.Header.Get("Content-Type")), next: "send JSON, with Content-Type: application/json"}
+	if err := strictjson.Unmarshal(body, into, true); err != nil {
+		return wrongJSON(err, reflect.TypeOf(into))
 	}
-	if err := strictjson.Unmarshal(body, &in, true); err != nil {
-		return in, wrongJSON(err, reflect.TypeFor[T]())
-	}
-	return in, nil
+	return nil
 }
 
 // checkText refuses an ambiguous body, which two programs could read differently.

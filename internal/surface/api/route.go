@@ -86,12 +86,7 @@ func ask[Query, Out any](pattern string, need access.Need, summary string, answe
 			if err != nil {
 				return err
 			}
-			out, err := answer(s, c, query)
-			if err != nil {
-				return err
-			}
-			writeJSON(c.w, http.StatusOK, out)
-			return nil
+			return c.reply(answer(s, c, query))
 		}}
 }
 
@@ -99,17 +94,20 @@ func ask[Query, Out any](pattern string, need access.Need, summary string, answe
 func act[In, Out any](pattern string, need access.Need, summary string, answer func(*Server, *call, In) (Out, error)) route {
 	return route{method: http.MethodPost, pattern: pattern, summary: summary, need: need, in: typeOf[In](), out: typeOf[Out](), whole: true,
 		serve: func(s *Server, c *call) error {
-			in, err := decodeBody[In](c.r)
-			if err != nil {
+			var in In
+			if err := decodeBody(c.r, &in); err != nil {
 				return err
 			}
-			out, err := answer(s, c, in)
-			if err != nil {
-				return err
-			}
-			writeJSON(c.w, http.StatusOK, out)
-			return nil
+			return c.reply(answer(s, c, in))
 		}}
+}
+
+// reply writes a value as the response, unless err is set.
+func (c *call) reply(value any, err error) error {
+	if err == nil {
+		writeJSON(c.w, http.StatusOK, value)
+	}
+	return err
 }
 
 // raw returns a route whose handler writes the response itself.

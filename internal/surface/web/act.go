@@ -26,18 +26,9 @@ type deed struct {
 
 // deeds returns all acts.
 func deeds() []deed {
-	return []deed{
+	list := []deed{
 		{"answer", access.Operator, "Answer a decision", answer},
 		{"take-back", access.Operator, "Withdraw answers", takeBack},
-		{"move", access.Operator, "Move an item to another batch", move},
-		{"split", access.Operator, "Split a batch", split},
-		{"merge", access.Operator, "Merge two batches", merge},
-		{"targets", access.Operator, "Set the files that a batch may change", setTargets},
-		{"add-item", access.Operator, "Add an item", addItem},
-		{"re-enable", access.Operator, "Allow a dropped item again", reenable},
-		{"redo", access.Operator, "Repeat a phase", redo},
-		{"exclude", access.Operator, "Exclude a screen", exclude},
-		{"include", access.Operator, "Include a screen again", include},
 		{"retry", access.Operator, "Retry a failed item", retry},
 		{"cancel", access.Operator, "Cancel an item, and stop it if it runs", cancel},
 		{"undo", access.Operator, "Undo a landing", undo},
@@ -49,6 +40,12 @@ func deeds() []deed {
 		{"force-release", access.Admin, "Revoke a grant", forceRelease},
 		{"clear-locks", access.Admin, "Revoke all locks", clearLocks},
 	}
+	for _, kind := range acts.UnitActs() {
+		if kind.Name != "retry" { // here, an item is retried
+			list = append(list, deed{kind.Name, access.Operator, kind.Summary, onUnit(kind)})
+		}
+	}
+	return list
 }
 
 // said is the result of an act, as text for the person.

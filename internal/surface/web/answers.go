@@ -2,10 +2,11 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
-	"lockkeeper/internal/flow"
 	"lockkeeper/internal/surface/acts"
 )
 
@@ -100,95 +101,50 @@ func takeBack(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return verdict(decider, v, err)
 }
 
-// onPlan performs an act on the version of a unit's plan that the person saw.
-func onPlan(d *Dashboard, ctx context.Context, f form, fields []string, do func(decider *acts.Decider, unit string, values []string, seen acts.Seen) (acts.Verdict, error)) (said, error) {
-	values, err := f.needs(append([]string{"unit"}, fields...)...)
-	if err != nil {
-		return said{}, err
-	}
-	var seen acts.Seen
-	if f.Has("ref") {
-		if _, seen, err = f.refs(); err != nil {
+// onUnit performs an act on a unit, on the versions that the person saw.
+func onUnit(kind acts.UnitActKind) func(*Dashboard, context.Context, form) (said, error) {
+	return func(d *Dashboard, ctx context.Context, f form) (said, error) {
+		act := kind.New()
+		unit, err := f.need("unit")
+		if err := errors.Join(err, f.fill(act)); err != nil {
 			return said{}, err
 		}
-	}
-	decider, err := d.decider(ctx, f)
-	if err != nil {
-		return said{}, err
-	}
-	v, err := do(decider, values[0], values[1:], seen)
-	return verdict(decider, v, err)
-}
-
-func move(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"item", "to"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		return decider.MoveItem(ctx, unit, v[0], v[1], seen)
-	})
-}
-
-func split(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"batch", "item"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		return decider.Split(ctx, unit, v[0], f.Values["item"], seen)
-	})
-}
-
-func merge(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"into", "from"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		return decider.Merge(ctx, unit, v[0], v[1], seen)
-	})
-}
-
-func setTargets(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"batch", "paths"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		var paths []string
-		for line := range strings.Lines(v[1]) {
-			if path := strings.TrimSpace(line); path != "" {
-				paths = append(paths, path)
-			}
-		}
-		return decider.SetTargets(ctx, unit, v[0], paths, seen)
-	})
-}
-
-func addItem(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"description"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		return decider.AddItem(ctx, unit, flow.Ready{Description: v[0], Impact: flow.Level(f.Get("impact")), Effort: flow.Level(f.Get("effort")), Rationale: strings.TrimSpace(f.Get("rationale"))})
-	})
-}
-
-func reenable(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"item"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		words, err := decider.Words(ctx, unit, v[0])
+		decider, err := d.decider(ctx, f)
 		if err != nil {
-			return acts.Verdict{}, err
+			return said{}, err
 		}
-		return decider.Reenable(ctx, unit, words, f.Get("undo") != "")
-	})
+		v, err := act.Do(ctx, decider, unit)
+		return verdict(decider, v, err)
+	}
 }
 
-func redo(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"phase"}, func(decider *acts.Decider, unit string, v []string, seen acts.Seen) (acts.Verdict, error) {
-		decider = decider.Seeing(seen)
-		if batch := f.Get("batch"); batch != "" {
-			if shown := f.Get("was"); shown != "" {
-				if err := decider.StillIs(ctx, unit, batch, shown); err != nil {
-					return acts.Verdict{}, err
+// fill sets the fields of an act from the form's fields of the same names. Each line of a form
+// field is one entry of a list.
+func (f form) fill(act acts.UnitAct) (err error) {
+	into := reflect.ValueOf(act).Elem()
+	for i := range into.NumField() {
+		name, options, _ := strings.Cut(into.Type().Field(i).Tag.Get("json"), ",")
+		text := strings.TrimSpace(strings.Join(f.Values[name], "\n"))
+		if options == "" {
+			_, missing := f.need(name)
+			err = errors.Join(err, missing)
+		}
+		switch field := into.Field(i); {
+		case name == "seen" && f.Has("ref"):
+			_, seen, wrong := f.refs()
+			field.Set(reflect.ValueOf(seen))
+			err = errors.Join(err, wrong)
+		case field.Kind() == reflect.String:
+			field.SetString(text)
+		case field.Kind() == reflect.Bool:
+			field.SetBool(text != "")
+		case field.Kind() == reflect.Slice:
+			for line := range strings.Lines(text) {
+				if line = strings.TrimSpace(line); line != "" {
+					field.Set(reflect.Append(field, reflect.ValueOf(line)))
 				}
 			}
-			return decider.RedoBatch(ctx, unit, batch, v[0])
 		}
-		return decider.Redo(ctx, unit, v[0])
-	})
-}
-
-func exclude(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"screen", "note"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		return decider.Exclude(ctx, unit, v[0], v[1])
-	})
-}
-
-func include(d *Dashboard, ctx context.Context, f form) (said, error) {
-	return onPlan(d, ctx, f, []string{"screen"}, func(decider *acts.Decider, unit string, v []string, _ acts.Seen) (acts.Verdict, error) {
-		return decider.Include(ctx, unit, v[0])
-	})
+	}
+	return err
 }

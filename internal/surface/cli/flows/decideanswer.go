@@ -205,7 +205,7 @@ func (d *decider) pasted(topic progress.Ref, file []string) (text string, err er
 }
 
 func (d *decider) addCommand() *cobra.Command {
-	var item flow.Ready
+	var item acts.AddItem
 	var impact, effort string
 	cmd := &cobra.Command{
 		Use:   "add UNIT DESCRIPTION",
@@ -216,7 +216,7 @@ removes it.`,
 		Args:    command.Exactly(2, "a unit and a description"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			item.Description, item.Impact, item.Effort = args[1], flow.Level(impact), flow.Level(effort)
-			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return d.flow.AddItem(ctx, args[0], item) })
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return item.Do(ctx, d.flow, args[0]) })
 		},
 	}
 	cmd.Flags().StringVar(&impact, "impact", "", "low, medium or high (default medium)")
@@ -226,7 +226,7 @@ removes it.`,
 }
 
 func (d *decider) reenableCommand() *cobra.Command {
-	var undo bool
+	var act acts.Reenable
 	cmd := &cobra.Command{
 		Use:   "reenable UNIT DESCRIPTION | UNIT/ITEM",
 		Short: "Allow a rejected item to be proposed again",
@@ -241,21 +241,17 @@ batches are planned yet, otherwise in the next run.`,
 				return command.Usage(cmd, "needs a unit and a description in quotes, or one name like blog/posts/i4")
 			}
 			return d.act(cmd, func(ctx context.Context) (v acts.Verdict, err error) {
-				unit, description := args[0], strings.Join(args[1:], "")
-				if len(args) == 1 {
-					var item string
-					if unit, item, err = command.SplitPart(args[0]); err != nil {
-						return v, err
-					}
-					if description, err = d.flow.Words(ctx, unit, item); err != nil {
-						return v, err
-					}
+				unit := args[0]
+				if len(args) == 2 {
+					act.Description = args[1]
+				} else if unit, act.Item, err = command.SplitPart(unit); err != nil {
+					return v, err
 				}
-				return d.flow.Reenable(ctx, unit, description, undo)
+				return act.Do(ctx, d.flow, unit)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&undo, "undo", false, "reject it again")
+	cmd.Flags().BoolVar(&act.Undo, "undo", false, "reject it again")
 	return cmd
 }
 
@@ -271,9 +267,9 @@ func (d *decider) excludeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
 				if undo {
-					return d.flow.Include(ctx, args[0], args[1])
+					return acts.Include{Screen: args[1]}.Do(ctx, d.flow, args[0])
 				}
-				return d.flow.Exclude(ctx, args[0], args[1], note)
+				return acts.Exclude{Screen: args[1], Why: note}.Do(ctx, d.flow, args[0])
 			})
 		},
 	}
@@ -295,13 +291,13 @@ lockkeeper undo.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
 				if slices.Contains(d.flow.Units, args[0]) {
-					return d.flow.Redo(ctx, args[0], args[1])
+					return acts.Redo{Phase: args[1]}.Do(ctx, d.flow, args[0])
 				}
 				ref, _, err := d.ref(ctx, args[:1], progress.ReviewKind)
 				if err != nil {
 					return acts.Verdict{}, err
 				}
-				return d.flow.RedoBatch(ctx, ref.Unit, ref.Batch, args[1])
+				return acts.Redo{Batch: ref.Batch, Phase: args[1]}.Do(ctx, d.flow, ref.Unit)
 			})
 		},
 	}
@@ -328,7 +324,7 @@ topic by its name, or everything of a unit. The agent of that phase gets the tex
 
 // planEdit makes cmd a command that changes the batches of a unit. The first argument names
 // what it changes, like blog/posts/b1.
-func (d *decider) planEdit(cmd *cobra.Command, change func(ctx context.Context, unit, what string, args []string) (acts.Verdict, error)) *cobra.Command {
+func (d *decider) planEdit(cmd *cobra.Command, change func(what string, args []string) acts.UnitAct) *cobra.Command {
 	cmd.Long += `
 
 It is possible until the first batch starts, and revokes an approval of the plan.`
@@ -337,7 +333,7 @@ It is possible until the first batch starts, and revokes an approval of the plan
 		if err != nil {
 			return err
 		}
-		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return change(ctx, unit, what, args[1:]) })
+		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return change(what, args[1:]).Do(ctx, d.flow, unit) })
 	}
 	return cmd
 }
@@ -349,9 +345,7 @@ func (d *decider) moveCommand() *cobra.Command {
 		Long:    "Move an item to another batch, which may then also change its files.",
 		Example: "  lockkeeper decide move blog/posts/i3 b2",
 		Args:    command.Exactly(2, "an item and a batch"),
-	}, func(ctx context.Context, unit, item string, args []string) (acts.Verdict, error) {
-		return d.flow.MoveItem(ctx, unit, item, args[0], nil)
-	})
+	}, func(item string, args []string) acts.UnitAct { return acts.Move{Item: item, To: args[0]} })
 }
 
 func (d *decider) splitCommand() *cobra.Command {
@@ -361,9 +355,7 @@ func (d *decider) splitCommand() *cobra.Command {
 		Long:    "Move items of a batch to a new batch after it, with the same files.",
 		Example: "  lockkeeper decide split blog/posts/b1 i3 i4",
 		Args:    command.AtLeast(2, "a batch and items of it"),
-	}, func(ctx context.Context, unit, batch string, items []string) (acts.Verdict, error) {
-		return d.flow.Split(ctx, unit, batch, items, nil)
-	})
+	}, func(batch string, items []string) acts.UnitAct { return acts.Split{Batch: batch, Items: items} })
 }
 
 func (d *decider) mergeCommand() *cobra.Command {
@@ -373,9 +365,7 @@ func (d *decider) mergeCommand() *cobra.Command {
 		Long:    "Move all items of the second batch to the first.",
 		Example: "  lockkeeper decide merge blog/posts/b1 b2",
 		Args:    command.Exactly(2, "two batches"),
-	}, func(ctx context.Context, unit, into string, args []string) (acts.Verdict, error) {
-		return d.flow.Merge(ctx, unit, into, args[0], nil)
-	})
+	}, func(into string, args []string) acts.UnitAct { return acts.Merge{Into: into, From: args[0]} })
 }
 
 func (d *decider) targetsCommand() *cobra.Command {
@@ -385,7 +375,5 @@ func (d *decider) targetsCommand() *cobra.Command {
 		Long:    "Set which files a batch may change, instead of the planned ones: exact paths from the\nroot, no directories.",
 		Example: "  lockkeeper decide targets blog/posts/b1 app/models/blog/post.rb test/models/blog/post_test.rb",
 		Args:    command.AtLeast(2, "a batch and the files that it may change"),
-	}, func(ctx context.Context, unit, batch string, paths []string) (acts.Verdict, error) {
-		return d.flow.SetTargets(ctx, unit, batch, paths, nil)
-	})
+	}, func(batch string, paths []string) acts.UnitAct { return acts.SetTargets{Batch: batch, Paths: paths} })
 }
