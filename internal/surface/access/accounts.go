@@ -114,10 +114,8 @@ func (a *Accounts) Revoke(name string) error {
 	if there == nil {
 		return &lockkeeper.InputError{Field: "name", Value: name, Reason: "unknown name", Next: "lockkeeper token list"}
 	}
-	if err := os.Remove(filepath.Join(a.dir, "people", there.id+".json")); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil // another process removed it
+	_, err = a.remove("people", there.id+".json")
+	return err
 }
 
 // List returns all accounts, sorted by name.
@@ -156,15 +154,11 @@ func (a *Accounts) find(name string) (*Account, error) {
 
 // account returns the account with an id, or nil if the id is unknown.
 func (a *Accounts) account(id string) (*Account, error) {
-	e, err := durable.ReadJSON[Account](filepath.Join(a.dir, "people", id+".json"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, a.trouble(err)
+	e, err := read[Account](a, "people", id+".json")
+	if e != nil {
+		e.id = id
 	}
-	e.id = id
-	return &e, nil
+	return e, err
 }
 
 // ByToken returns the person of a token.
@@ -195,6 +189,30 @@ func (a *Accounts) write(ctx context.Context, name string, value any) error {
 		return a.trouble(err)
 	}
 	return durable.WriteJSON(ctx, path, value, 0o600)
+}
+
+// read reads a file of the directory. It returns nil if the file does not exist.
+func read[T any](a *Accounts, name ...string) (*T, error) {
+	value, err := durable.ReadJSON[T](filepath.Join(a.dir, filepath.Join(name...)))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, a.trouble(err)
+	}
+	return &value, nil
+}
+
+// remove removes a file of the directory. If several callers remove the same file, it returns
+// true to one.
+func (a *Accounts) remove(name ...string) (bool, error) {
+	switch err := os.Remove(filepath.Join(a.dir, filepath.Join(name...))); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, a.trouble(err)
+	}
+	return true, nil
 }
 
 func (a *Accounts) trouble(err error) error {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"lockkeeper/durable"
 )
 
 // A pass is the stored part of a ticket or a session: whom it stands for, and until when.
@@ -29,38 +27,67 @@ const (
 	sessions = "sessions"
 )
 
+// TicketLife is how long a ticket can be used.
+const TicketLife = 10 * time.Minute
+
+// passesOfOne is how many tickets, and how many sessions, a person has at once. One more ends
+// the one that expires first.
+const passesOfOne = 100
+
+// Ticket returns a secret that logs a person in once, within TicketLife.
+func (a *Accounts) Ticket(ctx context.Context, p Person, now time.Time) (string, error) {
+	return a.issue(ctx, tickets, p, now, now.Add(TicketLife))
+}
+
+// Redeem uses up a ticket and returns the person it logs in. It returns false if the ticket
+// is unknown, used or expired, or if the person was removed.
+func (a *Accounts) Redeem(text string, now time.Time) (Person, bool, error) {
+	file := idOf(text) + ".json"
+	t, err := read[pass](a, tickets, file)
+	if err != nil || t == nil {
+		return Person{}, false, err
+	}
+	if first, err := a.remove(tickets, file); err != nil || !first || !now.Before(t.Expires) {
+		return Person{}, false, err
+	}
+	return a.Still(Person{id: t.Person})
+}
+
+// StartSession logs a person in and returns the secret of the session.
+func (a *Accounts) StartSession(ctx context.Context, p Person, now, until time.Time) (string, error) {
+	return a.issue(ctx, sessions, p, now, until)
+}
+
+// BySession returns the person of a session. It returns false if the session is unknown, has
+// ended, or belongs to a name that was removed.
+func (a *Accounts) BySession(text string, now time.Time) (Person, bool, error) {
+	s, err := read[pass](a, sessions, idOf(text)+".json")
+	if err != nil || s == nil || !now.Before(s.Expires) {
+		return Person{}, false, err
+	}
+	return a.Still(Person{id: s.Person})
+}
+
+// EndSession ends a session for good, in every process that uses the directory.
+func (a *Accounts) EndSession(text string) error {
+	_, err := a.remove(sessions, idOf(text)+".json")
+	return err
+}
+
+// RemoveKey removes the key with which earlier versions signed sessions. Those sessions
+// could not be ended, and anyone who had read the key could make more.
+func (a *Accounts) RemoveKey() error {
+	_, err := a.remove("key")
+	return err
+}
+
 // issue stores a pass and returns its secret.
-func (a *Accounts) issue(ctx context.Context, kind string, p Person, until time.Time) (string, error) {
+func (a *Accounts) issue(ctx context.Context, kind string, p Person, now, until time.Time) (string, error) {
+	if err := a.sweep(kind, now, passesOfOne-1); err != nil {
+		return "", err
+	}
 	text, id := secret("")
 	return text, a.write(ctx, filepath.Join(kind, id+".json"), pass{Person: p.id, Expires: until})
-}
-
-// read returns the pass of a secret, or nil if the secret is unknown.
-func (a *Accounts) read(kind, text string) (*pass, error) {
-	return a.readFile(kind, idOf(text)+".json")
-}
-
-func (a *Accounts) readFile(kind, name string) (*pass, error) {
-	p, err := durable.ReadJSON[pass](filepath.Join(a.dir, kind, name))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, a.trouble(err)
-	}
-	p.file = name
-	return &p, nil
-}
-
-// revoke removes a pass. If several callers revoke the same pass, it returns true to one.
-func (a *Accounts) revoke(kind, file string) (bool, error) {
-	switch err := os.Remove(filepath.Join(a.dir, kind, file)); {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, a.trouble(err)
-	}
-	return true, nil
 }
 
 // sweep removes the passes of a kind that have expired or whose person was removed. If a
@@ -78,12 +105,13 @@ func (a *Accounts) sweep(kind string, now time.Time, most int) error {
 		if !strings.HasSuffix(f.Name(), ".json") {
 			continue // a draft that another process is writing
 		}
-		switch p, err := a.readFile(kind, f.Name()); {
+		switch p, err := read[pass](a, kind, f.Name()); {
 		case err != nil: // a damaged pass logs no one in
-			if _, err := a.revoke(kind, f.Name()); err != nil {
+			if _, err := a.remove(kind, f.Name()); err != nil {
 				return err
 			}
 		case p != nil:
+			p.file = f.Name()
 			kept[p.Person] = append(kept[p.Person], *p)
 		}
 	}
@@ -97,7 +125,7 @@ func (a *Accounts) sweep(kind string, now time.Time, most int) error {
 			if owner != nil && now.Before(p.Expires) && i < most {
 				continue
 			}
-			if _, err := a.revoke(kind, p.file); err != nil {
+			if _, err := a.remove(kind, p.file); err != nil {
 				return err
 			}
 		}

@@ -30,40 +30,29 @@ const diffLimit = 8 << 20
 // nothing is the name of a missing file in a diff.
 const nothing = "/dev/null"
 
-// Diff returns the changes of a batch, from the stored originals and results.
-func (d *Decider) Diff(unit string, b *progress.Batch) (string, error) {
-	var text strings.Builder
-	for _, f := range b.Files() {
-		part, err := d.fileDiff(unit, b.ID, f)
-		if err != nil {
-			return "", err
-		}
-		text.WriteString(part)
-	}
-	return text.String(), nil
-}
-
-func (d *Decider) fileDiff(unit, batch string, f flow.File) (string, error) {
+// FileDifference returns the diff of a file that a batch changed, from the stored original
+// and result, or a note if it has none.
+func FileDifference(tracker *progress.Tracker, unit, batch string, f flow.File) (text, note string, err error) {
 	content := func(v lockkeeper.Version, name string) ([]byte, string, error) {
 		if !v.Exists() {
 			return nil, nothing, nil
 		}
-		text, err := readSome(d.Tracker.Kept(unit, batch, v.Sum))
+		text, err := readSome(tracker.Kept(unit, batch, v.Sum))
 		return text, name, err
 	}
 	was, from, err := content(f.Old, "a/"+f.Path)
 	is, to, failed := content(f.New, "b/"+f.Path)
 	switch err := cmp.Or(err, failed); {
 	case errors.Is(err, fs.ErrNotExist):
-		return f.Path + ": its content is not kept any more\n", nil
+		return "", "its content is not kept any more", nil
 	case err != nil:
-		return "", err
+		return "", "", err
 	case len(was) > diffLimit || len(is) > diffLimit:
-		return f.Path + ": too large to be shown as a diff\n", nil
+		return "", "too large to be shown as a diff", nil
 	case isBinary(was) || isBinary(is):
-		return f.Path + ": binary content\n", nil
+		return "", "binary content", nil
 	}
-	return string(diff.Diff(from, was, to, is)), nil
+	return string(diff.Diff(from, was, to, is)), "", nil
 }
 
 // changeOf returns the diff of a gap, or "" if its content is not kept or not text.

@@ -10,22 +10,6 @@ import (
 	"lockkeeper/lock"
 )
 
-// WrongHolderError refuses to force-release a grant of another holder than the named one.
-type WrongHolderError struct {
-	Holder string // holder of the grant
-	Named  string
-}
-
-func (e *WrongHolderError) Error() string {
-	return lockkeeper.JoinNext("force-release refused: the grant is held by "+e.Holder+", not by "+e.Named, e.NextStep())
-}
-
-// NextStep implements lockkeeper.NextStep.
-func (e *WrongHolderError) NextStep() string { return "reload it and check who holds it" }
-
-// Code implements lockkeeper.CodeOf.
-func (e *WrongHolderError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
-
 // ForceRelease releases a grant against its holder, whom the person must name. Processes
 // under the grant are stopped.
 func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, holder, reason string, by lockkeeper.Actor) error {
@@ -33,7 +17,7 @@ func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, 
 		return err
 	}
 	if holder != e.Holder {
-		return &WrongHolderError{Holder: e.Holder, Named: holder}
+		return &lockkeeper.RefusedError{Act: "force-release", Reason: "the grant is held by " + e.Holder + ", not by " + holder, Next: "reload it and check who holds it"}
 	}
 	return a.Locks.ForceRelease(ctx, e.ID, by, reason)
 }

@@ -273,12 +273,10 @@ func forceRelease(s *Server, c *call, in struct {
 	if err != nil {
 		return released{}, err
 	}
-	err = acts.ForceRelease(c.r.Context(), s.opt.App, e, in.Confirm, in.Reason, c.who.Actor())
-	var other *acts.WrongHolderError
-	if errors.As(err, &other) {
-		err = &lockkeeper.InputError{Field: "confirm", Reason: "not the name of the holder, who would lose these locks and what runs under them", Next: "look at the grant, and send the holder's name"}
+	if in.Confirm != e.Holder {
+		return released{}, &lockkeeper.InputError{Field: "confirm", Reason: "not the name of the holder, who would lose these locks and the processes under them", Next: "look at the grant, and send the holder's name"}
 	}
-	return released{e.ID, true}, err
+	return released{e.ID, true}, acts.ForceRelease(c.r.Context(), s.opt.App, e, in.Confirm, in.Reason, c.who.Actor())
 }
 
 // clearedLocks lists the released grants, and the reasons why others were kept.

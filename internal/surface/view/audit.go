@@ -70,36 +70,27 @@ func (rd *Reader) Audit(ctx context.Context, q AuditQuery) (*Audit, error) {
 // search reads the log backwards. It returns the matching lines and the start of the next
 // page.
 func search(r store.Reader, q AuditQuery, want func(Line) bool) (lines []Line, next uint64, err error) {
-	limit := pageLimit(q.Limit)
+	limit, known, read, before := pageLimit(q.Limit), names{}, 0, q.Before
 	lines = []Line{}
-	for before, read := q.Before, 0; ; {
-		page, err := r.Events(store.EventQuery{Before: before, Limit: eventPage, Latest: true})
-		if err != nil {
-			return nil, 0, err
+	for ev, err := range eachEvent(r, store.EventQuery{Before: q.Before, Latest: true}) {
+		if err == nil {
+			err = known.in(r, ev)
 		}
-		known, err := namesIn(r, page)
-		if err != nil {
-			return nil, 0, err
+		if err != nil || ev.At.Before(q.Since) {
+			return lines, 0, err
 		}
-		for _, ev := range page {
-			if ev.At.Before(q.Since) {
-				return lines, 0, nil
-			}
-			if line := lineOf(ev, known); want(line) {
-				if len(lines) == limit {
-					return lines, before, nil
-				}
-				lines = append(lines, line)
-			}
-			before = ev.Seq
-		}
-		if read += len(page); len(page) < eventPage {
-			return lines, 0, nil
-		}
-		if read >= auditRead {
+		if read++; read > auditRead {
 			return lines, before, nil
 		}
+		if line := lineOf(ev, known); want(line) {
+			if len(lines) == limit {
+				return lines, before, nil
+			}
+			lines = append(lines, line)
+		}
+		before = ev.Seq
 	}
+	return lines, 0, nil
 }
 
 // wanted returns a function that reports whether a line matches q.

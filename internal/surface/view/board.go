@@ -8,7 +8,6 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/store"
 )
 
 // Board is a table of phases and units. It shows the phase of every unit.
@@ -31,15 +30,9 @@ type BoardPhase struct {
 
 // BoardUnit is a row of the board.
 type BoardUnit struct {
-	Name    string                `json:"name"`
-	Status  string                `json:"status"`
-	Pending string                `json:"pending,omitempty"`
+	run.UnitState
 	Phase   string                `json:"phase,omitempty"` // empty: the unit is complete
 	Cells   []Mark                `json:"cells"`           // one for each phase
-	Since   time.Time             `json:"since,omitzero"`
-	Item    string                `json:"item,omitempty"`
-	Note    string                `json:"note,omitempty"`
-	Error   string                `json:"error,omitempty"`
 	Open    map[progress.Kind]int `json:"gates"`
 	First   *progress.Ref         `json:"first,omitempty"` // first open decision
 	Batches []BoardBatch          `json:"batches"`
@@ -64,28 +57,17 @@ const (
 
 // BoardBatch is a batch or screen of a unit.
 type BoardBatch struct {
-	ID      string    `json:"id"`
-	Title   string    `json:"title,omitempty"`
-	Status  string    `json:"status"`
-	Pending string    `json:"pending,omitempty"`
-	Phase   string    `json:"phase,omitempty"`
-	Mark    Mark      `json:"mark"`
-	Since   time.Time `json:"since,omitzero"`
-	Item    string    `json:"item,omitempty"`
-	Note    string    `json:"note,omitempty"`
-	Error   string    `json:"error,omitempty"`
-	Blocked []string  `json:"blocked,omitempty"` // ids of batches that must land first
-	Landed  time.Time `json:"landed,omitzero"`
-	Undone  bool      `json:"undone,omitempty"`
+	run.BatchState
+	Title  string    `json:"title,omitempty"`
+	Phase  string    `json:"phase,omitempty"`
+	Mark   Mark      `json:"mark"`
+	Landed time.Time `json:"landed,omitzero"`
+	Undone bool      `json:"undone,omitempty"`
 }
 
 // Board returns the phase of every unit of a flow; "": the current or last flow.
 func (rd *Reader) Board(ctx context.Context, flowName string) (*Board, error) {
-	s, err := rd.snapshot(ctx, flowName, func(*snapshot, store.Reader) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, s.flow)
+	s, p, err := rd.flowState(ctx, flowName, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +94,7 @@ func columns(f flow.Flow) []flow.Phase {
 
 // row returns the row of a unit, and counts it in its column.
 func (b *Board) row(f flow.Flow, u *unit, at run.UnitState) BoardUnit {
-	row := BoardUnit{Name: u.name, Status: at.Status, Pending: at.Pending, Since: at.Since, Item: at.Item, Note: at.Note, Error: at.Error,
-		Open: kindsOf(u.open), Batches: []BoardBatch{}, Cells: make([]Mark, len(b.Phases))}
+	row := BoardUnit{UnitState: at, Open: kindsOf(u.open), Batches: []BoardBatch{}, Cells: make([]Mark, len(b.Phases))}
 	if len(u.open) > 0 {
 		row.First = &u.open[0].Ref
 	}
@@ -193,7 +174,7 @@ func phaseOf(f flow.Flow, b run.BatchState, otherwise string) string {
 
 // batchOn returns a batch or screen for the board.
 func batchOn(f flow.Flow, u *progress.Unit, at run.BatchState) BoardBatch {
-	b := BoardBatch{ID: at.ID, Status: at.Status, Pending: at.Pending, Since: at.Since, Item: at.Item, Note: at.Note, Error: at.Error, Blocked: at.Blocked, Mark: MarkToCome}
+	b := BoardBatch{BatchState: at, Mark: MarkToCome}
 	known, ok := u.Batch(at.ID)
 	next := ""
 	if ok {

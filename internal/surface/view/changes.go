@@ -10,7 +10,6 @@ import (
 
 // These constants limit how many events are read and shown.
 const (
-	eventPage     = 1_000
 	changesRead   = 20_000 // how far back the first read goes
 	changesLatest = 12
 )
@@ -36,10 +35,8 @@ var notable = []struct {
 // notableAs returns the group of an event, or "" if the event is not notable.
 func notableAs(kind lockkeeper.EventKind) string {
 	for _, m := range notable {
-		for _, k := range m.kinds {
-			if k == kind {
-				return m.what
-			}
+		if slices.Contains(m.kinds, kind) {
+			return m.what
 		}
 	}
 	return ""
@@ -70,12 +67,7 @@ func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
 	if err := c.read(r); err != nil {
 		return v, err
 	}
-	var latest []lockkeeper.Event
-	for _, ev := range c.latest {
-		if ev.Seq > last {
-			latest = append(latest, ev)
-		}
-	}
+	latest := slices.DeleteFunc(slices.Clone(c.latest), func(ev lockkeeper.Event) bool { return ev.Seq <= last })
 	var err error
 	if v.Latest, err = linesOf(r, latest); err != nil || last == 0 {
 		return v, err
@@ -112,19 +104,15 @@ func (c *changes) read(r store.Reader) error {
 	} else if c.from == 0 {
 		c.from = 1
 	}
-	for more := true; more; {
-		page, err := r.Events(store.EventQuery{After: c.to, Limit: eventPage})
+	for ev, err := range eachEvent(r, store.EventQuery{After: c.to}) {
 		if err != nil {
 			return err
 		}
-		for _, ev := range page {
-			c.to = ev.Seq
-			if what := notableAs(ev.Kind); what != "" {
-				c.seen = append(c.seen, change{ev.Seq, what})
-				c.latest = append([]lockkeeper.Event{ev}, c.latest[:min(len(c.latest), changesLatest-1)]...)
-			}
+		c.to = ev.Seq
+		if what := notableAs(ev.Kind); what != "" {
+			c.seen = append(c.seen, change{ev.Seq, what})
+			c.latest = append([]lockkeeper.Event{ev}, c.latest[:min(len(c.latest), changesLatest-1)]...)
 		}
-		more = len(page) == eventPage
 	}
 	return nil
 }

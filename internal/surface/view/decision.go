@@ -10,7 +10,6 @@ import (
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/rescue"
-	"lockkeeper/store"
 )
 
 // Decision is everything known about one open or past decision. Of Topic, Item, Plan,
@@ -87,11 +86,7 @@ type FileDiff struct {
 
 // Decision returns the details of one decision of a flow; "": the current or last flow.
 func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Ref) (*Decision, error) {
-	s, err := rd.snapshot(ctx, flowName, func(*snapshot, store.Reader) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, s.flow)
+	s, p, err := rd.flowState(ctx, flowName, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +151,7 @@ func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) 
 			return missing()
 		}
 		d.title(batch.Title)
-		d.Review, err = rd.batchDetail(p, u, batch, true)
+		d.Review, err = reviewDetail(p, u, batch)
 	case progress.GapKind:
 		gaps := []progress.Gap{}
 		if known {
@@ -186,57 +181,53 @@ func planDetail(u *progress.Unit) *PlanDetail {
 		d.Approved = u.Plan.Approved
 	}
 	for i := range u.Batches {
-		b := &u.Batches[i]
-		d.Batches = append(d.Batches, BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())})
+		d.Batches = append(d.Batches, batchDetail(u, &u.Batches[i]))
 	}
 	return d
 }
 
-// batchDetail returns the details of a batch, with its diff if withDiff.
-func (rd *Reader) batchDetail(p *documents, u *progress.Unit, b *progress.Batch, withDiff bool) (*BatchDetail, error) {
-	d := &BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())}
+// reviewDetail returns the details of a batch, with its diff and the version of its open
+// review.
+func reviewDetail(p *documents, u *progress.Unit, b *progress.Batch) (*BatchDetail, error) {
+	d := batchDetail(u, b)
 	for _, g := range u.OpenDecisions() {
 		if g.Ref.Kind == progress.ReviewKind && g.Ref.Batch == b.ID {
 			d.Version = g.Version
 		}
 	}
-	if !withDiff {
-		return d, nil
-	}
 	var err error
-	d.Diff, err = rd.diffOf(p, u.Name, b)
-	return d, err
+	d.Diff, err = diffOf(p, u.Name, b)
+	return &d, err
+}
+
+func batchDetail(u *progress.Unit, b *progress.Batch) BatchDetail {
+	return BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())}
 }
 
 // diffOf returns the changes of a batch.
-func (rd *Reader) diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {
-	decider := acts.Decider{App: rd.project, Flow: p.flow, Tracker: p.tracker}
+func diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {
 	d := &Diff{Files: []FileDiff{}}
 	for _, f := range b.Files() {
-		text, err := decider.Diff(unit, &progress.Batch{Batch: flow.Batch{ID: b.ID}, Applied: &flow.Applied{Files: []flow.File{f}}})
+		text, note, err := acts.FileDifference(p.tracker, unit, b.ID, f)
 		if err != nil {
 			return nil, err
 		}
-		d.add(fileDiff(f.Path, f.Old.Exists(), f.New.Exists(), text))
+		d.add(f.Path, f.Old.Exists(), f.New.Exists(), text, note)
 	}
 	return d, nil
 }
 
-// fileDiff returns the change of a file, or a note if it has no text.
-func fileDiff(path string, was, is bool, text string) FileDiff {
-	f := FileDiff{Path: path, Change: "changed", Text: text}
+// add adds the change of one file.
+func (d *Diff) add(path string, was, is bool, text, note string) {
+	f := FileDiff{Path: path, Change: "changed", Text: text, Note: note}
 	switch {
 	case !was:
 		f.Change = "added"
 	case !is:
 		f.Change = "deleted"
 	}
-	if text != "" && !strings.HasPrefix(text, "diff ") {
-		f.Note, f.Text = strings.TrimSpace(strings.TrimPrefix(text, path+":")), ""
-		return f
-	}
 	head := true
-	for line := range strings.Lines(f.Text) {
+	for line := range strings.Lines(text) {
 		switch {
 		case strings.HasPrefix(line, "@@"):
 			head = false
@@ -247,10 +238,6 @@ func fileDiff(path string, was, is bool, text string) FileDiff {
 			f.Removed++
 		}
 	}
-	return f
-}
-
-func (d *Diff) add(f FileDiff) {
 	d.Files = append(d.Files, f)
 	d.Added, d.Removed = d.Added+f.Added, d.Removed+f.Removed
 }
@@ -270,18 +257,14 @@ func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, erro
 		return nil, err
 	}
 	d.Kept = &e
-	text, note, err := acts.Difference(rd.project, e)
-	d.Diff = rescueDiff(e.Path, e.Base.Exists(), !e.Delete, text, note)
+	d.Diff, _, err = rd.keptDiff(e)
 	return d, err
 }
 
-// rescueDiff returns the diff of one kept file.
-func rescueDiff(path string, was, is bool, text, note string) *Diff {
-	d := &Diff{}
-	f := fileDiff(path, was, is, text)
-	if note != "" {
-		f.Note = note
-	}
-	d.add(f)
-	return d
+// keptDiff returns the diff of a kept change.
+func (rd *Reader) keptDiff(e rescue.Entry) (d *Diff, note string, err error) {
+	text, note, err := acts.Difference(rd.project, e)
+	d = &Diff{}
+	d.add(e.Path, e.Base.Exists(), !e.Delete, text, note)
+	return d, note, err
 }

@@ -8,7 +8,6 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/store"
 )
 
 // Decisions is the open decisions of a flow, the most useful ones first.
@@ -56,11 +55,7 @@ type UnreadUnit struct {
 
 // Decisions lists the open decisions of a flow; "": the current or last flow.
 func (rd *Reader) Decisions(ctx context.Context, flowName string) (*Decisions, error) {
-	s, err := rd.snapshot(ctx, flowName, func(*snapshot, store.Reader) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, s.flow)
+	s, p, err := rd.flowState(ctx, flowName, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,26 @@ func (rd *Reader) readDocuments(ctx context.Context, flowName string) (*document
 	return p, context.Cause(ctx)
 }
 
+// lastDocuments reads the documents of the last flow.
+func (rd *Reader) lastDocuments(ctx context.Context) (*documents, error) {
+	name, err := conduct.LastFlow(rd.project, "")
+	if err != nil {
+		return nil, err
+	}
+	return rd.documents(ctx, name)
+}
+
+// eachBatch yields the batches of all units that can be read.
+func (p *documents) eachBatch(yield func(*unit, *progress.Batch) bool) {
+	for _, u := range p.units {
+		for i := 0; u.Unit != nil && i < len(u.Batches); i++ {
+			if !yield(u, &u.Batches[i]) {
+				return
+			}
+		}
+	}
+}
+
 // eachOf calls do for 0 to n-1, on all processors.
 func eachOf(n int, do func(i int)) {
 	next := make(chan int)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -19,6 +20,48 @@ func EventKinds() []lockkeeper.EventKind {
 		lockkeeper.EventQueued, lockkeeper.EventBlocked, lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventRequeued,
 		lockkeeper.EventCleared, lockkeeper.EventRefused, lockkeeper.EventEpoch, lockkeeper.EventDecided,
 	}
+}
+
+// eventPage is how many events one query reads.
+const eventPage = 1_000
+
+// eachEvent yields the events that q selects, page by page: the newest first if q.Latest,
+// otherwise the oldest first. It ends after an error.
+func eachEvent(r store.Reader, q store.EventQuery) iter.Seq2[lockkeeper.Event, error] {
+	return func(yield func(lockkeeper.Event, error) bool) {
+		q.Limit = eventPage
+		for full := true; full; {
+			page, err := r.Events(q)
+			if err != nil {
+				yield(lockkeeper.Event{}, err)
+				return
+			}
+			for _, ev := range page {
+				if !yield(ev, nil) {
+					return
+				}
+			}
+			if full = len(page) == eventPage; full && q.Latest {
+				q.Before = page[len(page)-1].Seq
+			} else if full {
+				q.After = page[len(page)-1].Seq
+			}
+		}
+	}
+}
+
+// latest returns the newest events that match, at most most of them, among the newest read.
+func latest(r store.Reader, q store.EventQuery, most, read int, matches func(lockkeeper.Event) bool) (list []lockkeeper.Event, err error) {
+	q.Latest = true
+	for ev, err := range eachEvent(r, q) {
+		if err != nil || len(list) == most || read == 0 {
+			return list, err
+		}
+		if read--; matches(ev) {
+			list = append(list, ev)
+		}
+	}
+	return list, nil
 }
 
 // Concerns reports whether an event is about a target.
@@ -115,27 +158,23 @@ func few(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// namesIn looks up the names of the items and holders in events.
-func namesIn(r store.Reader, events []lockkeeper.Event) (names, error) {
-	n := names{}
-	for _, ev := range events {
-		ids := []string{ItemID(ev), ev.Holder}
-		for _, c := range ev.Conflicts {
-			ids = append(ids, c.Holder)
-		}
-		if err := n.look(r, ids...); err != nil {
-			return nil, err
-		}
+// in looks up the names of the items and holders in an event.
+func (n names) in(r store.Reader, ev lockkeeper.Event) error {
+	ids := []string{ItemID(ev), ev.Holder}
+	for _, c := range ev.Conflicts {
+		ids = append(ids, c.Holder)
 	}
-	return n, nil
+	return n.look(r, ids...)
 }
 
 // linesOf describes events.
 func linesOf(r store.Reader, events []lockkeeper.Event) ([]Line, error) {
-	known, err := namesIn(r, events)
-	lines := []Line{}
+	known, lines := names{}, []Line{}
 	for _, ev := range events {
+		if err := known.in(r, ev); err != nil {
+			return nil, err
+		}
 		lines = append(lines, lineOf(ev, known))
 	}
-	return lines, err
+	return lines, nil
 }

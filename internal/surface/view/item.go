@@ -148,21 +148,10 @@ func waitsOf(e *sched.Explanation) []Wait {
 func (rd *Reader) addFromStore(ctx context.Context, v *Item, q *job.Queue) (err error) {
 	it := &v.Why.Item
 	v.Moment, err = rd.at(ctx, func(r store.Reader) error {
-		var events []lockkeeper.Event
-		for before, read := uint64(0), 0; read < itemEventsRead && len(events) < itemEvents; {
-			page, err := r.Events(store.EventQuery{Before: before, After: it.Seq - 1, Limit: eventPage, Latest: true})
-			if err != nil {
-				return err
-			}
-			for _, ev := range page {
-				before = ev.Seq
-				if (ItemID(ev) == it.ID || ev.Holder == it.ID) && len(events) < itemEvents {
-					events = append(events, ev)
-				}
-			}
-			if read += len(page); len(page) < eventPage {
-				break
-			}
+		concerns := func(ev lockkeeper.Event) bool { return ItemID(ev) == it.ID || ev.Holder == it.ID }
+		events, err := latest(r, store.EventQuery{After: it.Seq - 1}, itemEvents, itemEventsRead, concerns)
+		if err != nil {
+			return err
 		}
 		if v.Events, err = linesOf(r, events); err != nil {
 			return err
@@ -233,7 +222,7 @@ func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
 	if !known {
 		return nil
 	}
-	if v.Batch, err = rd.batchDetail(p, u.Unit, b, true); err != nil {
+	if v.Batch, err = reviewDetail(p, u.Unit, b); err != nil {
 		return err
 	}
 	if b.Landed == nil {

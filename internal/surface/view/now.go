@@ -166,7 +166,7 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	var stale []lock.RequestInfo
 	var lease lockkeeper.Instant
 	var orphan *lockkeeper.Item
-	s, err := rd.snapshot(ctx, "", func(s *snapshot, r store.Reader) (err error) {
+	s, p, err := rd.flowState(ctx, "", func(s *snapshot, r store.Reader) (err error) {
 		if err := s.addBlocked(r); err != nil {
 			return err
 		}
@@ -180,10 +180,6 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 		stale, err = rd.project.Locks.StaleIn(r)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, s.flow)
 	if err != nil {
 		return nil, err
 	}

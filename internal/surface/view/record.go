@@ -2,7 +2,9 @@ package view
 
 import (
 	"context"
+	"slices"
 
+	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 
 	"lockkeeper"
@@ -16,9 +18,6 @@ type Record struct {
 	Items    []*lockkeeper.Item
 }
 
-// recordPage is how many entries one query reads.
-const recordPage = 1_000
-
 // ReadRecord reads the complete history as of one moment.
 func ReadRecord(ctx context.Context, a *project.Project) (*Record, error) {
 	rec := &Record{}
@@ -27,27 +26,17 @@ func ReadRecord(ctx context.Context, a *project.Project) (*Record, error) {
 		if rec.Landings, err = r.Landings(store.LandingQuery{}); err != nil {
 			return err
 		}
-		for after, full := uint64(0), true; full; {
-			page, err := r.Events(store.EventQuery{After: after, Limit: recordPage})
+		for ev, err := range eachEvent(r, store.EventQuery{}) {
 			if err != nil {
 				return err
 			}
-			rec.Events = append(rec.Events, page...)
-			if full = len(page) == recordPage; full {
-				after = page[len(page)-1].Seq
-			}
+			rec.Events = append(rec.Events, ev)
 		}
-		for after, full := uint64(0), true; full; {
-			page, err := r.Items(store.ItemQuery{After: after, Limit: recordPage})
-			if err != nil {
-				return err
-			}
-			rec.Items = append(rec.Items, page...)
-			if full = len(page) == recordPage; full {
-				after = page[len(page)-1].Seq
-			}
-		}
-		return nil
+		defer func() { slices.Reverse(rec.Items) }()
+		return job.EachItem(r, "", func(it *lockkeeper.Item) bool { // the newest first
+			rec.Items = append(rec.Items, it)
+			return true
+		})
 	})
 	return rec, err
 }

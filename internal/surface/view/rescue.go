@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/landing"
 	"lockkeeper/internal/session"
@@ -87,24 +86,15 @@ func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 
 // gapRefs returns the gaps of the last flow by rescue id.
 func (rd *Reader) gapRefs(ctx context.Context) (map[string]progress.Ref, error) {
-	name, err := conduct.LastFlow(rd.project, "")
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, name)
+	p, err := rd.lastDocuments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	refs := map[string]progress.Ref{}
-	for _, u := range p.units {
-		if u.Unit == nil {
-			continue
-		}
-		for i := range u.Batches {
-			for _, g := range u.Batches[i].Gaps() {
-				if g.Rescue != "" {
-					refs[g.Rescue] = progress.Ref{Kind: progress.GapKind, Unit: u.name, Batch: u.Batches[i].ID, Gap: g.Number}
-				}
+	for u, b := range p.eachBatch {
+		for _, g := range b.Gaps() {
+			if g.Rescue != "" {
+				refs[g.Rescue] = progress.Ref{Kind: progress.GapKind, Unit: u.name, Batch: b.ID, Gap: g.Number}
 			}
 		}
 	}
@@ -150,11 +140,9 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 	if v.Moment, err = rd.at(ctx, noMore); err != nil {
 		return nil, err
 	}
-	text, note, err := acts.Difference(rd.project, e)
-	if err != nil {
+	if v.Diff, v.Note, err = rd.keptDiff(e); err != nil {
 		return nil, err
 	}
-	v.Diff, v.Note = rescueDiff(e.Path, e.Base.Exists(), !e.Delete, text, note), note
 	v.Next, err = rd.rescueStep(ctx, e)
 	return v, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
-	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/store"
@@ -86,14 +85,10 @@ func (rd *Reader) Run(ctx context.Context, flowName string) (*Run, error) {
 
 func (rd *Reader) run(ctx context.Context, flowName string) (*Run, error) {
 	v := &Run{}
-	s, err := rd.snapshot(ctx, flowName, func(_ *snapshot, r store.Reader) (err error) {
+	s, p, err := rd.flowState(ctx, flowName, func(_ *snapshot, r store.Reader) (err error) {
 		v.Refused, err = refusedIn(r)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, s.flow)
 	if err != nil {
 		return nil, err
 	}
@@ -143,27 +138,18 @@ func (rd *Reader) report(ctx context.Context, v *Run, p *documents) error {
 
 // refusedIn lists recently refused writes, newest first.
 func refusedIn(r store.Reader) ([]RefusedWrite, error) {
-	var events []lockkeeper.Event
-	for before, read := uint64(0), 0; read < refusedRead && len(events) < refusedShown; {
-		page, err := r.Events(store.EventQuery{Before: before, Limit: eventPage, Latest: true})
-		if err != nil {
+	events, err := latest(r, store.EventQuery{}, refusedShown, refusedRead, func(ev lockkeeper.Event) bool { return ev.Kind == lockkeeper.EventGap })
+	if err != nil {
+		return nil, err
+	}
+	known, list := names{}, []RefusedWrite{}
+	for _, ev := range events {
+		if err := known.in(r, ev); err != nil {
 			return nil, err
 		}
-		for _, ev := range page {
-			if before = ev.Seq; ev.Kind == lockkeeper.EventGap && len(events) < refusedShown {
-				events = append(events, ev)
-			}
-		}
-		if read += len(page); len(page) < eventPage {
-			break
-		}
-	}
-	known, err := namesIn(r, events)
-	list := []RefusedWrite{}
-	for _, ev := range events {
 		list = append(list, RefusedWrite{At: ev.At, Path: ev.Data["path"], Name: known.of(ev.Holder, ItemID(ev)), Reason: ev.Reason, Rescue: ev.Data["rescue"]})
 	}
-	return list, err
+	return list, nil
 }
 
 // markKept marks the refused writes that are still kept.
@@ -281,26 +267,17 @@ type landedBatch struct{ unit, batch, commit string }
 
 // landedBatches returns the batches of the last flow by landing.
 func (rd *Reader) landedBatches(ctx context.Context) (map[uint64]landedBatch, error) {
-	name, err := conduct.LastFlow(rd.project, "")
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, name)
+	p, err := rd.lastDocuments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	batches := map[uint64]landedBatch{}
-	for _, u := range p.units {
-		if u.Unit == nil {
+	for u, b := range p.eachBatch {
+		if b.Landed == nil {
 			continue
 		}
-		for _, b := range u.Batches {
-			if b.Landed == nil {
-				continue
-			}
-			for _, seq := range b.Landed.Landings {
-				batches[seq] = landedBatch{u.name, b.ID, b.Landed.Commit}
-			}
+		for _, seq := range b.Landed.Landings {
+			batches[seq] = landedBatch{u.name, b.ID, b.Landed.Commit}
 		}
 	}
 	return batches, nil

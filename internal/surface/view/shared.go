@@ -15,9 +15,12 @@ type sharedReads struct {
 	byName map[string]*reads
 }
 
-// reads are the reads for one question: the running one, and the one for callers that
-// arrived since.
-type reads struct{ now, next *read }
+// reads are the reads for one question.
+type reads struct {
+	turn    chan struct{} // has an element while a read runs
+	next    *read         // the read that callers share who arrive now; nil: none waits for it
+	callers int           // callers that wait for a read
+}
 
 type read struct {
 	done  chan struct{} // closed when the result is set
@@ -31,71 +34,59 @@ var errPanicked = errors.New("the shared read panicked")
 // same name. The read is not canceled with one caller's context, because others may wait
 // for it.
 func share[T any](ctx context.Context, s *sharedReads, name string, do func(context.Context) (T, error)) (value T, err error) {
-	mine := s.join(name)
-	for {
-		leads, before := s.start(name, mine)
-		if leads {
-			s.do(name, mine, func() (any, error) { return do(context.WithoutCancel(ctx)) })
-		}
-		if leads || before == nil {
-			value, _ = mine.value.(T)
-			return value, mine.err
-		}
-		select {
-		case <-before.done:
-		case <-ctx.Done():
-			return value, context.Cause(ctx)
-		}
+	of, mine := s.join(name)
+	defer s.leave(name, of)
+	select {
+	case of.turn <- struct{}{}:
+		s.lead(of, mine, func() (any, error) { return do(context.WithoutCancel(ctx)) })
+	case <-mine.done:
+	case <-ctx.Done():
+		return value, context.Cause(ctx)
 	}
+	value, _ = mine.value.(T)
+	return value, mine.err
 }
 
 // join returns the read that a caller who arrives now shares.
-func (s *sharedReads) join(name string) *read {
+func (s *sharedReads) join(name string) (*reads, *read) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName == nil {
 		s.byName = map[string]*reads{}
 	}
-	r := s.byName[name]
-	if r == nil {
-		r = &reads{}
-		s.byName[name] = r
+	of := s.byName[name]
+	if of == nil {
+		of = &reads{turn: make(chan struct{}, 1)}
+		s.byName[name] = of
 	}
-	if r.next == nil {
-		r.next = &read{done: make(chan struct{}), err: errPanicked}
+	if of.next == nil {
+		of.next = &read{done: make(chan struct{}), err: errPanicked}
 	}
-	return r.next
+	of.callers++
+	return of, of.next
 }
 
-// start reports whether the caller must do its read, or else which read to wait for
-// first; nil: its read is done.
-func (s *sharedReads) start(name string, mine *read) (leads bool, before *read) {
+// leave forgets a question when its last caller leaves.
+func (s *sharedReads) leave(name string, of *reads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-mine.done:
-		return false, nil
-	default:
+	if of.callers--; of.callers == 0 {
+		delete(s.byName, name)
 	}
-	r := s.byName[name]
-	if r.now != nil {
-		return false, r.now
-	}
-	r.now, r.next = mine, nil
-	return true, nil
 }
 
-// do does a read and wakes its callers, also if it panics.
-func (s *sharedReads) do(name string, mine *read, do func() (any, error)) {
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		close(mine.done)
-		if r := s.byName[name]; r.next == nil {
-			delete(s.byName, name)
-		} else {
-			r.now = nil
-		}
-	}()
-	mine.value, mine.err = do()
+// lead does a read, unless another caller has done it, and wakes its callers, also if it
+// panics. The caller has the turn.
+func (s *sharedReads) lead(of *reads, mine *read, do func() (any, error)) {
+	defer func() { <-of.turn }()
+	s.mu.Lock()
+	first := of.next == mine
+	if first {
+		of.next = nil
+	}
+	s.mu.Unlock()
+	if first {
+		defer close(mine.done)
+		mine.value, mine.err = do()
+	}
 }

@@ -34,8 +34,8 @@ type snapshot struct {
 	blocked []*sched.Explanation // by addBlocked
 }
 
-// snapshot reads the queue and a flow; "": the current or last flow. more reads at the same
-// moment.
+// snapshot reads the queue and a flow; "": the current or last flow. more, if
+// not nil, reads at the same moment.
 func (rd *Reader) snapshot(ctx context.Context, flowName string, more func(*snapshot, store.Reader) error) (*snapshot, error) {
 	s := &snapshot{}
 	var err error
@@ -49,12 +49,22 @@ func (rd *Reader) snapshot(ctx context.Context, flowName string, more func(*snap
 		return nil, err
 	}
 	s.Moment, err = rd.at(ctx, func(r store.Reader) (err error) {
-		if err := rd.readQueue(s, r); err != nil {
+		if err := rd.readQueue(s, r); err != nil || more == nil {
 			return err
 		}
 		return more(s, r)
 	})
 	return s, err
+}
+
+// flowState reads the queue, a flow and its documents; "": the current or last flow.
+func (rd *Reader) flowState(ctx context.Context, flowName string, more func(*snapshot, store.Reader) error) (*snapshot, *documents, error) {
+	s, err := rd.snapshot(ctx, flowName, more)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := rd.documents(ctx, s.flow)
+	return s, p, err
 }
 
 func (rd *Reader) readQueue(s *snapshot, r store.Reader) (err error) {

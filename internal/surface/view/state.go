@@ -109,7 +109,7 @@ func (rd *Reader) State(ctx context.Context) (*State, error) {
 
 func (rd *Reader) state(ctx context.Context) (*State, error) {
 	st := &State{}
-	s, err := rd.snapshot(ctx, "", func(s *snapshot, r store.Reader) error {
+	s, p, err := rd.flowState(ctx, "", func(s *snapshot, r store.Reader) error {
 		if err := s.addBlocked(r); err != nil {
 			return err
 		}
@@ -117,10 +117,6 @@ func (rd *Reader) state(ctx context.Context) (*State, error) {
 		st.Locks.ActiveGrants, st.spelled = rd.grants.show(records, r.Now().Wall)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	p, err := rd.documents(ctx, s.flow)
 	if err != nil {
 		return nil, err
 	}
@@ -186,17 +182,11 @@ func (s *snapshot) blockedItems() []BlockedItem {
 func (rd *Reader) gaps(ctx context.Context, p *documents) ([]Gap, error) {
 	list := []Gap{}
 	known := map[string]bool{}
-	for _, u := range p.units {
-		if u.Unit == nil {
-			continue
-		}
-		for i := range u.Batches {
-			b := &u.Batches[i]
-			for _, g := range b.Gaps() {
-				known[g.Rescue] = true
-				if g.Answer == "" {
-					list = append(list, Gap{Ref: &progress.Ref{Kind: progress.GapKind, Unit: u.name, Batch: b.ID, Gap: g.Number}, Unit: u.name, Batch: b.ID, Gap: g.Gap})
-				}
+	for u, b := range p.eachBatch {
+		for _, g := range b.Gaps() {
+			known[g.Rescue] = true
+			if g.Answer == "" {
+				list = append(list, Gap{Ref: &progress.Ref{Kind: progress.GapKind, Unit: u.name, Batch: b.ID, Gap: g.Number}, Unit: u.name, Batch: b.ID, Gap: g.Gap})
 			}
 		}
 	}

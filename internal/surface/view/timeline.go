@@ -198,22 +198,15 @@ func (d *timelineBuilder) readEvents(r store.Reader, first uint64) error {
 	if last[0].Seq > timelineEvents && last[0].Seq-timelineEvents > after {
 		after, d.Forgotten = last[0].Seq-timelineEvents, true
 	}
-	for more := true; more; {
-		page, err := r.Events(store.EventQuery{After: after, Limit: eventPage})
+	for ev, err := range eachEvent(r, store.EventQuery{After: after}) {
 		if err != nil {
 			return err
 		}
-		if len(page) > 0 && after == first-1 && page[0].Seq > first {
-			d.Forgotten = true // older events were trimmed
+		d.Forgotten = d.Forgotten || after == first-1 && ev.Seq > first // older events were trimmed
+		if after = ev.Seq; ev.At.After(d.to) {
+			break
 		}
-		for _, ev := range page {
-			after = ev.Seq
-			if ev.At.After(d.to) {
-				return nil
-			}
-			d.see(ev)
-		}
-		more = len(page) == eventPage
+		d.see(ev)
 	}
 	return nil
 }
