@@ -20,6 +20,7 @@ import (
 type deed struct {
 	name    string
 	role    access.Role // the required role
+	needs   string      // the required fields
 	summary string
 	do      func(d *Dashboard, ctx context.Context, f form) (said, error)
 }
@@ -27,22 +28,22 @@ type deed struct {
 // deeds returns all acts.
 func deeds() []deed {
 	list := []deed{
-		{"answer", access.Operator, "Answer a decision", answer},
-		{"take-back", access.Operator, "Withdraw answers", takeBack},
-		{"retry", access.Operator, "Retry a failed item", retry},
-		{"cancel", access.Operator, "Cancel an item, and stop it if it runs", cancel},
-		{"undo", access.Operator, "Undo a landing", undo},
-		{"start", access.Operator, "Start or resume a run", start},
-		{"stop", access.Operator, "Stop the run", stop},
-		{"phase", access.Operator, "Start a phase of a unit", startPhase},
-		{"land", access.Operator, "Land a rescued write", land},
-		{"drop", access.Operator, "Drop a rescued write", drop},
-		{"force-release", access.Admin, "Revoke a grant", forceRelease},
-		{"clear-locks", access.Admin, "Revoke all locks", clearLocks},
+		{"answer", access.Operator, "word", "Answer a decision", answer},
+		{"take-back", access.Operator, "", "Withdraw answers", takeBack},
+		{"retry", access.Operator, "item", "Retry a failed item", retry},
+		{"cancel", access.Operator, "item", "Cancel an item, and stop it if it runs", cancel},
+		{"undo", access.Operator, "", "Undo a landing", undo},
+		{"start", access.Operator, "", "Start or resume a run", start},
+		{"stop", access.Operator, "", "Stop the run", stop},
+		{"phase", access.Operator, "unit phase", "Start a phase of a unit", startPhase},
+		{"land", access.Operator, "id", "Land a rescued write", land},
+		{"drop", access.Operator, "id", "Drop a rescued write", drop},
+		{"force-release", access.Admin, "grant holder reason", "Revoke a grant", forceRelease},
+		{"clear-locks", access.Admin, "", "Revoke all locks", clearLocks},
 	}
 	for _, kind := range acts.UnitActs() {
 		if kind.Name != "retry" { // here, an item is retried
-			list = append(list, deed{kind.Name, access.Operator, kind.Summary, onUnit(kind)})
+			list = append(list, deed{kind.Name, access.Operator, "unit", kind.Summary, onUnit(kind)})
 		}
 	}
 	return list
@@ -69,7 +70,11 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request, a deed) {
 	}
 	who, _ := access.Who(r.Context())
 	f := form{Values: r.PostForm, who: who}
-	s, err := a.do(d, r.Context(), f)
+	var s said
+	err := f.needs(strings.Fields(a.needs)...)
+	if err == nil {
+		s, err = a.do(d, r.Context(), f)
+	}
 	if err != nil {
 		s = s.with(err)
 	}
@@ -125,22 +130,17 @@ type form struct {
 	who access.Person
 }
 
-// need returns the value of a required field.
-func (f form) need(name string) (string, error) {
-	value := strings.TrimSpace(f.Get(name))
-	if value == "" {
-		return "", &lockkeeper.InputError{Field: name, Reason: "required", Next: "fill it in"}
-	}
-	return value, nil
-}
+// Get returns the value of a field, without white space around it.
+func (f form) Get(name string) string { return strings.TrimSpace(f.Values.Get(name)) }
 
-// needs returns the values of several required fields.
-func (f form) needs(names ...string) (values []string, err error) {
+// needs refuses a form in which one of the fields is empty.
+func (f form) needs(names ...string) (err error) {
 	for _, name := range names {
-		value, missing := f.need(name)
-		values, err = append(values, value), errors.Join(err, missing)
+		if f.Get(name) == "" {
+			err = errors.Join(err, &lockkeeper.InputError{Field: name, Reason: "required", Next: "fill it in"})
+		}
 	}
-	return values, err
+	return err
 }
 
 // local returns the value of a field if it is an address in the dashboard, otherwise "".

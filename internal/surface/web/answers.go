@@ -68,19 +68,15 @@ func answer(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	word, err := f.need("word")
-	if err != nil {
-		return said{}, err
-	}
 	decider, err := d.decider(ctx, f)
 	if err != nil {
 		return said{}, err
 	}
-	saying := acts.AnswerInput{Was: f.Get("was"), Only: f.Get("same") == "", Text: f.Get("text"), Seen: seen}
-	if note := strings.TrimSpace(f.Get("note")); note != "" {
+	saying := acts.AnswerInput{Was: f.Get("was"), Only: f.Get("same") == "", Text: f.Values.Get("text"), Seen: seen}
+	if note := f.Get("note"); note != "" {
 		saying.Notes = []string{note}
 	}
-	v, err := decider.Give(ctx, word, refs, saying)
+	v, err := decider.Give(ctx, f.Get("word"), refs, saying)
 	s, err := verdict(decider, v, err)
 	for _, one := range v.Done {
 		s.Back = append(s.Back, one.Ref.String())
@@ -105,15 +101,14 @@ func takeBack(d *Dashboard, ctx context.Context, f form) (said, error) {
 func onUnit(kind acts.UnitActKind) func(*Dashboard, context.Context, form) (said, error) {
 	return func(d *Dashboard, ctx context.Context, f form) (said, error) {
 		act := kind.New()
-		unit, err := f.need("unit")
-		if err := errors.Join(err, f.fill(act)); err != nil {
+		if err := f.fill(act); err != nil {
 			return said{}, err
 		}
 		decider, err := d.decider(ctx, f)
 		if err != nil {
 			return said{}, err
 		}
-		v, err := act.Do(ctx, decider, unit)
+		v, err := act.Do(ctx, decider, f.Get("unit"))
 		return verdict(decider, v, err)
 	}
 }
@@ -126,8 +121,7 @@ func (f form) fill(act acts.UnitAct) (err error) {
 		name, options, _ := strings.Cut(into.Type().Field(i).Tag.Get("json"), ",")
 		text := strings.TrimSpace(strings.Join(f.Values[name], "\n"))
 		if options == "" {
-			_, missing := f.need(name)
-			err = errors.Join(err, missing)
+			err = errors.Join(err, f.needs(name))
 		}
 		switch field := into.Field(i); {
 		case name == "seen" && f.Has("ref"):

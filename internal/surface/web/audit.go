@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -40,23 +39,13 @@ func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	if data.Audit, err = d.view.Audit(r.Context(), ask); err != nil {
 		return nil, err
 	}
-	at := func(before uint64) string {
-		v := url.Values{}
-		for name, values := range q {
-			if name != "before" && values[0] != "" {
-				v.Set(name, values[0])
-			}
-		}
-		if before > 0 {
-			v.Set("before", strconv.FormatUint(before, 10))
-		}
-		return strings.TrimSuffix("/audit?"+v.Encode(), "?")
+	same := map[string]string{"who": data.Who, "path": data.Path, "kind": data.Kind, "q": data.Text, "since": data.Since, "until": data.Until}
+	if before > 0 {
+		data.Newest = address("/audit", same)
 	}
 	if data.Next > 0 {
-		data.Older = at(data.Next)
-	}
-	if before > 0 {
-		data.Newest = at(0)
+		same["before"] = strconv.FormatUint(data.Next, 10)
+		data.Older = address("/audit", same)
 	}
 	return data, nil
 }

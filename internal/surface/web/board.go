@@ -57,13 +57,7 @@ func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, erro
 		}
 	}
 	at := func(status string) string {
-		v := url.Values{}
-		for name, value := range map[string]string{"status": status, "flow": q.Get("flow"), "q": data.Text} {
-			if value != "" {
-				v.Set(name, value)
-			}
-		}
-		return strings.TrimSuffix("/board?"+v.Encode(), "?")
+		return address("/board", map[string]string{"status": status, "flow": q.Get("flow"), "q": data.Text})
 	}
 	data.Choices = []statusCount{{Status: "all", Count: len(board.Units), URL: at(""), Here: data.Status == ""}}
 	for status, n := range board.Statuses {

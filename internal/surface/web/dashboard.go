@@ -31,7 +31,6 @@ type Dashboard struct {
 	failed func(error)
 
 	name  string // name of the codebase
-	files *assets
 	pages map[access.Role]*templates
 }
 
@@ -52,13 +51,8 @@ func New(o Options) (*Dashboard, error) {
 		d.name = filepath.Base(o.App.Root.Dir())
 	}
 	var err error
-	if d.files, err = readAssets(); err != nil {
-		return nil, err
-	}
-	if d.pages, err = d.parse(); err != nil {
-		return nil, err
-	}
-	return d, nil
+	d.pages, err = d.parse()
+	return d, err
 }
 
 // A Route is one address of the dashboard. The server that mounts it checks Need and limits

@@ -1,8 +1,8 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -85,16 +85,7 @@ func (f filter) passes(g view.OpenDecision) bool {
 
 // url returns the URL of the page with this filter, with ref selected unless it is empty.
 func (f filter) url(ref string) string {
-	q := url.Values{}
-	for name, value := range map[string]string{"flow": f.Flow, "kind": f.Kind, "impact": f.Impact, "effort": f.Effort, "unit": f.Unit, "q": f.Text, "ref": ref} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if len(q) == 0 {
-		return "/decide"
-	}
-	return "/decide?" + q.Encode()
+	return address("/decide", map[string]string{"flow": f.Flow, "kind": f.Kind, "impact": f.Impact, "effort": f.Effort, "unit": f.Unit, "q": f.Text, "ref": ref})
 }
 
 // At returns the URL of the page with this filter and ref selected.
@@ -185,13 +176,7 @@ func (d *decideData) place(passing []view.OpenDecision, chosen progress.Ref) {
 
 // Then returns the URL to show after an answer.
 func (d decideData) Then() string {
-	if d.Next != "" {
-		return d.Next
-	}
-	if d.Prev != "" {
-		return d.Prev
-	}
-	return d.Filter.url("")
+	return cmp.Or(d.Next, d.Prev, d.Filter.url(""))
 }
 
 // Here returns the URL of this page with its decision selected.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,14 +17,18 @@ type diffLine struct {
 // linesShown limits how many lines of one file a page shows.
 const linesShown = 4_000
 
+// hunk matches the first line of a hunk, with its start in both files.
+var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)`)
+
 // linesOf parses the unified diff of one file, up to the limit, and returns how many lines it left out.
 func linesOf(unified string) (list []diffLine, left int) {
 	var was, is int // numbers of the next line
 	inHunk := false
 	for line := range strings.Lines(unified) {
 		line = strings.TrimSuffix(line, "\n")
-		if header, ok := strings.CutPrefix(line, "@@ "); ok {
-			was, is = begins(header)
+		if begins := hunk.FindStringSubmatch(line); begins != nil {
+			was, _ = strconv.Atoi(begins[1])
+			is, _ = strconv.Atoi(begins[2])
 			inHunk = true
 			list = append(list, diffLine{Kind: "hunk", Text: line})
 			continue
@@ -55,20 +60,4 @@ func linesOf(unified string) (list []diffLine, left int) {
 		}
 	}
 	return list, left
-}
-
-// begins parses the start lines of a hunk in both files, from -12,7 +12,9 @@.
-func begins(header string) (was, is int) {
-	for field := range strings.FieldsSeq(header) {
-		number, _, _ := strings.Cut(strings.TrimLeft(field, "-+"), ",")
-		n, err := strconv.Atoi(number)
-		switch {
-		case err != nil:
-		case strings.HasPrefix(field, "-"):
-			was = n
-		case strings.HasPrefix(field, "+"):
-			is = n
-		}
-	}
-	return was, is
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		},
 		"unstyled": unstyled,
 		// Addresses and fields.
-		"asset":   d.files.url,
+		"asset":   assetURL,
 		"segment": url.PathEscape,
 		"key":     rand.Text,
 		"seenAs":  seenAs,
@@ -140,11 +141,10 @@ func detail(l view.Line) string {
 	for _, lock := range l.Locks[:min(paths, len(l.Locks))] {
 		list = append(list, lock.Path)
 	}
-	text := strings.Join(list, ", ")
 	if more := len(l.Locks) - paths; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+		list[paths-1] += fmt.Sprintf(" and %d more", more)
 	}
-	return text
+	return strings.Join(list, ", ")
 }
 
 // asked converts requested locks for display.
@@ -170,27 +170,12 @@ func diffOf(d *view.Diff) (list []fileDiff) {
 	return list
 }
 
+// styles matches terminal codes for colors and the cursor.
+var styles = regexp.MustCompile("\x1b\\[[0-9;:?]*[@-~]")
+
 // unstyled returns a log without terminal color codes and carriage returns.
 func unstyled(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if !strings.Contains(text, "\x1b[") {
-		return text
-	}
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(text, "\x1b[")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		end := strings.IndexFunc(after, func(r rune) bool { return r >= '@' && r <= '~' })
-		if end < 0 || strings.Trim(after[:end], "0123456789;:?") != "" { // another escape sequence
-			b.WriteString("\x1b[")
-			text = after
-			continue
-		}
-		text = after[end+1:]
-	}
+	return styles.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
 }
 
 // An offer is an act for which a page shows a form.

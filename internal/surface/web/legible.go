@@ -16,53 +16,32 @@ func legible(page string) string {
 		return page
 	}
 	var b strings.Builder
-	b.Grow(len(page) + 64)
-	place := text
-	for i, r := range page {
-		place = place.after(page[i:], r)
-		switch {
-		case !isOdd(r):
-			b.WriteRune(r) // invalid UTF-8 becomes U+FFFD
-		case place == inValue:
-			fmt.Fprintf(&b, "&#x%X;", r)
-		default:
-			b.WriteString(visible(r))
+	write := func(text, format string) {
+		for _, r := range text {
+			if isOdd(r) {
+				fmt.Fprintf(&b, format, r)
+			} else {
+				b.WriteRune(r) // invalid UTF-8 becomes U+FFFD
+			}
+		}
+	}
+	const field = `value="` // html/template escapes quotes in text, so this is in a tag
+	for rest, found := page, true; found; {
+		var before, value string
+		before, rest, found = strings.Cut(rest, field)
+		write(before, odd)
+		if found {
+			value, rest, found = strings.Cut(rest, `"`)
+			b.WriteString(field)
+			write(value, "&#x%X;")
+			b.WriteByte('"')
 		}
 	}
 	return b.String()
 }
 
-// A place is the syntactic position of a character in a page. html/template escapes these delimiters elsewhere,
-// so they are unambiguous.
-type place int
-
-const (
-	text place = iota
-	inTag
-	inQuotes
-	opening // in value=, before its quote
-	inValue
-)
-
-// after returns the place after the character r. The page continues with rest.
-func (p place) after(rest string, r rune) place {
-	const field = `value="`
-	switch {
-	case p == text && r == '<':
-		return inTag
-	case p == inTag && r == '>':
-		return text
-	case p == inTag && strings.HasPrefix(rest, field):
-		return opening
-	case p == opening && r == '"':
-		return inValue
-	case p == inTag && r == '"':
-		return inQuotes
-	case (p == inQuotes || p == inValue) && r == '"':
-		return inTag
-	}
-	return p
-}
+// odd is the visible form of a character.
+const odd = "⟨U+%04X⟩"
 
 // isOdd reports whether a character is invisible or changes how others are read. Line ends and tabs are not odd.
 func isOdd(r rune) bool {
@@ -72,13 +51,10 @@ func isOdd(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// visible returns a visible form of a character.
-func visible(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
-
 // oneLine returns a name with its line ends made visible, too.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\n\t") {
 		return s
 	}
-	return strings.NewReplacer("\n", visible('\n'), "\t", visible('\t')).Replace(s)
+	return strings.NewReplacer("\n", fmt.Sprintf(odd, '\n'), "\t", fmt.Sprintf(odd, '\t')).Replace(s)
 }

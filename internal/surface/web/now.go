@@ -3,8 +3,6 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"lockkeeper/internal/surface/acts"
@@ -35,17 +33,12 @@ func markOf(r *http.Request) (m mark) {
 	if err != nil {
 		return m
 	}
-	parts := strings.Split(c.Value, ".")
-	if len(parts) != 3 {
-		return m
+	var at int64
+	if _, err := fmt.Sscanf(c.Value, "%d.%d.%d", &m.since, &m.last, &at); err != nil {
+		return mark{}
 	}
-	var numbers [3]uint64
-	for i, part := range parts {
-		if numbers[i], err = strconv.ParseUint(part, 10, 62); err != nil {
-			return mark{}
-		}
-	}
-	return mark{since: numbers[0], last: numbers[1], at: time.Unix(int64(numbers[2]), 0)}
+	m.at = time.Unix(at, 0)
+	return m
 }
 
 func (m mark) put(w http.ResponseWriter, r *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -93,6 +94,17 @@ func layout(r *http.Request) string {
 		return "part"
 	}
 	return "frame"
+}
+
+// address returns the address of a page with a query. It leaves out empty values.
+func address(path string, query map[string]string) string {
+	q := url.Values{}
+	for name, value := range query {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return strings.TrimSuffix(path+"?"+q.Encode(), "?")
 }
 
 // render writes a template for the role of the requesting person.

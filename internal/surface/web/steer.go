@@ -20,17 +20,13 @@ func done(format string, args ...any) said {
 
 // item returns the item that a form names.
 func (d *Dashboard) item(ctx context.Context, f form) (*lockkeeper.Item, error) {
-	name, err := f.need("item")
-	if err != nil {
-		return nil, err
-	}
 	q, err := job.Open(d.app)
 	if err != nil {
 		return nil, err
 	}
-	it, err := q.Find(ctx, name)
+	it, err := q.Find(ctx, f.Get("item"))
 	if err == nil && it == nil {
-		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "unknown item", Next: "see the page Work"}
+		err = &lockkeeper.InputError{Field: "item", Value: f.Get("item"), Reason: "unknown item", Next: "see the page Work"}
 	}
 	return it, err
 }
@@ -42,7 +38,7 @@ func retry(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	name, note := run.FlowOf(it), strings.TrimSpace(f.Get("note"))
+	name, note := run.FlowOf(it), f.Get("note")
 	if name == "" {
 		if it, err = acts.RetryItem(ctx, d.app, it, note, f.who.Actor()); err != nil {
 			return said{}, err
@@ -71,7 +67,7 @@ func cancel(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if ran && f.Get("was") != string(it.Status) {
 		return said{}, &lockkeeper.RefusedError{Act: "cancel " + it.ID, Reason: "it has started since the page was loaded: it would lose its locks and be stopped", Next: "load the page again, then cancel it"}
 	}
-	if it, err = q.Cancel(ctx, it.ID, f.who.Actor(), strings.TrimSpace(f.Get("reason"))); err != nil {
+	if it, err = q.Cancel(ctx, it.ID, f.who.Actor(), f.Get("reason")); err != nil {
 		return said{}, err
 	}
 	s := done("%s (%s) is cancelled; it can be retried.", it.Workflow, it.ID)
@@ -94,15 +90,14 @@ func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
 			return said{}, err
 		}
 	} else {
-		of, err := f.needs("unit", "batch")
-		if err != nil {
+		if err := f.needs("unit", "batch"); err != nil {
 			return said{}, err
 		}
 		decider, err := d.decider(ctx, f)
 		if err != nil {
 			return said{}, err
 		}
-		if u, err = decider.UndoBatch(ctx, of[0], of[1], acts.Holding(d.app, by)); err != nil {
+		if u, err = decider.UndoBatch(ctx, f.Get("unit"), f.Get("batch"), acts.Holding(d.app, by)); err != nil {
 			return said{}, err
 		}
 	}
@@ -142,21 +137,14 @@ func start(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	o := conduct.Options{Flow: f.Get("flow"), Plan: strings.TrimSpace(f.Get("plan")), Only: strings.Fields(f.Get("only")), Auto: strings.TrimSpace(f.Get("auto")),
+	o := conduct.Options{Flow: f.Get("flow"), Plan: f.Get("plan"), Only: strings.Fields(f.Get("only")), Auto: f.Get("auto"),
 		Retry: f.Get("retry") != "", New: f.Get("new") != "", Wait: true, By: f.who.Actor()}
-	for _, number := range []struct {
-		name string
-		set  func(text string) error
-	}{
-		{"slots", func(text string) (err error) { o.Slots, err = strconv.Atoi(text); return err }},
-		{"budget", func(text string) (err error) { o.USD, err = strconv.ParseFloat(text, 64); return err }},
+	for name, set := range map[string]func(text string) error{
+		"slots":  func(text string) (err error) { o.Slots, err = strconv.Atoi(text); return err },
+		"budget": func(text string) (err error) { o.USD, err = strconv.ParseFloat(text, 64); return err },
 	} {
-		text := strings.TrimSpace(f.Get(number.name))
-		if text == "" {
-			continue
-		}
-		if err := number.set(text); err != nil || strings.HasPrefix(text, "-") {
-			return said{}, &lockkeeper.InputError{Field: number.name, Value: text, Reason: "not a number above 0", Next: "leave it empty for the configured value"}
+		if text := f.Get(name); text != "" && (set(text) != nil || strings.HasPrefix(text, "-")) {
+			return said{}, &lockkeeper.InputError{Field: name, Value: text, Reason: "not a number above 0", Next: "leave it empty for the configured value"}
 		}
 	}
 	begun, err := runs.Start(ctx, o)
@@ -186,22 +174,14 @@ func startPhase(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	of, err := f.needs("unit", "phase")
-	if err != nil {
+	if err := runs.Phase(ctx, f.Get("unit"), f.Get("phase"), f.who.Actor()); err != nil {
 		return said{}, err
 	}
-	if err := runs.Phase(ctx, of[0], of[1], f.who.Actor()); err != nil {
-		return said{}, err
-	}
-	return done("%s of %s is started.", plain(of[1]), of[0]), nil
+	return done("%s of %s is started.", plain(f.Get("phase")), f.Get("unit")), nil
 }
 
 func land(d *Dashboard, ctx context.Context, f form) (said, error) {
-	id, err := f.need("id")
-	if err != nil {
-		return said{}, err
-	}
-	e, l, err := acts.LandRescued(ctx, d.app, id, f.Get("onto") != "", acts.Holding(d.app, f.who.Actor()))
+	e, l, err := acts.LandRescued(ctx, d.app, f.Get("id"), f.Get("onto") != "", acts.Holding(d.app, f.who.Actor()))
 	if err != nil {
 		return said{}, err
 	}
@@ -212,11 +192,7 @@ func land(d *Dashboard, ctx context.Context, f form) (said, error) {
 }
 
 func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
-	id, err := f.need("id")
-	if err != nil {
-		return said{}, err
-	}
-	e, err := acts.DropRescued(ctx, d.app, id, f.who.Actor())
+	e, err := acts.DropRescued(ctx, d.app, f.Get("id"), f.who.Actor())
 	if err != nil {
 		return said{}, err
 	}
@@ -225,18 +201,14 @@ func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
 
 // forceRelease revokes a grant of the holder that the page showed.
 func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
-	of, err := f.needs("grant", "holder", "reason")
-	if err != nil {
-		return said{}, err
-	}
-	e, err := d.app.Locks.Request(ctx, of[0])
+	e, err := d.app.Locks.Request(ctx, f.Get("grant"))
 	if err != nil {
 		return said{}, err
 	}
 	if e == nil {
-		return said{}, &lockkeeper.NotHeldError{GrantID: of[0], Reason: "it is gone: released, expired or recovered", Next: "load the page Locks again"}
+		return said{}, &lockkeeper.NotHeldError{GrantID: f.Get("grant"), Reason: "it is gone: released, expired or recovered", Next: "load the page Locks again"}
 	}
-	if err := acts.ForceRelease(ctx, d.app, e, of[1], of[2], f.who.Actor()); err != nil {
+	if err := acts.ForceRelease(ctx, d.app, e, f.Get("holder"), f.Get("reason"), f.who.Actor()); err != nil {
 		return said{}, err
 	}
 	return done("The grant of %s is revoked; its processes were stopped.", e.Holder), nil
@@ -244,18 +216,17 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 
 // clearLocks releases all grants. It is refused if a grant was made since the page was shown.
 func clearLocks(d *Dashboard, ctx context.Context, f form) (said, error) {
-	if strings.TrimSpace(f.Get("confirm")) != "clear" {
+	if f.Get("confirm") != "clear" {
 		return said{}, &lockkeeper.RefusedError{Act: "clear", Reason: "not confirmed; no lock was changed", Next: "type clear"}
 	}
-	reason, err := f.need("reason")
-	if err != nil {
+	if err := f.needs("reason"); err != nil {
 		return said{}, err
 	}
 	shown, err := strconv.ParseUint(f.Get("seq"), 10, 64)
 	if err != nil {
 		return said{}, &lockkeeper.InputError{Field: "seq", Value: f.Get("seq"), Reason: "not a number", Next: "load the page again"}
 	}
-	cleared, err := acts.ClearShown(ctx, d.app, shown, reason, f.who.Actor())
+	cleared, err := acts.ClearShown(ctx, d.app, shown, f.Get("reason"), f.who.Actor())
 	if err != nil {
 		return said{}, err
 	}
