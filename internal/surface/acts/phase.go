@@ -26,10 +26,8 @@ func (e *WrongStatusError) Error() string {
 	return lockkeeper.JoinNext(fmt.Sprintf("phase %s of %s cannot start: it is %s", e.Phase, e.Unit, e.Status), e.Next)
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *WrongStatusError) NextStep() string { return e.Next }
 
-// Code implements lockkeeper.CodeOf.
 func (e *WrongStatusError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
 
 // Unwrap returns the refusal that every surface knows.

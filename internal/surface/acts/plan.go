@@ -16,7 +16,6 @@ type Move struct {
 	Seen Seen   `json:"seen,omitempty"`
 }
 
-// Do implements UnitAct.
 func (a Move) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	return d.edit(ctx, unit, a.Seen, "has item "+a.Item+" in batch "+a.To, func(b *progress.Tracker) ([]string, error) {
 		return b.MoveItem(ctx, unit, a.Item, a.To, d.By.Name)
@@ -30,7 +29,6 @@ type Split struct {
 	Seen  Seen     `json:"seen,omitempty"`
 }
 
-// Do implements UnitAct.
 func (a Split) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	return d.edit(ctx, unit, a.Seen, "has "+strings.Join(a.Items, ", ")+" of batch "+a.Batch+" in a batch of their own", func(b *progress.Tracker) ([]string, error) {
 		return b.SplitBatch(ctx, unit, a.Batch, a.Items, d.By.Name)
@@ -44,7 +42,6 @@ type Merge struct {
 	Seen Seen   `json:"seen,omitempty"`
 }
 
-// Do implements UnitAct.
 func (a Merge) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	return d.edit(ctx, unit, a.Seen, "has all of batch "+a.From+" in batch "+a.Into, func(b *progress.Tracker) ([]string, error) {
 		return b.MergeBatches(ctx, unit, a.Into, a.From, d.By.Name)
@@ -58,7 +55,6 @@ type SetTargets struct {
 	Seen  Seen     `json:"seen,omitempty"`
 }
 
-// Do implements UnitAct.
 func (a SetTargets) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	return d.edit(ctx, unit, a.Seen, "has batch "+a.Batch+" change "+strings.Join(a.Paths, ", "), func(b *progress.Tracker) ([]string, error) {
 		if err := conduct.CheckTargets(d.App, a.Paths); err != nil {

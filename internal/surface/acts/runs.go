@@ -186,7 +186,11 @@ func (r *Runs) prepare(ctx context.Context, g *going, o conduct.Options) (*condu
 	}
 	run, err := conduct.CurrentRun(r.app)
 	if err == nil {
-		err = conduct.RecordDecision(ctx, r.app, o.By, startedInWords(run.ID, c.Flow.Name, o.Only))
+		what := fmt.Sprintf("run %s of the flow %s is started", run.ID, c.Flow.Name)
+		if len(o.Only) > 0 {
+			what += ", of " + strings.Join(o.Only, ", ")
+		}
+		err = conduct.RecordDecision(ctx, r.app, o.By, what)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, active.Close(ctx))
@@ -195,14 +199,6 @@ func (r *Runs) prepare(ctx context.Context, g *going, o conduct.Options) (*condu
 	defer r.mu.Unlock()
 	g.Run, g.Flow, g.Units = run.ID, c.Flow.Name, seen.Units()
 	return c, active, nil
-}
-
-func startedInWords(run, flow string, only []string) string {
-	what := fmt.Sprintf("run %s of the flow %s is started", run, flow)
-	if len(only) > 0 {
-		what += ", of " + strings.Join(only, ", ")
-	}
-	return what
 }
 
 // conduct runs the flow until it ends. It runs the flow again if work was requested too late for the run to see

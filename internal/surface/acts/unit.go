@@ -58,7 +58,6 @@ type AddItem struct {
 	Rationale   string     `json:"rationale,omitempty"`
 }
 
-// Do implements UnitAct.
 func (a AddItem) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	if _, err := d.Unit(ctx, unit); err != nil {
 		return Verdict{}, err
@@ -74,7 +73,6 @@ type Reenable struct {
 	Undo        bool   `json:"undo,omitempty"` // reject it again
 }
 
-// Do implements UnitAct.
 func (a Reenable) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	u, err := d.Unit(ctx, unit)
 	if err == nil && a.Item != "" {
@@ -114,7 +112,6 @@ type Exclude struct {
 	Why    string `json:"why"`
 }
 
-// Do implements UnitAct.
 func (a Exclude) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	s, err := d.screen(unit, a.Screen)
 	if err != nil {
@@ -129,7 +126,6 @@ type Include struct {
 	Screen string `json:"screen"`
 }
 
-// Do implements UnitAct.
 func (a Include) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	s, err := d.screen(unit, a.Screen)
 	if err != nil {
@@ -168,7 +164,6 @@ type Redo struct {
 	Seen  Seen   `json:"seen,omitempty"`
 }
 
-// Do implements UnitAct.
 func (a Redo) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	ref := planOf(unit)
 	if a.Batch != "" {
@@ -221,7 +216,6 @@ type Retry struct {
 	Note string `json:"note,omitempty"` // for the agent or person who redoes it
 }
 
-// Do implements UnitAct.
 func (a Retry) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	return d.Retry(ctx, []string{strings.TrimSuffix(unit+"/"+a.Part, "/")}, a.Note)
 }

@@ -189,7 +189,10 @@ func decodeQuery[T any](raw string) (in T, err error) {
 			return in, &lockkeeper.InputError{Field: name, Value: texts[0], Reason: err.Error(), Next: "see /api/v1/openapi.json"}
 		}
 	}
-	return in, nil
+	if checked, ok := any(&in).(interface{ check() error }); ok {
+		err = checked.check()
+	}
+	return in, err
 }
 
 // nameOf returns the name of a field in JSON and in queries.

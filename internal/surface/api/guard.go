@@ -263,7 +263,6 @@ type watched struct {
 	status int
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *watched) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status

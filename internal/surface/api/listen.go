@@ -65,7 +65,6 @@ type boundedListener struct {
 	closed chan struct{}
 }
 
-// Accept implements net.Listener.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:
@@ -83,7 +82,6 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
 }
 
-// Close implements net.Listener.
 func (l *boundedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
@@ -95,7 +93,6 @@ type placedConn struct {
 	leave func()
 }
 
-// Close implements net.Conn.
 func (c *placedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()

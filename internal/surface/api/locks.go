@@ -141,13 +141,9 @@ type grantPage struct {
 }
 
 func listGrants(s *Server, c *call, q struct {
+	paged
 	After string `json:"after" doc:"The next of the last page."`
-	Limit *int   `json:"limit"`
 }) (grantPage, error) {
-	limit, err := pageSize(q.Limit)
-	if err != nil {
-		return grantPage{}, err
-	}
 	entries, err := s.opt.App.Locks.Requests(c.r.Context())
 	if err != nil {
 		return grantPage{}, err
@@ -157,6 +153,7 @@ func listGrants(s *Server, c *call, q struct {
 	if found {
 		first++
 	}
+	limit := *q.Limit
 	page := grantPage{Grants: append([]lock.RequestInfo{}, entries[first:min(len(entries), first+limit)]...)}
 	if first+limit < len(entries) {
 		page.Next = placeOf(page.Grants[limit-1])

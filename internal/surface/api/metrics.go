@@ -57,8 +57,6 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 	m.durations.WithLabelValues(route).Observe(took.Seconds())
 }
 
-func (m *metrics) delivered(events int) { m.sent.Add(float64(events)) }
-
 // follow counts events until the feed is closed.
 func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error)) {
 	for after := f.Last(); ; {

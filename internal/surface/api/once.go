@@ -51,10 +51,7 @@ type answered struct {
 	at     time.Time
 	done   chan struct{} // closed when the fields below are set
 	failed bool          // no answer is stored: callers that wait must execute it
-
-	status int
-	header http.Header
-	answer []byte
+	answer recorded
 }
 
 func newOnce(now func() time.Time) *once {
@@ -90,7 +87,8 @@ func (o *once) do(s *Server, c *call) error {
 			return context.Cause(c.r.Context())
 		}
 		if !a.failed {
-			a.replay(c.w)
+			c.w.Header().Set("Idempotent-Replayed", "true")
+			a.answer.replay(c.w)
 			return nil
 		}
 	}
@@ -147,7 +145,7 @@ func (o *once) sweep() {
 
 func (o *once) drop(a *answered) {
 	delete(o.kept, a.name)
-	o.bytes -= len(a.answer)
+	o.bytes -= a.answer.body.Len()
 }
 
 // run executes a request and stores the answer. It does not store server errors, nor
@@ -157,9 +155,7 @@ func (o *once) run(s *Server, c *call, a *answered) error {
 	outer := c.w
 	c.w = said
 	keep := false
-	defer func() { // also when the handler panics
-		o.end(a, said, keep)
-	}()
+	defer func() { o.end(a, said, keep) }() // also when the handler panics
 	if err := c.route.serve(s, c); err != nil {
 		if isGone(c.r, err) {
 			return err
@@ -178,20 +174,12 @@ func (o *once) end(a *answered, said *recorded, keep bool) {
 	defer o.mu.Unlock()
 	a.failed = !keep
 	if keep {
-		a.status, a.header, a.answer = said.status, said.header, said.body.Bytes()
-		o.bytes += len(a.answer)
+		a.answer = *said
+		o.bytes += a.answer.body.Len()
 	} else {
 		o.drop(a)
 	}
 	close(a.done)
-}
-
-// replay sends a stored answer again.
-func (a *answered) replay(w http.ResponseWriter) {
-	maps.Copy(w.Header(), a.header)
-	w.Header().Set("Idempotent-Replayed", "true")
-	w.WriteHeader(a.status)
-	w.Write(a.answer)
 }
 
 // recorded is a buffered answer.
@@ -201,10 +189,8 @@ type recorded struct {
 	body   bytes.Buffer
 }
 
-// Header implements http.ResponseWriter.
 func (r *recorded) Header() http.Header { return r.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (r *recorded) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status

@@ -69,10 +69,8 @@ func (e *refusal) Error() string {
 	return lockkeeper.JoinNext(e.reason, e.next)
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *refusal) NextStep() string { return e.next }
 
-// Code implements lockkeeper.CodeOf.
 func (e *refusal) Code() lockkeeper.Code { return e.code }
 
 // A Problem is the body of an error response.
@@ -123,7 +121,6 @@ type notFound struct{ error }
 
 func (e *notFound) Unwrap() error { return e.error }
 
-// Code implements lockkeeper.CodeOf.
 func (e *notFound) Code() lockkeeper.Code { return codeNotFound }
 
 // partsRefused holds the errors of the parts of one request.

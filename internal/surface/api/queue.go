@@ -29,19 +29,15 @@ func queueRoutes() []route {
 func listItems(s *Server, c *call, q struct {
 	Status string `json:"status" doc:"queued, dispatched, completed or error; empty: any."`
 	After  uint64 `json:"after" doc:"The next of the last page."`
-	Limit  *int   `json:"limit"`
+	paged
 }) (*view.Items, error) {
-	limit, err := pageSize(q.Limit)
-	if err != nil {
-		return nil, err
-	}
 	status := lockkeeper.ItemStatus(q.Status)
 	switch status {
 	case "", lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemCompleted, lockkeeper.ItemError:
 	default:
 		return nil, &lockkeeper.InputError{Field: "status", Value: q.Status, Reason: "no item has it", Next: "use queued, dispatched, completed or error"}
 	}
-	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: limit})
+	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: *q.Limit})
 }
 
 // item returns the item that the URL names.

@@ -131,7 +131,9 @@ type Server struct {
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	o.fill()
 	s := &Server{opt: o, accounts: access.Open(o.App.AccessDir()), mux: http.NewServeMux(), once: newOnce(o.Now), logins: newAttempts(o.Limits.LoginBurst, o.Limits.LoginEvery)}
-	s.hosts = lowered(o.AllowHosts)
+	for _, name := range o.AllowHosts {
+		s.hosts = append(s.hosts, strings.ToLower(name))
+	}
 	s.rooms = map[roomName]*room{
 		roomUsual:   newRoom(o.Limits.Requests, 2*time.Second, "requests"),
 		roomLarge:   newRoom(o.Limits.Large, 5*time.Second, "large requests"),
@@ -173,13 +175,6 @@ func (o *Options) fill() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-}
-
-func lowered(names []string) (list []string) {
-	for _, name := range names {
-		list = append(list, strings.ToLower(name))
-	}
-	return list
 }
 
 // lay registers the routes with the mux and builds their description.

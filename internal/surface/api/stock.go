@@ -20,7 +20,6 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector. It describes nothing, because the set of gauges varies.
 func (k *stock) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (k *stock) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()

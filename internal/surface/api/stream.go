@@ -113,7 +113,7 @@ func (l *client) more() error {
 		return err
 	}
 	text, sent := l.fill(events)
-	l.s.metrics.delivered(sent)
+	l.s.metrics.sent.Add(float64(sent))
 	return l.send(text)
 }
 

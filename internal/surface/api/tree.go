@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strconv"
 
 	"lockkeeper"
@@ -130,15 +131,11 @@ func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
 }
 
 func listLandings(s *Server, c *call, q struct {
+	paged
 	After uint64 `json:"after" doc:"The next of the last page."`
-	Limit *int   `json:"limit"`
 	Path  string `json:"path"`
 }) (*view.Landings, error) {
-	limit, err := pageSize(q.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return s.opt.View.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: limit, Path: q.Path})
+	return s.opt.View.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: *q.Limit, Path: q.Path})
 }
 
 func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
@@ -156,28 +153,18 @@ type rescuedPage struct {
 }
 
 func listRescued(s *Server, c *call, q struct {
+	paged
 	After string `json:"after" doc:"The next of the last page."`
-	Limit *int   `json:"limit"`
 }) (rescuedPage, error) {
-	limit, err := pageSize(q.Limit)
-	if err != nil {
-		return rescuedPage{}, err
-	}
 	all, err := s.opt.View.Rescue(c.r.Context())
 	if err != nil {
 		return rescuedPage{}, err
 	}
 	page := rescuedPage{Rescue: all}
 	if q.After != "" { // ids sort by time
-		kept := all.Entries[:0]
-		for _, e := range all.Entries {
-			if e.ID < q.After {
-				kept = append(kept, e)
-			}
-		}
-		all.Entries = kept
+		all.Entries = slices.DeleteFunc(all.Entries, func(e view.RescueEntry) bool { return e.ID >= q.After })
 	}
-	if len(all.Entries) > limit {
+	if limit := *q.Limit; len(all.Entries) > limit {
 		all.Entries = all.Entries[:limit]
 		page.Next = all.Entries[limit-1].ID
 	}

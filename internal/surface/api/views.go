@@ -62,15 +62,20 @@ const (
 	pageReason = "from 1 to 1000"
 )
 
-// pageSize checks the requested page size. It returns the default for nil.
-func pageSize(limit *int) (int, error) {
-	switch {
-	case limit == nil:
-		return pageUsual, nil
-	case *limit < 1 || *limit > pageLimit:
-		return 0, &lockkeeper.InputError{Field: "limit", Value: strconv.Itoa(*limit), Reason: "it must be " + pageReason, Next: "leave it out for " + strconv.Itoa(pageUsual)}
+// paged is the part of a query that limits a page.
+type paged struct {
+	Limit *int `json:"limit"` // check sets the default
+}
+
+// check sets the default, and refuses an invalid limit.
+func (p *paged) check() error {
+	if p.Limit == nil {
+		p.Limit = new(pageUsual)
 	}
-	return *limit, nil
+	if *p.Limit < 1 || *p.Limit > pageLimit {
+		return &lockkeeper.InputError{Field: "limit", Value: strconv.Itoa(*p.Limit), Reason: "it must be " + pageReason, Next: "leave it out for " + strconv.Itoa(pageUsual)}
+	}
+	return nil
 }
 
 // serveState writes the whole state. It uses the state's own JSON encoder, because this is the most frequent and
@@ -97,13 +102,9 @@ type waitingPage struct {
 
 func waiting(s *Server, c *call, q struct {
 	flowQuery
+	paged
 	After string `json:"after" doc:"The reference that the last page ended with."`
-	Limit *int   `json:"limit"`
 }) (waitingPage, error) {
-	limit, err := pageSize(q.Limit)
-	if err != nil {
-		return waitingPage{}, err
-	}
 	queue, err := s.opt.View.Decisions(c.r.Context(), q.Flow)
 	if err != nil {
 		return waitingPage{}, err
@@ -116,7 +117,7 @@ func waiting(s *Server, c *call, q struct {
 		}
 		queue.Open = queue.Open[at+1:]
 	}
-	if len(queue.Open) > limit {
+	if limit := *q.Limit; len(queue.Open) > limit {
 		queue.Open = queue.Open[:limit]
 		page.Next = &queue.Open[limit-1].Ref
 	}
@@ -136,8 +137,8 @@ func gateDetail(s *Server, c *call, q flowQuery) (*view.Decision, error) {
 }
 
 func audit(s *Server, c *call, q struct {
+	paged
 	After uint64    `json:"after" doc:"The next of the last page."`
-	Limit *int      `json:"limit"`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Who   string    `json:"who" doc:"A holder, an actor, an item, or what an item is called."`
@@ -145,9 +146,5 @@ func audit(s *Server, c *call, q struct {
 	Kind  []string  `json:"kind" doc:"Of events; may be given more than once."`
 	Text  string    `json:"text" doc:"That is found in the line."`
 }) (*view.Audit, error) {
-	limit, err := pageSize(q.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return s.opt.View.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Before: q.After, Limit: limit})
+	return s.opt.View.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Before: q.After, Limit: *q.Limit})
 }

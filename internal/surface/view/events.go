@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -72,15 +73,10 @@ func Concerns(ev lockkeeper.Event, t lockkeeper.Target) bool {
 
 // eventName returns the subject of an event: the item's name, the holder, or the actor.
 func eventName(ev lockkeeper.Event) string {
-	switch {
-	case ev.Kind == lockkeeper.EventQueued:
-		return ev.Holder
-	case ev.Data["workflow"] != "":
-		return ev.Data["workflow"]
-	case ev.Holder != "":
+	if ev.Kind == lockkeeper.EventQueued {
 		return ev.Holder
 	}
-	return ev.Actor.Name
+	return cmp.Or(ev.Data["workflow"], ev.Holder, ev.Actor.Name)
 }
 
 // GapText returns the path of a refused write, if the event has one, and where its content

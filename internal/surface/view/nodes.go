@@ -140,6 +140,3 @@ func (rd *Reader) checks(e Enforcement) []Check {
 	}
 	return append(list, program, api, locking, recovery)
 }
-
-// noMore reads nothing; at then returns only the moment.
-func noMore(store.Reader) error { return nil }

@@ -199,7 +199,10 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	if err != nil {
 		n.Problems = append(n.Problems, "unfinished landings: "+err.Error())
 	}
-	n.Stuck = listOf(slices.Concat(rd.longBlocked(s, lease), silent, s.lost(), unclaimed(orphan), staleGrants(stale), landings))
+	n.Stuck = listOf(slices.Concat(rd.longBlocked(s, lease), silent, s.lost(), staleGrants(stale), landings))
+	if orphan != nil {
+		n.Stuck = append(n.Stuck, stuckItem(StuckUnclaimed, orphan, orphan.QueuedAt))
+	}
 	slices.SortStableFunc(n.Stuck, func(a, b Stuck) int { return a.Since.Compare(b.Since) })
 	return n, nil
 }
@@ -207,11 +210,11 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 // longBlocked lists items blocked by locks for longer than lock_timeout.
 func (rd *Reader) longBlocked(s *snapshot, lease lockkeeper.Instant) (list []Stuck) {
 	for _, e := range s.blocked {
-		waited := blockedFor(&e.Item, lease, rd.project.Config.LockTimeout)
-		if len(e.Locks) == 0 || waited < rd.project.Config.LockTimeout {
-			continue
+		if waited := blockedFor(&e.Item, lease, rd.project.Config.LockTimeout); len(e.Locks) > 0 && waited >= rd.project.Config.LockTimeout {
+			stuck := stuckItem(StuckBlocked, &e.Item, s.At.Add(-waited))
+			stuck.Behind = blockersOf(e)
+			list = append(list, stuck)
 		}
-		list = append(list, Stuck{Kind: StuckBlocked, Name: ItemName(&e.Item), Item: e.Item.ID, Phase: e.Item.Phase, Since: s.At.Add(-waited), Behind: blockersOf(e), Acts: itemActs(&e.Item)})
 	}
 	return list
 }
@@ -227,7 +230,7 @@ func (rd *Reader) silent(s *snapshot) (list []Stuck, err error) {
 		_, said, unseen := lastOutput(entries, it.ID)
 		err = errors.Join(err, unseen)
 		if !said.IsZero() && s.At.Sub(said) >= rd.project.Config.Agent.StallAfter {
-			list = append(list, Stuck{Kind: StuckSilent, Name: ItemName(it), Item: it.ID, GrantID: it.GrantID, Phase: it.Phase, Since: said, Behind: []Blocker{}, Acts: itemActs(it)})
+			list = append(list, stuckItem(StuckSilent, it, said))
 		}
 	}
 	return list, err
@@ -236,28 +239,15 @@ func (rd *Reader) silent(s *snapshot) (list []Stuck, err error) {
 // lost lists dispatched items whose worker is gone.
 func (s *snapshot) lost() (list []Stuck) {
 	for _, it := range s.active {
-		if s.workerOf(it) == nil && it.Worker != "" {
-			list = append(list, Stuck{Kind: StuckLost, Name: ItemName(it), Item: it.ID, GrantID: it.GrantID, Phase: it.Phase, Since: it.DispatchedAt, Behind: []Blocker{}, Acts: itemActs(it)})
+		if alive := slices.ContainsFunc(s.workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker }); !alive && it.Worker != "" {
+			list = append(list, stuckItem(StuckLost, it, it.DispatchedAt))
 		}
 	}
 	return list
 }
 
-// workerOf returns the worker of an item, or nil if it is gone.
-func (s *snapshot) workerOf(it *lockkeeper.Item) *lockkeeper.Worker {
-	at := slices.IndexFunc(s.workers, func(w lockkeeper.Worker) bool { return w.ID == it.Worker })
-	if at < 0 {
-		return nil
-	}
-	return &s.workers[at]
-}
-
-// unclaimed lists it, an item that no worker takes, if it is not nil.
-func unclaimed(it *lockkeeper.Item) []Stuck {
-	if it == nil {
-		return nil
-	}
-	return []Stuck{{Kind: StuckUnclaimed, Name: ItemName(it), Item: it.ID, Phase: it.Phase, Since: it.QueuedAt, Behind: []Blocker{}, Acts: itemActs(it)}}
+func stuckItem(kind StuckKind, it *lockkeeper.Item, since time.Time) Stuck {
+	return Stuck{Kind: kind, Name: ItemName(it), Item: it.ID, GrantID: it.GrantID, Phase: it.Phase, Since: since, Behind: []Blocker{}, Acts: itemActs(it)}
 }
 
 // staleGrants lists grants that a person must release.

@@ -49,7 +49,7 @@ func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func seconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
-// at reads the store with read, and returns the moment of that read.
+// at reads the store with read, if it is not nil, and returns the moment of that read.
 func (rd *Reader) at(ctx context.Context, read func(store.Reader) error) (m Moment, err error) {
 	err = rd.project.Store.View(ctx, func(r store.Reader) error {
 		last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
@@ -59,6 +59,9 @@ func (rd *Reader) at(ctx context.Context, read func(store.Reader) error) (m Mome
 		m = Moment{At: r.Now().Wall.UTC()}
 		if len(last) > 0 {
 			m.Seq = last[0].Seq
+		}
+		if read == nil {
+			return nil
 		}
 		return read(r)
 	})

@@ -67,7 +67,7 @@ type RescueDetail struct {
 func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 	v := &Rescue{Entries: []RescueEntry{}, Kinds: map[string]int{}, KeptFor: seconds(rd.project.Config.Gate.Keep)}
 	var err error
-	if v.Moment, err = rd.at(ctx, noMore); err != nil {
+	if v.Moment, err = rd.at(ctx, nil); err != nil {
 		return nil, err
 	}
 	list, err := rd.rescued(ctx)
@@ -137,7 +137,7 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 	}
 	refs, _ := rd.gapRefs(ctx) // without the documents it is shown without its gap
 	v := &RescueDetail{RescueEntry: rd.rescueEntry(e, refs), Content: rd.project.Shelf().ContentPath(e.ID)}
-	if v.Moment, err = rd.at(ctx, noMore); err != nil {
+	if v.Moment, err = rd.at(ctx, nil); err != nil {
 		return nil, err
 	}
 	if v.Diff, v.Note, err = rd.keptDiff(e); err != nil {

@@ -107,17 +107,15 @@ func (s *snapshot) unclaimedIn(r store.Reader) (*lockkeeper.Item, error) {
 	}
 	queued, err := r.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, Limit: eventPage})
 	for _, it := range queued {
-		taken := slices.ContainsFunc(s.workers, func(w lockkeeper.Worker) bool { return w.Reaches(it.Root) && !isFlowWorker(w) })
+		taken := slices.ContainsFunc(s.workers, func(w lockkeeper.Worker) bool {
+			ofFlow := slices.ContainsFunc(w.Roots, func(root string) bool { return run.FlowOf(&lockkeeper.Item{Root: root}) != "" })
+			return w.Reaches(it.Root) && !ofFlow // a worker of a flow takes only its items
+		})
 		if it.Stage == lockkeeper.StageReady && run.FlowOf(it) == "" && !taken {
 			return it, err
 		}
 	}
 	return nil, err
-}
-
-// isFlowWorker reports whether a worker takes only items of a flow.
-func isFlowWorker(w lockkeeper.Worker) bool {
-	return slices.ContainsFunc(w.Roots, func(root string) bool { return run.FlowOf(&lockkeeper.Item{Root: root}) != "" })
 }
 
 // maxActive limits the running items that are read.
@@ -185,7 +183,7 @@ func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {
 		line.Next, line.State = "", RunActive
 		if s.starting {
 			line.State = RunDiscovering
-		} else if waiting > 0 && !s.isBusy() && s.hasQueue() {
+		} else if waiting > 0 && !s.isBusy() && slices.ContainsFunc(s.workers, s.conducts) { // in the legacy mode other processes cannot see what runs
 			line.State = RunWaiting
 		}
 	}
@@ -201,10 +199,6 @@ func (s *snapshot) isBusy() bool {
 	}
 	return false
 }
-
-// hasQueue reports whether the conductor uses the queue. In the legacy mode other processes
-// cannot see what runs.
-func (s *snapshot) hasQueue() bool { return slices.ContainsFunc(s.workers, s.conducts) }
 
 // cost returns the cost of the last run, and an estimate for the rest. With an error it is
 // incomplete.

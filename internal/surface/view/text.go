@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -140,13 +141,7 @@ type names map[string]string
 
 // of returns the name of an item, or of the item that is the holder, or the holder.
 func (n names) of(holder, item string) string {
-	if name := n[item]; name != "" {
-		return name
-	}
-	if name := n[holder]; name != "" {
-		return name
-	}
-	return holder
+	return cmp.Or(n[item], n[holder], holder)
 }
 
 // add adds the names of items.
