@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"lockkeeper"
+	"lockkeeper/internal/encoding/strictjson"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/session/refusal"
 )
@@ -154,4 +156,13 @@ func (s *Server) files(paths []string) (list []string, err error) {
 		}
 	}
 	return list, nil
+}
+
+// legible refuses ambiguous arguments. Decoding would replace invalid Unicode, and a file
+// would get other content than was sent.
+func legible(arguments json.RawMessage) error {
+	if err := strictjson.Check(arguments); err != nil {
+		return &lockkeeper.InputError{Field: "arguments", Reason: err.Error(), Next: "send binary content as base64"}
+	}
+	return nil
 }

@@ -3,10 +3,14 @@ package web
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -71,4 +75,115 @@ type Views interface {
 	Rescued(ctx context.Context, id string) (*view.RescueDetail, error)
 	Nodes(ctx context.Context) (*view.Nodes, error)
 	Audit(ctx context.Context, q view.AuditQuery) (*view.Audit, error)
+}
+
+// locksData is the data of the page Locks.
+type locksData struct {
+	*view.Locks
+	Picture picture
+}
+
+func (d *Dashboard) locksPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	locks, err := d.view.Locks(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return locksData{Locks: locks, Picture: draw(locks.Graph)}, nil
+}
+
+// nodesData is the data of the page Nodes.
+type nodesData struct {
+	*view.Nodes
+	People []access.Account
+	Known  bool // the accounts of the server are known
+}
+
+func (d *Dashboard) nodesPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	nodes, err := d.view.Nodes(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	data := nodesData{Nodes: nodes, Known: d.people != nil}
+	if d.people != nil {
+		data.People, err = d.people.List()
+	}
+	return data, err
+}
+
+func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return d.view.Rescue(r.Context())
+}
+
+type keptData struct{ *view.RescueDetail }
+
+func (k keptData) heading() string { return k.RescueEntry.Path }
+
+func (d *Dashboard) keptPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	kept, err := d.view.Rescued(r.Context(), r.PathValue("id"))
+	return keptData{kept}, err
+}
+
+// runData is the data of the page Run.
+type runData struct {
+	*view.Run
+	Conducts *acts.Running
+	Warnings []run.News // warnings of this server's run, newest first
+}
+
+func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	run, err := d.view.Run(r.Context(), r.URL.Query().Get("flow"))
+	if err != nil {
+		return nil, err
+	}
+	data := runData{Run: run}
+	if d.runs != nil {
+		running := d.runs.Now()
+		data.Conducts, data.Warnings = &running, running.Told(run.Line.Flow)
+	}
+	return data, nil
+}
+
+// itemData is the data of the page of an item.
+type itemData struct {
+	*view.Item
+	Live bool // the item is running, so its log grows
+}
+
+func (i itemData) heading() string { return i.Why.Item.Workflow }
+
+func (d *Dashboard) itemPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	it, err := d.view.Item(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	return itemData{Item: it, Live: it.Why.Item.Status == lockkeeper.ItemDispatched}, nil
+}
+
+// itemsData is the data of the page of all items.
+type itemsData struct {
+	*view.Items
+	Status string
+	Paged  bool // this is not the first page
+}
+
+func (d *Dashboard) itemsPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	after, err := pageNumber(q.Get("after"))
+	if err != nil {
+		return nil, err
+	}
+	items, err := d.view.Items(r.Context(), view.ItemsQuery{Status: lockkeeper.ItemStatus(q.Get("status")), After: after})
+	return itemsData{Items: items, Status: q.Get("status"), Paged: after > 0}, err
+}
+
+// pageNumber parses where a page of a list begins. Empty means at the start.
+func pageNumber(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, &lockkeeper.InputError{Field: "page", Value: text, Reason: "not a number", Next: "go to the first page"}
+	}
+	return n, nil
 }
