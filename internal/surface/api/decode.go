@@ -32,7 +32,7 @@ func decodeBody(r *http.Request, into any) error {
 		return &refusal{code: codeMedia, reason: fmt.Sprintf("the Content-Type is %q", r.Header.Get("Content-Type")), next: "send JSON, with Content-Type: application/json"}
 	}
 	if err := strictjson.Unmarshal(body, into, true); err != nil {
-		return wrongJSON(err, reflect.TypeOf(into))
+		return wrongJSON(err)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func checkText(c *call, body []byte) error {
 	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || media != mediaForm {
 		if err := strictjson.Check(body); err != nil {
-			return wrongJSON(err, nil)
+			return wrongJSON(err)
 		}
 		return nil
 	}
@@ -73,8 +73,8 @@ func wrongBody(field, reason string) error {
 	return &lockkeeper.InputError{Field: field, Reason: reason, Next: "see /api/v1/openapi.json for the fields of the body"}
 }
 
-// wrongJSON explains why a body does not decode into a type.
-func wrongJSON(err error, t reflect.Type) error {
+// wrongJSON explains why a body does not decode.
+func wrongJSON(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	var input *lockkeeper.InputError
@@ -89,7 +89,7 @@ func wrongJSON(err error, t reflect.Type) error {
 	case errors.As(err, &syntax):
 		return wrongBody("", fmt.Sprintf("not JSON, at byte %d: %s", syntax.Offset, syntax))
 	case errors.As(err, &kind):
-		return wrongBody(fieldIn(t, kind.Field), fmt.Sprintf("it is %s and must be %s", valueNamed(kind.Value), spelled(kind.Type)))
+		return wrongBody(fieldIn(kind.Field), fmt.Sprintf("it is %s and must be %s", valueNamed(kind.Value), spelled(kind.Type)))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return wrongBody("", "not JSON: it ends too early")
 	}
@@ -99,27 +99,10 @@ func wrongJSON(err error, t reflect.Type) error {
 	return wrongBody("", err.Error())
 }
 
-// fieldIn returns the JSON path of a field, without the names of embedded structs.
-func fieldIn(t reflect.Type, path string) string {
-	var names []string
-	for name := range strings.SplitSeq(path, ".") {
-		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
-			t = t.Elem()
-		}
-		if t.Kind() == reflect.Struct {
-			if f, ok := t.FieldByName(name); ok && f.Anonymous && nameOf(f) == "" {
-				t = f.Type
-				continue
-			}
-			for _, f := range reflect.VisibleFields(t) {
-				if nameOf(f) == name {
-					t = f.Type
-					break
-				}
-			}
-		}
-		names = append(names, name)
-	}
+// fieldIn returns the JSON path of a field, without the names of embedded structs, which are the
+// only ones with capital letters.
+func fieldIn(path string) string {
+	names := slices.DeleteFunc(strings.Split(path, "."), func(name string) bool { return name != strings.ToLower(name) })
 	return strings.Join(names, ".")
 }
 

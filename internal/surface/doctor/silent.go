@@ -64,30 +64,22 @@ func windowOf(r process.Running) Window { return Window{Program: r.Program, PID:
 
 // notReported lists the agents that must be restarted.
 func notReported(list []Window) string {
-	var parts []string
-	for _, program := range programs(list) {
-		var where []string
-		for _, w := range list {
-			if w.Program == program {
-				where = append(where, w.where())
-			}
+	var programs, parts []string
+	where := map[string][]string{}
+	for _, w := range list {
+		if where[w.Program] == nil {
+			programs = append(programs, w.Program)
 		}
-		text := fmt.Sprintf("%d running %s processes have not reported: restart %s", len(where), program, strings.Join(where, ", "))
-		if len(where) == 1 {
-			text = fmt.Sprintf("1 running %s process has not reported: restart %s", program, where[0])
+		where[w.Program] = append(where[w.Program], w.where())
+	}
+	for _, program := range programs {
+		count, verb := "1 running "+program+" process", "has"
+		if n := len(where[program]); n > 1 {
+			count, verb = fmt.Sprintf("%d running %s processes", n, program), "have"
 		}
-		parts = append(parts, text)
+		parts = append(parts, fmt.Sprintf("%s %s not reported: restart %s", count, verb, strings.Join(where[program], ", ")))
 	}
 	return strings.Join(parts, " · ")
-}
-
-func programs(list []Window) (names []string) {
-	for _, w := range list {
-		if !slices.Contains(names, w.Program) {
-			names = append(names, w.Program)
-		}
-	}
-	return names
 }
 
 // summary returns the levels of all interactive agents in one line.

@@ -27,9 +27,9 @@ func Of(err error) map[string]any {
 	)
 	switch {
 	case errors.As(err, &blocked):
-		out["holder"], out["conflicts"], out["truncated"] = blocked.Holder, conflictList(blocked.Conflicts), blocked.Truncated
+		out["holder"], out["conflicts"], out["truncated"] = blocked.Holder, append([]lockkeeper.ConflictInfo{}, blocked.Conflicts...), blocked.Truncated
 	case errors.As(err, &timeout):
-		out["holder"], out["conflicts"] = timeout.Holder, conflictList(timeout.Conflicts)
+		out["holder"], out["conflicts"] = timeout.Holder, append([]lockkeeper.ConflictInfo{}, timeout.Conflicts...)
 		out["waited_seconds"], out["attempts"] = timeout.Waited.Seconds(), timeout.Attempts
 	case errors.As(err, &over):
 		out["holder"], out["path"], out["policy"] = over.Holder, over.Path, over.Policy
@@ -63,12 +63,4 @@ func Of(err error) map[string]any {
 
 func violationFacts(v *lockkeeper.LockViolationError) map[string]any {
 	return map[string]any{"check": v.Check, "path": v.Path, "grant_id": v.GrantID, "held_by": v.HeldBy, "reason": v.Reason, "next": v.Next}
-}
-
-// conflictList returns a list that encodes as [] if it is empty.
-func conflictList(list []lockkeeper.ConflictInfo) []lockkeeper.ConflictInfo {
-	if list == nil {
-		return []lockkeeper.ConflictInfo{}
-	}
-	return list
 }

@@ -6,10 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,7 +110,7 @@ func eachOf(n int, do func(i int)) {
 // unit returns a unit, and reads it only if its files changed.
 func (rd *Reader) unit(ctx context.Context, tracker *progress.Tracker, flowName, name, dir string) *unit {
 	key := flowName + "\x00" + dir
-	print, newest, err := fingerprint(dir, documentsDeep)
+	print, newest, err := fingerprint(dir)
 	if err != nil {
 		return &unit{name: name, err: err}
 	}
@@ -135,46 +135,26 @@ func (rd *Reader) unit(ctx context.Context, tracker *progress.Tracker, flowName,
 const documentsDeep = 2
 
 // fingerprint identifies the state of a unit's folder by the names, sizes and times of its
-// files, down to a depth. newest is the latest change. Links are not followed.
-func fingerprint(dir string, deep int) (print []byte, newest time.Time, err error) {
-	own, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) { // it has no documents yet
-		return nil, newest, nil
-	}
-	if err != nil {
-		return nil, newest, err
-	}
-	print, newest = mark(nil, own), own.ModTime()
-	if !own.IsDir() {
-		return print, newest, nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, newest, err
-	}
-	for _, e := range entries {
-		name := e.Name()
-		if e.IsDir() {
-			if deep == 0 || name == "earlier" || name == "files" {
-				continue // these directories hold no documents
-			}
-			below, last, err := fingerprint(filepath.Join(dir, name), deep-1)
-			if err != nil {
-				return nil, newest, err
-			}
-			print, newest = append(print, below...), later(newest, last)
-			continue
+// files. newest is the latest change. Links are not followed.
+func fingerprint(dir string) (print []byte, newest time.Time, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		deep := strings.Count(path[len(dir):], string(filepath.Separator))
+		if err == nil && e.IsDir() && (deep > documentsDeep || deep > 0 && (e.Name() == "earlier" || e.Name() == "files")) {
+			return fs.SkipDir // these directories hold no documents
 		}
-		info, err := e.Info()
+		var info fs.FileInfo
+		if err == nil {
+			info, err = e.Info()
+		}
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it is being replaced, which changes the folder
+			return nil // it has no documents yet, or a file is being replaced, which changes the folder
 		}
-		if err != nil {
-			return nil, newest, err
+		if err == nil {
+			print, newest = mark(print, info), later(newest, info.ModTime())
 		}
-		print, newest = mark(print, info), later(newest, info.ModTime())
-	}
-	return print, newest, nil
+		return err
+	})
+	return print, newest, err
 }
 
 // mark appends a file to a fingerprint.
