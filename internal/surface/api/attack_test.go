@@ -354,7 +354,7 @@ func TestLoginsAreCounted(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.Now = func() time.Time { return now } })
 	form := header("Content-Type", "application/x-www-form-urlencoded")
 	for range 10 {
-		s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusUnauthorized).has("That logs nobody in")
+		s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusUnauthorized).has("not valid")
 	}
 	a := s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
 	if a.header.Get("Retry-After") != "6" {

@@ -22,7 +22,7 @@ func listen(ctx context.Context, o *Options) (net.Listener, error) {
 		return nil, &lockkeeper.InputError{Field: "tls", Reason: "TLS needs a certificate and a key", Next: "give both --tls-cert and --tls-key"}
 	}
 	if o.Certificate == "" && !o.BeyondLoopback && !isLoopback(host) {
-		return nil, &lockkeeper.RefusedError{Act: "listening at " + o.Listen, Reason: "others can reach it, and without TLS whoever is on the way can read tokens and act in your name",
+		return nil, &lockkeeper.RefusedError{Act: "listening at " + o.Listen, Reason: "other machines can reach it, and without TLS anyone on the network can read tokens and act in your name",
 			Next: "give --tls-cert and --tls-key, or listen at 127.0.0.1 and forward the port with ssh; --insecure-beyond-loopback if you know the network"}
 	}
 	var config net.ListenConfig

@@ -19,15 +19,15 @@ func lockRoutes() []route {
 	grants := api + "/grants"
 	return []route{
 		ask(grants, lookers, "Grants and waiting requests, the oldest first.", listGrants),
-		act(grants, writers, "Take locks, all of them or none; with wait_seconds after standing in line.", acquire).withRoom(roomWaits),
-		ask(grants+"/{id}", lookers, "One grant or waiting request, with what stands in its way.", showGrant),
-		act(grants+"/{id}/renew", writers, "Give a grant a whole new lease.", renew),
-		act(grants+"/{id}/upgrade", writers, "Turn upgradeable locks into write locks.", upgrade),
+		act(grants, writers, "Acquire locks, all of them or none. With wait_seconds the request waits for them.", acquire).withRoom(roomWaits),
+		ask(grants+"/{id}", lookers, "One grant or waiting request, with the conflicts that block it.", showGrant),
+		act(grants+"/{id}/renew", writers, "Renew the lease of a grant.", renew),
+		act(grants+"/{id}/upgrade", writers, "Upgrade upgradeable locks to write locks.", upgrade),
 		act(grants+"/{id}/extend", writers, "Add locks to a grant.", extend),
-		act(grants+"/{id}/release", writers, "Give a grant back. One that is gone already is harmless.", release),
-		act(grants+"/{id}/force-release", admins, "Take a grant away from its holder. confirm is the holder's name, reason goes into the record.", forceRelease),
-		act(api+"/locks/clear", admins, "Take away all grants that there were at an event of the log: confirm is clear, seq that of GET /api/v1/locks. Refused where somebody got one since.", clearLocks),
-		ask(api+"/check", lookers, "Whether locks would be granted now; nothing is taken.", check),
+		act(grants+"/{id}/release", writers, "Release a grant. Releasing an unknown grant changes nothing.", release),
+		act(grants+"/{id}/force-release", admins, "Force-release a grant. confirm is the holder's name; reason is recorded.", forceRelease),
+		act(api+"/locks/clear", admins, "Force-release all grants that existed at an event: confirm is clear, seq that of GET /api/v1/locks. Refused if a grant was acquired since.", clearLocks),
+		ask(api+"/check", lookers, "Whether locks would be granted now. Acquires nothing.", check),
 	}
 }
 
@@ -36,8 +36,8 @@ const longestWait = 10 * time.Minute
 
 // targets lists paths from the root, by mode.
 type targets struct {
-	Read        []string `json:"read,omitempty" doc:"A path from the root; may be given more than once."`
-	Upgradeable []string `json:"upgradeable,omitempty" doc:"The same, to read now and perhaps write later."`
+	Read        []string `json:"read,omitempty" doc:"A path from the root. Can be repeated."`
+	Upgradeable []string `json:"upgradeable,omitempty" doc:"The same, to read now and possibly write later."`
 	Write       []string `json:"write,omitempty" doc:"The same, to write."`
 }
 
@@ -59,7 +59,7 @@ func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, &lockkeeper.InputError{Field: "targets", Reason: "no path is named", Next: "name some in read, write or upgradeable"}
+		return nil, &lockkeeper.InputError{Field: "targets", Reason: "no path is named", Next: "name at least one path in read, write or upgradeable"}
 	}
 	return list, nil
 }
@@ -104,7 +104,7 @@ func acquire(s *Server, c *call, in wanted) (given, error) {
 	return given{g.Snapshot(s.opt.Now()), g.Token}, nil
 }
 
-var errLeaving = &refusal{code: codeBusy, reason: "the server ends; nothing was taken", next: "ask again once it is back", after: 5 * time.Second}
+var errLeaving = &refusal{code: codeBusy, reason: "the server is stopping; no lock was acquired", next: "retry when the server runs again", after: 5 * time.Second}
 
 // allowWait extends the write deadline of the response by the wait.
 func (s *Server) allowWait(c *call, wait time.Duration) error {
@@ -116,9 +116,9 @@ func (s *Server) allowWait(c *call, wait time.Duration) error {
 func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.Duration, err error) {
 	switch {
 	case in.TTL < 0 || in.TTL > 0 && in.TTL < 1 || in.TTL > 24*60*60:
-		return req, 0, &lockkeeper.InputError{Field: "ttl_seconds", Reason: "it must be from 1 to 86400", Next: "leave it out for the policy's own"}
+		return req, 0, &lockkeeper.InputError{Field: "ttl_seconds", Reason: "it must be from 1 to 86400", Next: "leave it out for the default of the policy"}
 	case in.Wait < 0 || in.Wait > longestWait.Seconds():
-		return req, 0, &lockkeeper.InputError{Field: "wait_seconds", Reason: "it must be from 0 to " + strconv.Itoa(int(longestWait.Seconds())), Next: "ask again when it is over"}
+		return req, 0, &lockkeeper.InputError{Field: "wait_seconds", Reason: "it must be from 0 to " + strconv.Itoa(int(longestWait.Seconds())), Next: "repeat the request when the wait is over"}
 	}
 	req = lockkeeper.Request{Holder: c.who.Name, Policy: in.Policy, TTL: seconds(in.TTL)}
 	if in.Holder != "" {
@@ -142,7 +142,7 @@ type grantPage struct {
 
 func listGrants(s *Server, c *call, q struct {
 	paged
-	After string `json:"after" doc:"The next of the last page."`
+	After string `json:"after" doc:"The next of the previous page."`
 }) (grantPage, error) {
 	entries, err := s.opt.App.Locks.Requests(c.r.Context())
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
 	}
 	e, err := s.opt.App.Locks.Request(c.r.Context(), id)
 	if err == nil && e == nil {
-		err = &refusal{code: codeNotFound, reason: "grant " + id + " is unknown here: released, expired or never granted", next: "GET " + api + "/grants lists those that there are"}
+		err = &refusal{code: codeNotFound, reason: "grant " + id + " is unknown here: released, expired or never granted", next: "GET " + api + "/grants lists them all"}
 	}
 	return e, err
 }
@@ -288,7 +288,7 @@ func clearLocks(s *Server, c *call, in struct {
 	Seq     uint64 `json:"seq"`     // event number of the state that the person saw
 }) (clearedLocks, error) {
 	if in.Confirm != "clear" {
-		return clearedLocks{}, &lockkeeper.InputError{Field: "confirm", Value: in.Confirm, Reason: "everybody would lose their locks, and what runs under them", Next: "send clear as confirm"}
+		return clearedLocks{}, &lockkeeper.InputError{Field: "confirm", Value: in.Confirm, Reason: "every holder would lose its locks, and the processes under them would be stopped", Next: "send clear as confirm"}
 	}
 	cleared, err := acts.ClearShown(c.r.Context(), s.opt.App, in.Seq, in.Reason, c.who.Actor())
 	if err != nil {

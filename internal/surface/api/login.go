@@ -65,10 +65,10 @@ func logIn(s *Server, c *call) error {
 	case !known:
 		if wait := s.logins.take(addressOf(c.r), s.opt.Now()); wait > 0 {
 			c.w.Header().Set("Retry-After", fmt.Sprint(int(math.Ceil(wait.Seconds()))))
-			return writeLogin(c, http.StatusTooManyRequests, fmt.Sprintf("That is not right either, and was too many attempts. Try again in %s.", wait.Round(time.Second)))
+			return writeLogin(c, http.StatusTooManyRequests, fmt.Sprintf("Too many failed attempts. Try again in %s.", wait.Round(time.Second)))
 		}
 		s.opt.Log.Warn("a login failed", "from", addressOf(c.r))
-		return writeLogin(c, http.StatusUnauthorized, "That logs nobody in: it was used already, is older than "+minutes(access.TicketLife)+", or never was right.")
+		return writeLogin(c, http.StatusUnauthorized, "This link or token is not valid: it is unknown, was used already, or is older than "+minutes(access.TicketLife)+".")
 	}
 	until := s.opt.Now().Add(s.opt.Session)
 	session, err := s.accounts.StartSession(c.r.Context(), who, s.opt.Now(), until)

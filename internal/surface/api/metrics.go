@@ -37,11 +37,11 @@ func newMetrics(s *Server) *metrics {
 	waits := []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		events:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockkeeper_events_total", Help: "Events of the log by kind, since the server began. Kind gap is a write that the gate refused, recovered a lock of a dead holder."}, []string{"kind"}),
-		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_lock_wait_seconds", Help: "How long requests stood in line before they were granted.", Buckets: waits}),
-		dispatch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_dispatch_latency_seconds", Help: "From an item being queued to its dispatch.", Buckets: waits}),
+		events:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockkeeper_events_total", Help: "Events of the log by kind, since the server started. A gap is a write that the gate refused; recovered is a lock of a dead holder."}, []string{"kind"}),
+		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_lock_wait_seconds", Help: "How long lock requests waited before they were granted.", Buckets: waits}),
+		dispatch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_dispatch_latency_seconds", Help: "Time from queueing an item to its dispatch.", Buckets: waits}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockkeeper_http_requests_total", Help: "Requests by route and status."}, []string{"route", "status"}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockkeeper_http_request_duration_seconds", Help: "How long requests took by route.",
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockkeeper_http_request_duration_seconds", Help: "Duration of requests by route.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 60}}, []string{"route"}),
 		sent:    prometheus.NewCounter(prometheus.CounterOpts{Name: "lockkeeper_sse_events_total", Help: "Events sent to clients."}),
 		waiting: map[string]time.Time{},
@@ -172,13 +172,13 @@ func (k *stock) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, slots := range now.Slots {
-		gauge(float64(slots.Taken), "slots_taken", "Slots that are taken, by pool.", "pool", slots.Pool)
-		gauge(float64(slots.Limit), "slots_limit", "Slots that there are, by pool.", "pool", slots.Pool)
+		gauge(float64(slots.Taken), "slots_taken", "Slots in use, by pool.", "pool", slots.Pool)
+		gauge(float64(slots.Limit), "slots_limit", "Slots in all, by pool.", "pool", slots.Pool)
 	}
 	for _, need := range now.Needs.Kinds {
-		gauge(float64(need.Count), "needs_you", "What waits for a person, by kind.", "kind", string(need.Kind))
+		gauge(float64(need.Count), "needs_you", "Open decisions, by kind.", "kind", string(need.Kind))
 	}
-	gauge(now.Cost.USD, "run_cost_usd", "What agents of the present run have cost.")
-	gauge(float64(now.Cost.Tokens), "run_cost_tokens", "Tokens that agents of the present run have used.")
-	gauge(now.Cost.BudgetUSD, "run_budget_usd", "What the present run may cost; 0: no limit.")
+	gauge(now.Cost.USD, "run_cost_usd", "Cost of the agents of the current run.")
+	gauge(float64(now.Cost.Tokens), "run_cost_tokens", "Tokens used by the agents of the current run.")
+	gauge(now.Cost.BudgetUSD, "run_budget_usd", "Budget of the current run; 0: no limit.")
 }

@@ -15,29 +15,29 @@ func queueRoutes() []route {
 	items := api + "/items"
 	return []route{
 		ask(items, viewers, "Items of the queue, the newest first.", listItems),
-		ask(items+"/{id}", viewers, "Why a piece of work is where it is, and what can be done about it.", func(s *Server, c *call, _ nothing) (*view.Item, error) {
+		ask(items+"/{id}", viewers, "Why an item is in its state, and what can be done about it.", func(s *Server, c *call, _ nothing) (*view.Item, error) {
 			return s.opt.View.Item(c.r.Context(), c.r.PathValue("id"))
 		}),
-		ask(items+"/{id}/log", viewers, "What its agent or command says, from a place on.", func(s *Server, c *call, q struct {
+		ask(items+"/{id}/log", viewers, "The output of the item's agent or command, from an offset.", func(s *Server, c *call, q struct {
 			From int64 `json:"from"`
 		}) (*view.Log, error) {
 			return s.opt.View.ItemLog(c.r.Context(), c.r.PathValue("id"), q.From)
 		}),
-		act(items+"/{id}/retry", operators, "Put a failed item back into the queue, with a note for whoever takes it up.", retryItem),
-		act(items+"/{id}/cancel", operators, "Take an item out of the queue. One that runs is ended: confirm is its id.", cancelItem),
+		act(items+"/{id}/retry", operators, "Retry a failed item, with a note for its next agent.", retryItem),
+		act(items+"/{id}/cancel", operators, "Cancel an item. To stop a running item, send its id as confirm.", cancelItem),
 	}
 }
 
 func listItems(s *Server, c *call, q struct {
 	Status string `json:"status" doc:"queued, dispatched, completed or error; empty: any."`
-	After  uint64 `json:"after" doc:"The next of the last page."`
+	After  uint64 `json:"after" doc:"The next of the previous page."`
 	paged
 }) (*view.Items, error) {
 	status := lockkeeper.ItemStatus(q.Status)
 	switch status {
 	case "", lockkeeper.ItemQueued, lockkeeper.ItemDispatched, lockkeeper.ItemCompleted, lockkeeper.ItemError:
 	default:
-		return nil, &lockkeeper.InputError{Field: "status", Value: q.Status, Reason: "no item has it", Next: "use queued, dispatched, completed or error"}
+		return nil, &lockkeeper.InputError{Field: "status", Value: q.Status, Reason: "unknown status", Next: "use queued, dispatched, completed or error"}
 	}
 	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: *q.Limit})
 }
@@ -47,7 +47,7 @@ func (s *Server) item(c *call) (*lockkeeper.Item, error) {
 	name := c.r.PathValue("id")
 	it, err := s.queue.Find(c.r.Context(), name)
 	if err == nil && it == nil {
-		err = &refusal{code: codeNotFound, reason: "no item has the id, the key or the name " + name, next: "GET " + api + "/items lists those that there are"}
+		err = &refusal{code: codeNotFound, reason: "no item has the id, the key or the name " + name, next: "GET " + api + "/items lists them all"}
 	}
 	return it, err
 }
@@ -77,7 +77,7 @@ func cancelItem(s *Server, c *call, in struct {
 		return changed{}, err
 	}
 	if it.IsHolding() && in.Confirm != it.ID {
-		return changed{}, &lockkeeper.InputError{Field: "confirm", Reason: "it runs: it would lose its locks, and what runs under them is ended", Next: "send its id as confirm"}
+		return changed{}, &lockkeeper.InputError{Field: "confirm", Reason: "the item runs: it would lose its locks, and its processes would be stopped", Next: "send its id as confirm"}
 	}
 	it, err = s.queue.Cancel(c.r.Context(), it.ID, c.who.Actor(), strings.TrimSpace(in.Reason))
 	return changed{it}, err
@@ -91,14 +91,14 @@ func runRoutes() []route {
 	return []route{
 		phase,
 		phase.under(api),
-		act("/analyze/{unit...}", operators, "Start the analysis of a unit: /pipeline/analyze by its older name.", func(s *Server, c *call, _ nothing) (phaseStarted, error) {
+		act("/analyze/{unit...}", operators, "Start the analysis of a unit: an older name of /pipeline/analyze.", func(s *Server, c *call, _ nothing) (phaseStarted, error) {
 			return s.startPhase(c, "analyze")
 		}),
-		ask(api+"/run/state", viewers, "What this server conducts, or how its last run ended.", func(s *Server, _ *call, _ nothing) (acts.Running, error) {
+		ask(api+"/run/state", viewers, "The run of this server, or the result of its last run.", func(s *Server, _ *call, _ nothing) (acts.Running, error) {
 			return s.opt.Runs.Now(), nil
 		}),
-		act(api+"/run/start", operators, "Begin a run, or go on with it.", startRun),
-		act(api+"/run/stop", operators, "Have the run end: once what its agents do is finished, or, with now, at once.", stopRun),
+		act(api+"/run/start", operators, "Start a run, or resume it.", startRun),
+		act(api+"/run/stop", operators, "Stop the run: when its agents have finished, or at once with now.", stopRun),
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *Server) startPhase(c *call, phase string) (phaseStarted, error) {
 
 func startRun(s *Server, c *call, in conduct.Options) (acts.Started, error) {
 	if in.Plan != "" && !filepath.IsLocal(filepath.FromSlash(in.Plan)) {
-		return acts.Started{}, &lockkeeper.InputError{Field: "plan", Value: in.Plan, Reason: "not a file below the root", Next: "name one by its path from the root"}
+		return acts.Started{}, &lockkeeper.InputError{Field: "plan", Value: in.Plan, Reason: "not a file below the root", Next: "name a file by its path from the root"}
 	}
 	in.By = c.who.Actor()
 	return s.opt.Runs.Start(c.r.Context(), in)

@@ -42,7 +42,7 @@ func (m *room) enter(ctx context.Context) (leave func(), err error) {
 	case m.places <- struct{}{}:
 		return leave, nil
 	case <-timer.C:
-		return nil, &refusal{code: codeBusy, reason: "as many " + m.what + " as can be are under way", next: "try again in a moment", after: 2 * time.Second}
+		return nil, &refusal{code: codeBusy, reason: "too many " + m.what + " at once", next: "try again in a moment", after: 2 * time.Second}
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

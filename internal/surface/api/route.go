@@ -170,9 +170,9 @@ func (s *Server) find(r *http.Request) (*route, *http.Request, error) {
 		}
 	}
 	if len(allowed) > 0 {
-		return nil, r, &refusal{code: codeMethod, reason: r.Method + " is not how " + r.URL.Path + " is asked", next: "use " + strings.Join(allowed, " or "), allow: strings.Join(allowed, ", ")}
+		return nil, r, &refusal{code: codeMethod, reason: r.URL.Path + " does not accept " + r.Method, next: "use " + strings.Join(allowed, " or "), allow: strings.Join(allowed, ", ")}
 	}
-	return nil, r, &refusal{code: codeNotFound, reason: "there is nothing at " + r.URL.Path, next: "see /api/v1/openapi.json for what there is"}
+	return nil, r, &refusal{code: codeNotFound, reason: "no such address: " + r.URL.Path, next: "see /api/v1/openapi.json for all addresses"}
 }
 
 // matchKey is the context key under which the mux's handlers record the matched route.

@@ -27,17 +27,17 @@ func routes() []route {
 // systemRoutes returns the routes about the server itself.
 func systemRoutes() []route {
 	return []route{
-		raw(http.MethodGet, "/healthz", viewers, "text/plain", "Whether the process lives.", health).opened(),
+		raw(http.MethodGet, "/healthz", viewers, "text/plain", "Whether the process is alive.", health).opened(),
 		raw(http.MethodGet, "/readyz", viewers, "text/plain", "Whether the store answers.", ready).opened(),
-		raw(http.MethodGet, "/login", viewers, mediaPage, "The page that people log in on.", showLogin).opened(),
-		raw(http.MethodGet, "/login/{asset}", viewers, mediaAny, "What that page is made with.", loginAsset).opened(),
+		raw(http.MethodGet, "/login", viewers, mediaPage, "The login page.", showLogin).opened(),
+		raw(http.MethodGet, "/login/{asset}", viewers, mediaAny, "A file of the login page.", loginAsset).opened(),
 		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token, the form field secret, for a session.", logIn).opened().
-			answers(reply{http.StatusSeeOther, "", "Logged in."}, reply{http.StatusUnauthorized, mediaPage, "It logs nobody in."}, reply{http.StatusTooManyRequests, mediaPage, "It was wrong too often."}),
-		raw(http.MethodPost, "/logout", lookers, mediaPage, "End the session.", logOut).answers(reply{http.StatusSeeOther, "", "It has ended."}),
+			answers(reply{http.StatusSeeOther, "", "Logged in."}, reply{http.StatusUnauthorized, mediaPage, "The secret is unknown, used or expired."}, reply{http.StatusTooManyRequests, mediaPage, "Too many failed logins."}),
+		raw(http.MethodPost, "/logout", lookers, mediaPage, "End the session.", logOut).answers(reply{http.StatusSeeOther, "", "The session has ended."}),
 		raw(http.MethodGet, "/metrics", viewers, "text/plain", "Metrics for Prometheus.", (*Server).serveMetrics),
 		raw(http.MethodGet, api+"/openapi.json", lookers, "application/json", "This document.", showOpenAPI),
-		ask(api+"/me", lookers, "Who the token or session belongs to.", me),
-		raw(http.MethodGet, "/events", viewers, "text/event-stream", "Events as they happen: id is the number, event the kind, data the event as JSON. Goes on after Last-Event-ID, or after. An event gap says which numbers the log has forgotten.", (*Server).stream).of(typeOf[streamQuery]()).withRoom(roomStreams),
+		ask(api+"/me", lookers, "The name and role of the caller.", me),
+		raw(http.MethodGet, "/events", viewers, "text/event-stream", "Events as they happen: id is the number, event the kind, data the event as JSON. The stream continues after Last-Event-ID, or after the parameter after. An event gap names events that the log no longer has.", (*Server).stream).of(typeOf[streamQuery]()).withRoom(roomStreams),
 	}
 }
 

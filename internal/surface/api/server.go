@@ -139,7 +139,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		roomLarge:   newRoom(o.Limits.Large, 5*time.Second, "large requests"),
 		roomWaits:   newRoom(o.Limits.Waits, 0, "requests that wait for locks"),
 		roomStreams: newRoom(o.Limits.Streams, 0, "streams"),
-		roomOpen:    newRoom(o.Limits.Strangers, 2*time.Second, "requests of strangers"),
+		roomOpen:    newRoom(o.Limits.Strangers, 2*time.Second, "requests without a login"),
 	}
 	s.metrics = newMetrics(s)
 	if err := errors.Join(s.mount(), s.lay()); err != nil {
@@ -210,7 +210,7 @@ func (s *Server) start(ctx context.Context) {
 	}
 	s.done.Go(func() {
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			s.opt.Log.Error("the server cannot be reached any more", "error", err)
+			s.opt.Log.Error("the server no longer accepts connections", "error", err)
 		}
 	})
 	s.done.Go(func() {

@@ -42,7 +42,7 @@ func (s *Server) stream(c *call) error {
 		return err
 	}
 	if after > latest { // the client has seen events that are not in this log
-		err = out.send(frameOf(latest, "gap", forgotten{From: latest + 1, To: after, Reason: "the log is another one than the one you have seen: read the state anew"}))
+		err = out.send(frameOf(latest, "gap", forgotten{From: latest + 1, To: after, Reason: "this is not the log that you have followed: read the state again"}))
 		out.after = latest
 	} else {
 		err = out.send(fmt.Appendf(nil, "retry: 2000\nid: %d\n\n", after))
@@ -63,7 +63,7 @@ func (s *Server) streamFrom(r *http.Request) (uint64, error) {
 	if header := r.Header.Get("Last-Event-ID"); header != "" { // set by a browser that reconnects
 		seq, err := strconv.ParseUint(header, 10, 63)
 		if err != nil {
-			return 0, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you got"}
+			return 0, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you received"}
 		}
 		return seq, nil
 	}
@@ -128,7 +128,7 @@ func (l *client) fill(events []lockkeeper.Event) (text []byte, sent int) {
 		}
 		sent++
 		if ev.Seq > l.after+1 {
-			l.page = append(l.page, frameOf(ev.Seq-1, "gap", forgotten{From: l.after + 1, To: ev.Seq - 1, Reason: "the log does not keep them any more: read the state anew"})...)
+			l.page = append(l.page, frameOf(ev.Seq-1, "gap", forgotten{From: l.after + 1, To: ev.Seq - 1, Reason: "the log no longer has these events: read the state again"})...)
 		}
 		l.after = ev.Seq
 		if len(l.page) == 0 && len(next) > streamPage {

@@ -18,15 +18,15 @@ import (
 // treeRoutes returns the routes for writes, landings and rescued changes.
 func treeRoutes() []route {
 	return []route{
-		act(api+"/write", writers, "Change files under a grant, through the gate. What it refuses is kept and told; with whole, one refusal refuses all.", write).withLargeBody(),
-		ask(api+"/landings", viewers, "What reached the tree, the newest first.", listLandings),
-		act(api+"/landings/{landing}/undo", operators, "Put back what a landing changed.", undoLanding),
-		ask(api+"/rescue", viewers, "What could not land, and is kept, the newest first.", listRescued),
-		ask(api+"/rescue/{id}", viewers, "One thing that is kept, with what it would change.", func(s *Server, c *call, _ nothing) (*view.RescueDetail, error) {
+		act(api+"/write", writers, "Write files under a grant, through the gate. Refused changes are kept and reported; with whole, all changes land or none.", write).withLargeBody(),
+		ask(api+"/landings", viewers, "Landings, the newest first.", listLandings),
+		act(api+"/landings/{landing}/undo", operators, "Undo a landing.", undoLanding),
+		ask(api+"/rescue", viewers, "Rescued changes, which could not land, the newest first.", listRescued),
+		ask(api+"/rescue/{id}", viewers, "One rescued change, with its diff.", func(s *Server, c *call, _ nothing) (*view.RescueDetail, error) {
 			return s.opt.View.Rescued(c.r.Context(), c.r.PathValue("id"))
 		}),
-		act(api+"/rescue/{id}/drop", operators, "Remove something that is kept. confirm is its id: nothing brings it back.", dropRescued),
-		act(api+"/rescue/{id}/land", operators, "Write something that is kept to where it was to go.", landRescued),
+		act(api+"/rescue/{id}/drop", operators, "Drop a rescued change for good. confirm is its id.", dropRescued),
+		act(api+"/rescue/{id}/land", operators, "Land a rescued change.", landRescued),
 	}
 }
 
@@ -66,7 +66,7 @@ func write(s *Server, c *call, in writing) (written, error) {
 		return written{}, err
 	}
 	if len(in.Changes) == 0 {
-		return written{}, &lockkeeper.InputError{Field: "changes", Reason: "there is none", Next: "name at least one file"}
+		return written{}, &lockkeeper.InputError{Field: "changes", Reason: "required", Next: "name at least one file"}
 	}
 	changes := make([]gate.Change, len(in.Changes))
 	for i, w := range in.Changes {
@@ -110,7 +110,7 @@ func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
 	ch = gate.Change{Path: at.Path, Delete: w.Delete}
 	switch {
 	case w.Text != nil && w.Content != nil, w.Delete && (w.Text != nil || w.Content != nil):
-		return ch, &lockkeeper.InputError{Field: "changes", Value: w.Path, Reason: "it says more than one thing that is to become of the file", Next: "give one of text, content and delete"}
+		return ch, &lockkeeper.InputError{Field: "changes", Value: w.Path, Reason: "text, content and delete exclude each other", Next: "give one of text, content and delete"}
 	case w.Text != nil:
 		ch.Body = gate.Bytes([]byte(*w.Text))
 	case w.Content != nil:
@@ -132,7 +132,7 @@ func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
 
 func listLandings(s *Server, c *call, q struct {
 	paged
-	After uint64 `json:"after" doc:"The next of the last page."`
+	After uint64 `json:"after" doc:"The next of the previous page."`
 	Path  string `json:"path"`
 }) (*view.Landings, error) {
 	return s.opt.View.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: *q.Limit, Path: q.Path})
@@ -141,7 +141,7 @@ func listLandings(s *Server, c *call, q struct {
 func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
 	seq, err := strconv.ParseUint(c.r.PathValue("landing"), 10, 63)
 	if err != nil || seq == 0 {
-		return nil, &refusal{code: codeNotFound, reason: "landings have numbers", next: "GET " + api + "/landings lists those that there are"}
+		return nil, &refusal{code: codeNotFound, reason: "landings have numbers", next: "GET " + api + "/landings lists them all"}
 	}
 	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.who.Actor(), acts.Holding(s.opt.App, c.who.Actor()))
 }
@@ -154,7 +154,7 @@ type rescuedPage struct {
 
 func listRescued(s *Server, c *call, q struct {
 	paged
-	After string `json:"after" doc:"The next of the last page."`
+	After string `json:"after" doc:"The next of the previous page."`
 }) (rescuedPage, error) {
 	all, err := s.opt.View.Rescue(c.r.Context())
 	if err != nil {
@@ -183,11 +183,11 @@ func dropRescued(s *Server, c *call, in struct {
 	_, err := s.opt.App.Shelf().Get(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return dropped{}, &refusal{code: codeNotFound, reason: "nothing is kept under the id " + id, next: "GET " + api + "/rescue lists what is"}
+		return dropped{}, &refusal{code: codeNotFound, reason: "no rescued change has the id " + id, next: "GET " + api + "/rescue lists them all"}
 	case err != nil:
 		return dropped{}, err
 	case in.Confirm != id:
-		return dropped{}, &lockkeeper.InputError{Field: "confirm", Reason: "nothing brings it back", Next: "send its id as confirm"}
+		return dropped{}, &lockkeeper.InputError{Field: "confirm", Reason: "a dropped change cannot be restored", Next: "send its id as confirm"}
 	}
 	e, err := acts.DropRescued(c.r.Context(), s.opt.App, id, c.who.Actor())
 	return dropped{e}, err

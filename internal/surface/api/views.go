@@ -13,24 +13,24 @@ import (
 
 // viewRoutes returns the routes that read the state of the codebase.
 func viewRoutes() []route {
-	state := raw(http.MethodGet, "/state", viewers, "", "Everything at once.", serveState)
+	state := raw(http.MethodGet, "/state", viewers, "", "The complete state.", serveState)
 	state.out = typeOf[view.State]()
 	return []route{
 		state, state.under(api),
-		ask(api+"/now", viewers, "What needs me, what is stuck, what changed since, what it costs.", func(s *Server, c *call, q struct {
-			Since uint64 `json:"since" doc:"The last event that was seen."`
+		ask(api+"/now", viewers, "What needs a decision, what is stuck, what changed since an event, what the run costs.", func(s *Server, c *call, q struct {
+			Since uint64 `json:"since" doc:"The last event that the client has seen."`
 		}) (*view.Now, error) {
 			return s.opt.View.Now(c.r.Context(), q.Since)
 		}),
-		ask(api+"/waiting", viewers, "What waits for a person, in the order in which it is best answered.", waiting),
-		ask(api+"/waiting/{kind}/{name...}", viewers, "All that is known of one thing that waits, or waited.", gateDetail),
-		ask(api+"/board", viewers, "Where every unit of a flow is.", func(s *Server, c *call, q flowQuery) (*view.Board, error) {
+		ask(api+"/waiting", viewers, "Open decisions, the most useful first.", waiting),
+		ask(api+"/waiting/{kind}/{name...}", viewers, "The details of one open or past decision.", gateDetail),
+		ask(api+"/board", viewers, "The phase of every unit of a flow.", func(s *Server, c *call, q flowQuery) (*view.Board, error) {
 			return s.opt.View.Board(c.r.Context(), q.Flow)
 		}),
 		ask(api+"/locks", viewers, "Who holds what, who waits for whom, who wrote last.", func(s *Server, c *call, _ nothing) (*view.Locks, error) {
 			return s.opt.View.Locks(c.r.Context())
 		}),
-		ask(api+"/timeline", viewers, "Where the time went.", func(s *Server, c *call, q struct {
+		ask(api+"/timeline", viewers, "When each piece of work ran, waited and landed.", func(s *Server, c *call, q struct {
 			From time.Time `json:"from"`
 			To   time.Time `json:"to"`
 		}) (*view.Timeline, error) {
@@ -43,7 +43,7 @@ func viewRoutes() []route {
 			}
 			return run.With(s.opt.Runs.Now().Troubles(run.Line.Flow)), nil
 		}),
-		ask(api+"/nodes", viewers, "Who takes part, and what is enforced here.", func(s *Server, c *call, _ nothing) (*view.Nodes, error) {
+		ask(api+"/nodes", viewers, "Which machines take part, and which protections are active here.", func(s *Server, c *call, _ nothing) (*view.Nodes, error) {
 			return s.opt.View.Nodes(c.r.Context())
 		}),
 		ask(api+"/audit", viewers, "Who did what, the newest first.", audit),
@@ -52,7 +52,7 @@ func viewRoutes() []route {
 
 // flowQuery names a flow.
 type flowQuery struct {
-	Flow string `json:"flow" doc:"controllers, screens or tasks; empty: the one under way, or last."`
+	Flow string `json:"flow" doc:"controllers, screens or tasks; empty: the current or last flow."`
 }
 
 // These constants limit the size of pages.
@@ -103,7 +103,7 @@ type waitingPage struct {
 func waiting(s *Server, c *call, q struct {
 	flowQuery
 	paged
-	After string `json:"after" doc:"The reference that the last page ended with."`
+	After string `json:"after" doc:"The next of the previous page."`
 }) (waitingPage, error) {
 	queue, err := s.opt.View.Decisions(c.r.Context(), q.Flow)
 	if err != nil {
@@ -113,7 +113,7 @@ func waiting(s *Server, c *call, q struct {
 	if q.After != "" {
 		at := slices.IndexFunc(queue.Open, func(w view.OpenDecision) bool { return w.Ref.String() == q.After })
 		if at < 0 {
-			return page, &lockkeeper.InputError{Field: "after", Value: q.After, Reason: "it does not wait any more", Next: "begin with the first page again"}
+			return page, &lockkeeper.InputError{Field: "after", Value: q.After, Reason: "this decision is no longer open", Next: "start again with the first page"}
 		}
 		queue.Open = queue.Open[at+1:]
 	}
@@ -138,13 +138,13 @@ func gateDetail(s *Server, c *call, q flowQuery) (*view.Decision, error) {
 
 func audit(s *Server, c *call, q struct {
 	paged
-	After uint64    `json:"after" doc:"The next of the last page."`
+	After uint64    `json:"after" doc:"The next of the previous page."`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	Who   string    `json:"who" doc:"A holder, an actor, an item, or what an item is called."`
+	Who   string    `json:"who" doc:"A holder, an actor, an item, or the name of an item."`
 	Path  string    `json:"path"`
-	Kind  []string  `json:"kind" doc:"Of events; may be given more than once."`
-	Text  string    `json:"text" doc:"That is found in the line."`
+	Kind  []string  `json:"kind" doc:"A kind of event. Can be repeated."`
+	Text  string    `json:"text" doc:"Text to find in the line."`
 }) (*view.Audit, error) {
 	return s.opt.View.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Before: q.After, Limit: *q.Limit})
 }

@@ -76,7 +76,7 @@ func TestWaitingForLocks(t *testing.T) {
 	s.restart()
 	r = <-end // the wait got a response before the connection closed
 	must(t, r.err)
-	r.a.want(http.StatusServiceUnavailable, codeBusy).has("nothing was taken")
+	r.a.want(http.StatusServiceUnavailable, codeBusy).has("no lock was acquired")
 	s.inLine(0)
 	entries, err := s.App.Locks.Requests(t.Context())
 	must(t, err)
@@ -162,7 +162,7 @@ func TestWebhook(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for range 3 {
 		c := <-calls
-		if c.news.Total != 2 || c.news.Kinds["item"] != 2 || c.news.Address != s.server.Address() || c.news.Root != "blog" || !strings.Contains(c.news.Text, "2 wait for you in blog (2 item)") || strings.Contains(c.text, "Mend") {
+		if c.news.Total != 2 || c.news.Kinds["item"] != 2 || c.news.Address != s.server.Address() || c.news.Root != "blog" || !strings.Contains(c.news.Text, "2 decisions wait for you in blog (2 item)") || strings.Contains(c.text, "Mend") {
 			t.Errorf("%s", c.text)
 		}
 	}

@@ -106,7 +106,7 @@ func (h *webhook) trouble(err error) {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	h.s.opt.Log.Warn("the webhook could not be told", "error", err)
+	h.s.opt.Log.Warn("cannot call the webhook", "error", err)
 }
 
 // tell calls the webhook, with retries, until it succeeds or the attempts are used up.
@@ -150,7 +150,7 @@ func (h *webhook) post(ctx context.Context, body []byte) (final bool, err error)
 		return true, nil
 	}
 	again := answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusRequestTimeout
-	return !again, fmt.Errorf("it answered %s", answer.Status)
+	return !again, fmt.Errorf("the webhook answered %s", answer.Status)
 }
 
 func (h *webhook) news(now *view.Now) needed {
@@ -160,6 +160,6 @@ func (h *webhook) news(now *view.Now) needed {
 		n.Kinds[string(k.Kind)] = k.Count
 		parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Kind))
 	}
-	n.Text = fmt.Sprintf("Lockkeeper: %d wait for you in %s (%s)", n.Total, n.Root, strings.Join(parts, ", "))
+	n.Text = fmt.Sprintf("Lockkeeper: %d decisions wait for you in %s (%s)", n.Total, n.Root, strings.Join(parts, ", "))
 	return n
 }
