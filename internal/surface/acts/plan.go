@@ -8,15 +8,15 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Move moves an item to another batch. Like every edit of a plan it is possible until the
+// MoveItem moves an item to another batch. Like every edit of a plan it is possible until the
 // first batch starts, and withdraws an approval.
-type Move struct {
+type MoveItem struct {
 	Item string `json:"item"`
 	To   string `json:"to"` // batch
 	Seen Seen   `json:"seen,omitempty"`
 }
 
-func (a Move) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+func (a MoveItem) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
 	return d.edit(ctx, unit, a.Seen, "has item "+a.Item+" in batch "+a.To, func(b *progress.Tracker) ([]string, error) {
 		return b.MoveItem(ctx, unit, a.Item, a.To, d.By.Name)
 	})

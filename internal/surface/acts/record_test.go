@@ -65,7 +65,7 @@ func TestActsOnOldPages(t *testing.T) {
 	ctx := t.Context()
 	o.planned(unit, model)
 	seen := acts.Seen{ref(t, "plan "+unit): o.gate("plan " + unit).Version}
-	_, err := acts.Move{Item: "i2", To: "b1"}.Do(ctx, o.decider("bob"), unit)
+	_, err := acts.MoveItem{Item: "i2", To: "b1"}.Do(ctx, o.decider("bob"), unit)
 	must(t, err)
 	var stale *progress.StaleError
 	v, err := acts.Redo{Phase: "batch_plan", Seen: seen}.Do(ctx, o.decider("ann"), unit)

@@ -43,7 +43,7 @@ func UnitActs() []UnitActKind {
 		{"exclude", "Exclude a screen from the merge of a controller", func() UnitAct { return &Exclude{} }},
 		{"include", "Include a screen again", func() UnitAct { return &Include{} }},
 		{"redo", "Repeat a phase of a unit or of one of its batches, and every later phase", func() UnitAct { return &Redo{} }},
-		{"move", "Move an item to another batch", func() UnitAct { return &Move{} }},
+		{"move", "Move an item to another batch", func() UnitAct { return &MoveItem{} }},
 		{"split", "Move items of a batch to a new batch after it", func() UnitAct { return &Split{} }},
 		{"merge", "Move all items of one batch to another", func() UnitAct { return &Merge{} }},
 		{"targets", "Set the files that a batch may change", func() UnitAct { return &SetTargets{} }},

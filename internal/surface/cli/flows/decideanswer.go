@@ -345,7 +345,7 @@ func (d *decider) moveCommand() *cobra.Command {
 		Long:    "Move an item to another batch, which may then also change its files.",
 		Example: "  lockkeeper decide move blog/posts/i3 b2",
 		Args:    command.Exactly(2, "an item and a batch"),
-	}, func(item string, args []string) acts.UnitAct { return acts.Move{Item: item, To: args[0]} })
+	}, func(item string, args []string) acts.UnitAct { return acts.MoveItem{Item: item, To: args[0]} })
 }
 
 func (d *decider) splitCommand() *cobra.Command {
