@@ -122,11 +122,11 @@ func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.
 		return err
 	}
 	if s.Was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.Was) {
-		return &lockkeeper.InputError{Field: "was", Value: s.Was, Reason: "no decision", Next: "use todo, defer or reject"}
+		return &lockkeeper.InputError{Field: "was", Value: s.Was, Reason: "unknown decision", Next: "use todo, defer or reject"}
 	}
 	for _, r := range refs {
 		if !slices.Contains(kinds, r.Kind) {
-			return &lockkeeper.InputError{Field: "reference", Value: r.String(), Reason: word + " is no answer to a " + string(r.Kind), Next: d.Command("decide", "show", r.String())}
+			return &lockkeeper.InputError{Field: "reference", Value: r.String(), Reason: word + " does not answer a " + string(r.Kind), Next: d.Command("decide", "show", r.String())}
 		}
 		if _, err := d.Unit(ctx, r.Unit); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.
 	for _, a := range Answers() {
 		said := a.Asks == "" || s.note() != ""
 		if a.Word == word && !said && slices.ContainsFunc(refs, func(r progress.Ref) bool { return r.Kind == a.Kind }) {
-			return &lockkeeper.InputError{Field: "note", Reason: "to " + word + " a " + string(a.Kind) + " you say " + a.Asks, Next: "add a note: --note, or notes in the HTTP API"}
+			return &lockkeeper.InputError{Field: "note", Reason: word + " needs a note: " + a.Asks, Next: "add a note: --note, or notes in the HTTP API"}
 		}
 	}
 	return nil
@@ -224,5 +224,5 @@ func (d *Decider) withdraw(ctx context.Context, r progress.Ref) (what string, er
 	case progress.GapKind:
 		return "is open again", d.Tracker.ReopenGap(ctx, r.Unit, r.Batch, r.Gap, by)
 	}
-	return "", &lockkeeper.RefusedError{Act: "undo " + r.String(), Reason: "a review takes effect at once", Next: d.Command("undo", r.Unit+"/"+r.Batch) + ", once it landed"}
+	return "", &lockkeeper.RefusedError{Act: "undo " + r.String(), Reason: "a review takes effect at once", Next: d.Command("undo", r.Unit+"/"+r.Batch) + ", after it has landed"}
 }

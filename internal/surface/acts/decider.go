@@ -65,7 +65,7 @@ func (d *Decider) Command(words ...string) string {
 // Unit reads a unit, or returns an error if it is unknown.
 func (d *Decider) Unit(ctx context.Context, name string) (*progress.Unit, error) {
 	if !slices.Contains(d.Units, name) {
-		return nil, &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no documents of it", Next: didYouMean(name, d.Units)}
+		return nil, &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no documents of this unit", Next: didYouMean(name, d.Units)}
 	}
 	return d.Tracker.Unit(ctx, name)
 }
@@ -117,5 +117,5 @@ func didYouMean(typed string, known []string) string {
 	if near, ok := config.Nearest(typed, known); ok {
 		return "did you mean " + near + "?"
 	}
-	return "use one of " + cmp.Or(strings.Join(known, ", "), "those that lockkeeper run makes")
+	return "use one of " + cmp.Or(strings.Join(known, ", "), "the names that lockkeeper run lists")
 }

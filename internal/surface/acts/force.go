@@ -24,7 +24,7 @@ func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, 
 
 func needReason(reason string) error {
 	if strings.TrimSpace(reason) == "" {
-		return &lockkeeper.InputError{Field: "reason", Reason: "empty", Next: "say why, for the record"}
+		return &lockkeeper.InputError{Field: "reason", Reason: "required", Next: "say why, for the record"}
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func ClearShown(ctx context.Context, a *project.Project, seq uint64, reason stri
 	}
 	for _, g := range grants {
 		if g.Fence > seq {
-			return Cleared{}, &lockkeeper.RefusedError{Act: "clear", Reason: fmt.Sprintf("since this was shown %s got a lock, and the locks are unchanged", g.Holder), Next: "look at the locks as they are now"}
+			return Cleared{}, &lockkeeper.RefusedError{Act: "clear", Reason: fmt.Sprintf("%s acquired a lock since the list was shown, so no lock was released", g.Holder), Next: "reload the list of locks"}
 		}
 	}
 	return Clear(ctx, a, grants, reason, by), nil

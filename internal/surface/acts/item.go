@@ -89,7 +89,7 @@ func (d *Decider) choose(ctx context.Context, choices []Choice, seen Seen, v *Ve
 			err = d.Tracker.IfUnchanged(seen.of(refs...)).Decide(ctx, unit, d.By.Name, list...)
 		}
 		if err != nil && len(mine) > 1 {
-			err = fmt.Errorf("nothing of %s is decided: %w", unit, err)
+			err = fmt.Errorf("no item of %s is decided: %w", unit, err)
 		}
 		if err != nil {
 			v.Refused = append(v.Refused, err)

@@ -49,7 +49,7 @@ func (r *Runs) Phase(ctx context.Context, name, phase string, by lockkeeper.Acto
 	}
 	p, ok := d.Flow.Phase(phase)
 	if !ok || p.Output == "" || p.Executor == flow.Human {
-		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "the flow " + flowName + " has none of this name that can be started", Next: "use one of " + strings.Join(startable(d.Flow), ", ")}
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "the flow " + flowName + " has no phase of this name that can be started", Next: "use one of " + strings.Join(startable(d.Flow), ", ")}
 	}
 	at, err := r.whereIs(ctx, d, name)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *Runs) alsoWant(at where) (bool, error) {
 	case g == nil:
 		return false, nil
 	case g.stopping:
-		return false, &lockkeeper.RefusedError{Act: "starting a phase of " + name, Reason: "the run that is under way is being stopped", Next: "start it when that has ended"}
+		return false, &lockkeeper.RefusedError{Act: "starting a phase of " + name, Reason: "the current run is stopping", Next: "start the phase when the run has ended"}
 	case g.wanted != nil:
 		g.wanted[name] = true
 		if !slices.Contains(g.Units, at.unit.Name) {
@@ -253,7 +253,7 @@ func (r *Runs) alsoWant(at where) (bool, error) {
 	case len(g.only) == 0 || slices.Contains(g.only, at.unit.Name) || slices.Contains(g.only, name):
 		return true, nil
 	}
-	return false, &lockkeeper.RefusedError{Act: "starting a phase of " + name, Reason: "the run that is under way is only of " + strings.Join(g.only, ", "), Next: "let it end, or stop it"}
+	return false, &lockkeeper.RefusedError{Act: "starting a phase of " + name, Reason: "the current run covers only " + strings.Join(g.only, ", "), Next: "wait until the run ends, or stop it"}
 }
 
 // isWanted reports whether a unit or part was requested.

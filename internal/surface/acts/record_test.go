@@ -49,8 +49,8 @@ func TestWhoDidItIsRecorded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	text := strings.Join(o.recorded(), "\n")
-	wantText(t, text, "ann: run "+begun.Run+" of the flow controllers is started, of blog/posts", "bob: the run that ann started", "is to end at once",
-		"cleo: what is kept of "+other+" as "+kept.ID+" is dropped")
+	wantText(t, text, "ann: run "+begun.Run+" of the flow controllers is started, of blog/posts", "bob: the run that ann started", "must stop at once",
+		"cleo: rescued change "+kept.ID+" of "+other+" is dropped")
 	if strings.Count(text, "cleo") != 1 {
 		t.Errorf("what was not done is recorded:\n%s", text)
 	}

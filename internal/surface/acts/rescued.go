@@ -25,9 +25,9 @@ func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent
 	case rescue.Noted:
 		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "its content was too large to keep", Next: "lockkeeper rescue show " + id + ", then lockkeeper rescue drop " + id}
 	case rescue.Archive:
-		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is an archive of many files, and the gate lands single files", Next: "look what is in it: " + ListArchive(a, e)}
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is an archive of many files, and the gate lands single files", Next: "list its content: " + ListArchive(a, e)}
 	case rescue.Whole:
-		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is no file but a directory, or something odd, that was moved aside as it is, and the gate lands files only",
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is a directory or a special file that was moved aside, and the gate lands only files",
 			Next: "lockkeeper rescue show " + id + " says where it is: move it back by hand, under a lock on " + e.Path}
 	}
 	err = hold(ctx, "land rescued "+id, []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) error {
@@ -51,7 +51,7 @@ func DropRescued(ctx context.Context, a *project.Project, id string, by lockkeep
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, err
 	}
-	if err := conduct.RecordDecision(ctx, a, by, fmt.Sprintf("what is kept of %s as %s is dropped", e.Path, id)); err != nil {
+	if err := conduct.RecordDecision(ctx, a, by, fmt.Sprintf("rescued change %s of %s is dropped", id, e.Path)); err != nil {
 		return e, err
 	}
 	return e, a.Shelf().Drop(id)

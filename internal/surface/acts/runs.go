@@ -105,7 +105,7 @@ func (r *Runs) hear(g *going, n run.News) {
 }
 
 // errEnded is the cancellation cause of a run that was stopped at once.
-var errEnded = errors.New("it was told to end")
+var errEnded = errors.New("the run was stopped")
 
 // Start begins a run, which continues after ctx has ended. If another process runs the flow,
 // it returns a *lockkeeper.BlockedError.
@@ -141,10 +141,10 @@ func (r *Runs) reserve(o conduct.Options, wants bool) (*going, error) {
 	defer r.mu.Unlock()
 	const act = "starting a run"
 	if r.closed {
-		return nil, &lockkeeper.RefusedError{Act: act, Reason: "this server is being ended", Next: "start it again"}
+		return nil, &lockkeeper.RefusedError{Act: act, Reason: "the server is stopping", Next: "start the server again"}
 	}
 	if g := r.going; g != nil {
-		return nil, &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("%s started one at %s, which is under way", g.By, stamp(g.At)), Next: "let it end, or stop it"}
+		return nil, &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("%s started a run at %s, which is still active", g.By, stamp(g.At)), Next: "wait until it ends, or stop it"}
 	}
 	g := &going{Started: Started{Flow: o.Flow, By: o.By.Name, At: time.Now().UTC()}, only: o.Only, stop: make(chan struct{}), over: make(chan struct{})}
 	if wants {
@@ -258,7 +258,7 @@ func (r *Runs) Stop(ctx context.Context, o StopOptions, by lockkeeper.Actor) err
 		g.stopping = true
 		close(g.stop)
 	}
-	what := fmt.Sprintf("the run that %s started at %s is to end", g.By, stamp(g.At))
+	what := fmt.Sprintf("the run that %s started at %s must stop", g.By, stamp(g.At))
 	r.mu.Unlock()
 	if o.Now {
 		what += " at once"
@@ -266,7 +266,7 @@ func (r *Runs) Stop(ctx context.Context, o StopOptions, by lockkeeper.Actor) err
 		<-g.over
 	}
 	if err := conduct.RecordDecision(ctx, r.app, by, what); err != nil {
-		return fmt.Errorf("%s, and that could not be recorded: %w", what, err)
+		return fmt.Errorf("%s, but this could not be recorded: %w", what, err)
 	}
 	return nil
 }
@@ -276,9 +276,9 @@ func (o StopOptions) meant(g *going) error {
 	const act = "stopping the run"
 	switch {
 	case g == nil:
-		return &lockkeeper.RefusedError{Act: act, Reason: "none is under way here", Next: "lockkeeper status says who conducts"}
+		return &lockkeeper.RefusedError{Act: act, Reason: "no run is active here", Next: "lockkeeper status shows which process runs the flow"}
 	case o.Run != "" && o.Run != g.Run:
-		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("run %s is over, and %s started another one at %s, which is under way", o.Run, g.By, stamp(g.At)), Next: "look at that one"}
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("run %s has ended, and %s started another run at %s", o.Run, g.By, stamp(g.At)), Next: "look at the current run"}
 	}
 	return nil
 }

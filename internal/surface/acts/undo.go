@@ -128,7 +128,7 @@ func (d *Decider) mayUndo(ctx context.Context, g *gate.Gate, unit string, b *pro
 	}
 	switch {
 	case b.Landed == nil:
-		return refuse("it is "+b.Status+", and nothing of it is in the tree", d.Command("decide", "show", "review", name)+"; single landings have numbers: lockkeeper audit --kind landed")
+		return refuse("it is "+b.Status+", and none of its landings is in the tree", d.Command("decide", "show", "review", name)+"; single landings have numbers: lockkeeper audit --kind landed")
 	case b.Landed.Undone == nil:
 		return nil
 	}
@@ -144,7 +144,7 @@ func (d *Decider) mayUndo(ctx context.Context, g *gate.Gate, unit string, b *pro
 	}
 	next := d.RedoCommand(name)
 	if len(back) > 0 {
-		next += ", or to have it back: " + strings.Join(back, ", ")
+		next += ", or, to restore it: " + strings.Join(back, ", ")
 	}
 	return refuse("it was undone by "+b.Landed.Undone.By+" at "+stamp(b.Landed.Undone.At), next)
 }
@@ -192,7 +192,7 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 		return nil, err
 	}
 	if out.Batch, err = noteLanding(ctx, a, g, seq, by); err != nil {
-		return out, fmt.Errorf("landing %d takes landing %d back, and the documents of its batch could not be told: %w", out.Landings[0].Seq, seq, err)
+		return out, fmt.Errorf("landing %d undoes landing %d, but the documents of its batch could not be updated: %w", out.Landings[0].Seq, seq, err)
 	}
 	return out, nil
 }

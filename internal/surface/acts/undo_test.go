@@ -91,7 +91,7 @@ func TestUndoByNumberIsKnownToTheBatch(t *testing.T) {
 	if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Fatalf("%v", err)
 	}
-	wantText(t, err.Error(), "it was undone by ann at ", "lockkeeper decide redo blog/posts/b1 apply", "or to have it back: lockkeeper undo ")
+	wantText(t, err.Error(), "it was undone by ann at ", "lockkeeper decide redo blog/posts/b1 apply", "or, to restore it: lockkeeper undo ")
 
 	back := undo(second.Landings[0].Seq) // an undo is a landing, too
 	if back.Batch.Undone || o.batch("b1").Landed.Undone != nil || o.read(other) != "made by b1\n" {

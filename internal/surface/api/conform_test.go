@@ -221,7 +221,7 @@ func (u *tour) tourClear() {
 	u.as(access.Admin, "POST", "/api/v1/locks/clear", map[string]any{"reason": "x", "seq": locks.Seq}).want(http.StatusBadRequest, "input").has("confirm")
 	u.as(access.Admin, "POST", "/api/v1/locks/clear", map[string]any{"confirm": "clear", "seq": locks.Seq}).want(http.StatusBadRequest, "input").has("reason")
 	u.taken(access.Agent, "app/y.rb")
-	u.as(access.Admin, "POST", "/api/v1/locks/clear", sent).want(http.StatusConflict, "refused").has("the-agent got a lock")
+	u.as(access.Admin, "POST", "/api/v1/locks/clear", sent).want(http.StatusConflict, "refused").has("the-agent acquired a lock")
 	u.ask("GET", "/api/v1/locks", nil).into(&locks)
 	sent["seq"] = locks.Seq
 	var cleared clearedLocks

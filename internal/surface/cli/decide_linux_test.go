@@ -151,7 +151,7 @@ func TestUndoOfABatch(t *testing.T) {
 	file := d.kept(b, unit, "app/models/a.rb", "1", "3")
 	d.verified(b, unit, []flow.File{file})
 	d.must(1, "undo", "blog/posts/b1")
-	d.sees("nothing of it is in the tree")
+	d.sees("none of its landings is in the tree")
 
 	write := func(name, text string) {
 		path := filepath.Join(d.dir, name)

@@ -63,7 +63,7 @@ func TestRescuedWholeIsNotLanded(t *testing.T) {
 		t.Errorf("a program got %q", text)
 	}
 	for _, args := range [][]string{{"rescue", "land", "--json", e.ID}, {"rescue", "land", "--json", "--onto-current", e.ID}} {
-		if text := d.must(2, args...); !strings.Contains(text, "a directory, or something odd, that was moved aside as it is") || !strings.Contains(text, "lockkeeper rescue show "+e.ID+" says where it is") {
+		if text := d.must(2, args...); !strings.Contains(text, "a directory or a special file that was moved aside") || !strings.Contains(text, "lockkeeper rescue show "+e.ID+" says where it is") {
 			t.Errorf("%v said %q", args, text)
 		}
 	}

@@ -67,7 +67,7 @@ func (rd *Reader) Decisions(ctx context.Context, flowName string) (*Decisions, e
 	}
 	asked, err := rd.asked(ctx, p)
 	if err != nil {
-		q.Problems = append(q.Problems, "what the API is asked: "+err.Error())
+		q.Problems = append(q.Problems, "topics for the Messages API: "+err.Error())
 	}
 	for _, g := range open {
 		q.Open = append(q.Open, waitingOf(g, asked))

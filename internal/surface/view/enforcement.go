@@ -59,14 +59,14 @@ func (rd *Reader) probe(ctx context.Context) Enforcement {
 		e.Missing = err.Error()
 	}
 	e.Protections = []Protection{agentProtection(level, err), gateProtection(rd.project), commitProtection(ctx, rd.project),
-		{Writer: "people", Name: "editors and shells of people", Level: Advisory, Fact: "a landing that meets their edit keeps it, and does not write over it",
-			Next: "hold what you edit: lockkeeper lock exec --write PATH -- $EDITOR PATH"}}
+		{Writer: "people", Name: "editors and shells of people", Level: Advisory, Fact: "a landing that finds an edit of a person keeps it and does not overwrite it",
+			Next: "lock the files that you edit: lockkeeper lock exec --write PATH -- $EDITOR PATH"}}
 	e.Protections = append(e.Protections, rd.hookProtections(ctx)...)
 	return e
 }
 
 func agentProtection(level sandbox.Level, unmet error) Protection {
-	w := Protection{Writer: "runs", Name: "agents and tests of a run", Level: Advisory, Fact: "they work in copies, and nothing keeps them there: " + level.Missing,
+	w := Protection{Writer: "runs", Name: "agents and tests of a run", Level: Advisory, Fact: "they work in copies of the tree, and no sandbox confines them: " + level.Missing,
 		Next: "set agent.sandbox: prefer in " + config.FileName + ", on Linux 6.2 or later with Landlock, or where user namespaces are permitted"}
 	missing := ""
 	if !level.Hides() && level.Missing != "" {
@@ -74,9 +74,9 @@ func agentProtection(level sandbox.Level, unmet error) Protection {
 	}
 	switch {
 	case unmet != nil:
-		w.Broken, w.Fact = true, "they do not start: "+unmet.Error()
+		w.Broken, w.Fact = true, "agents do not start: "+unmet.Error()
 	case level.HoldsWrites():
-		w.Level, w.Fact, w.Next = Enforced, "they work in copies, and "+level.String()+" keeps them there"+missing, ""
+		w.Level, w.Fact, w.Next = Enforced, "they work in copies of the tree, and "+level.String()+" confines them"+missing, ""
 	}
 	return w
 }
@@ -84,7 +84,7 @@ func agentProtection(level sandbox.Level, unmet error) Protection {
 func gateProtection(a *project.Project) Protection {
 	w := Protection{Writer: "everybody", Name: "writes through the gate", Level: Enforced, Fact: "only what a live grant covers lands"}
 	if a.Config.Run.Locking != "on" || a.Config.Gate.Grant == "optional" {
-		w.Level, w.Fact = Advisory, "the legacy mode: a write without a grant is held against the allowed paths alone"
+		w.Level, w.Fact = Advisory, "legacy mode: a write without a grant is checked only against the allowed paths"
 		w.Next = "set run.locking: on and gate.grant: required in " + config.FileName
 	}
 	return w
@@ -94,7 +94,7 @@ func commitProtection(ctx context.Context, a *project.Project) Protection {
 	w := Protection{Writer: "everybody", Name: "commits of git", Level: Advisory, Fact: "no hook asks whether changes are covered", Next: "lockkeeper init --git-hook"}
 	var none *git.NoneError
 	if _, err := git.Open(ctx, a.Root.Dir(), os.Environ()); errors.As(err, &none) {
-		w.Fact, w.Next = "there are none: this is no git repository", ""
+		w.Fact, w.Next = "this is not a git repository", ""
 		return w
 	}
 	switch there, err := git.HasHook(ctx, git.NewWorkTree(a.Root.Dir(), a.Root.Dir(), os.Environ())); {

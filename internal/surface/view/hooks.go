@@ -52,7 +52,7 @@ func HookProtections(ctx context.Context, site enrol.Site, st enrol.Status, seen
 	case before == nil:
 		w.Fact = "it is installed, and has no hooks here"
 	case st.Off != "":
-		w.Broken, w.Fact, w.Next = true, "it does not run our hooks: "+st.Off+" says so", "remove that setting"
+		w.Broken, w.Fact, w.Next = true, "its hooks are disabled by "+st.Off, "remove that setting"
 	case st.Stray != "":
 		w.Broken, w.Fact, w.Next = true, "its hooks may start another program, or use other locks: "+st.Stray+" changes their environment", "remove that setting"
 	case before.Doubt != "" && before.Differs == "": // a difference is fixed first
@@ -73,15 +73,15 @@ func hookedProtections(ctx context.Context, site enrol.Site, st enrol.Status, w 
 	case wrong != "":
 		w.Broken, w.Fact, w.Next = true, wrong, "install lockkeeper where "+name+" finds it, then lockkeeper init "+name
 	case before.Differs != "":
-		w.Broken, w.Fact = true, "its hook ("+before.File+") differs from what init writes, so that writes may go unchecked: "+before.Differs
+		w.Broken, w.Fact = true, "its hook ("+before.File+") differs from what init writes, so writes may go unchecked: "+before.Differs
 	default:
-		w.Level, w.Fact, w.Next = Enforced, "its hook ("+before.File+") refuses what others hold", ""
+		w.Level, w.Fact, w.Next = Enforced, "its hook ("+before.File+") refuses writes to files that others hold", ""
 	}
 	if w.Level == Enforced && st.Host.Trust != "" {
 		if there, err := seen(); err != nil {
 			w.Level, w.Fact = Advisory, err.Error()
 		} else if !there {
-			w.Level, w.Fact, w.Next = Advisory, "its hook is there, and "+name+" runs it once you have trusted it, and skips it silently until then; no session has reported", st.Host.Trust
+			w.Level, w.Fact, w.Next = Advisory, name+" runs its hook only once you have trusted it, and no session has reported", st.Host.Trust
 		}
 	}
 	list := []Protection{w, commandsOf(ctx, site, st, w)}
@@ -101,9 +101,9 @@ func otherHooks(st enrol.Status) Protection {
 		}
 		list = append(list, one)
 	}
-	return Protection{Writer: st.Host.Name, Name: "calls of " + st.Host.Name + " that hooks of others change", Level: Detected, OfTools: true,
-		Fact: "such a hook may have another file written than ours was asked about, which a session that holds it is told with its next call: " + strings.Join(list, "; "),
-		Next: "see that none of them answers with another input, or take it out"}
+	return Protection{Writer: st.Host.Name, Name: "tool calls of " + st.Host.Name + " that other hooks change", Level: Detected, OfTools: true,
+		Fact: "such a hook can change which file is written after our hook has checked it; the session that holds that file is told with its next call: " + strings.Join(list, "; "),
+		Next: "check that none of these hooks changes the input of a tool, or remove it"}
 }
 
 // commandsOf returns the protection against programs that an agent's commands run, given
@@ -112,7 +112,7 @@ func commandsOf(ctx context.Context, site enrol.Site, st enrol.Status, tools Pro
 	name := st.Host.Name
 	w := Protection{Writer: name, Name: "other programs that commands of " + name + " run", Level: Advisory, Next: tools.Next}
 	if tools.Level != Enforced {
-		w.Fact = "nothing is compared while its hook does not run"
+		w.Fact = "files are not compared while its hook does not run"
 		return w
 	}
 	lacks, next := st.Lacking(), "lockkeeper init "+name
@@ -127,6 +127,6 @@ func commandsOf(ctx context.Context, site enrol.Site, st enrol.Status, tools Pro
 		w.Broken, w.Fact, w.Next = true, "its hooks are not complete: "+strings.Join(lacks, "; "), next
 		return w
 	}
-	w.Level, w.Fact, w.Next = Detected, "what others hold is compared after each command, and a change is kept and shown", ""
+	w.Level, w.Fact, w.Next = Detected, "files that others hold are compared after each command; a change is kept and shown", ""
 	return w
 }

@@ -101,7 +101,7 @@ func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
 		return nil, err
 	}
 	if v.Log, err = rd.log(it, tailFrom); err != nil {
-		v.Problems = append(v.Problems, "what it said: "+err.Error())
+		v.Problems = append(v.Problems, "its output: "+err.Error())
 	}
 	if v.Flow == "" {
 		return v, nil
@@ -198,7 +198,7 @@ func (rd *Reader) addFromQueue(ctx context.Context, v *Item, q *job.Queue) error
 func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
 	entries, err := rd.journal.All(v.Flow)
 	if err != nil {
-		v.Problems = append(v.Problems, "what agents did: "+err.Error())
+		v.Problems = append(v.Problems, "calls of agents: "+err.Error())
 	}
 	for _, e := range entries {
 		if e.Call != nil && (e.Item == v.Why.Item.ID || e.Item == "" && e.Work == v.Why.Item.Workflow) {
@@ -242,7 +242,7 @@ func itemActs(it *lockkeeper.Item) []Act {
 	cancel := Act{Name: "cancel", Target: it.ID, Command: "lockkeeper job cancel " + it.ID, Was: string(it.Status), Note: true}
 	switch {
 	case it.Status == lockkeeper.ItemError:
-		cancel.Refused = "it has failed, and nothing of it runs"
+		cancel.Refused = "it has failed and does not run"
 	case it.Status == lockkeeper.ItemCompleted:
 		retry.Refused, cancel.Refused = "it is completed", "it is completed"
 	default:

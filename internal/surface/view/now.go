@@ -189,11 +189,11 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	n.Enforcement = rd.enforcement(ctx)
 	n.Problems = problems(p.problem)
 	if n.Cost, err = rd.cost(s, p, states); err != nil {
-		n.Problems = append(n.Problems, "what it cost: "+err.Error())
+		n.Problems = append(n.Problems, "the cost: "+err.Error())
 	}
 	silent, err := rd.silent(s)
 	if err != nil {
-		n.Problems = append(n.Problems, "what agents said: "+err.Error())
+		n.Problems = append(n.Problems, "the output of agents: "+err.Error())
 	}
 	landings, err := rd.unfinished(ctx)
 	if err != nil {

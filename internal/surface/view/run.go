@@ -96,13 +96,13 @@ func (rd *Reader) run(ctx context.Context, flowName string) (*Run, error) {
 	v.Moment, v.Line = s.Moment, s.line(states, len(p.open()))
 	v.Problems = problems(p.problem)
 	if v.Cost, err = rd.cost(s, p, states); err != nil {
-		v.Problems = append(v.Problems, "what it cost: "+err.Error())
+		v.Problems = append(v.Problems, "the cost: "+err.Error())
 	}
 	if err := rd.report(ctx, v, p); err != nil {
 		return nil, err
 	}
 	if err := rd.markKept(ctx, v.Refused); err != nil {
-		v.Problems = append(v.Problems, "what is kept: "+err.Error())
+		v.Problems = append(v.Problems, "rescued changes: "+err.Error())
 	}
 	page, err := rd.Landings(ctx, LandingsQuery{Limit: landingsShown})
 	if err != nil {
@@ -116,7 +116,7 @@ func (rd *Reader) run(ctx context.Context, flowName string) (*Run, error) {
 func (rd *Reader) report(ctx context.Context, v *Run, p *documents) error {
 	calls, err := rd.journal.Calls(p.flow.Name)
 	if err != nil {
-		v.Problems = append(v.Problems, "what units cost: "+err.Error())
+		v.Problems = append(v.Problems, "the cost of units: "+err.Error())
 	}
 	var units []string
 	for _, u := range p.units {

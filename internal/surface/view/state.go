@@ -129,12 +129,12 @@ func (rd *Reader) state(ctx context.Context) (*State, error) {
 	}
 	st.Problems = problems(p.problem)
 	if st.Cost, err = rd.cost(s, p, states); err != nil {
-		st.Problems = append(st.Problems, "what it cost: "+err.Error())
+		st.Problems = append(st.Problems, "the cost: "+err.Error())
 	}
 	st.Locks.ActiveItems = listOf(s.active)
 	st.Locks.QueueDepth, st.Locks.BlockedCount, st.Locks.BlockedItems = s.census.Queued(), s.census.Waiting, s.blockedItems()
 	if st.Locks.Gaps, err = rd.gaps(ctx, p); err != nil {
-		st.Problems = append(st.Problems, "what is kept: "+err.Error())
+		st.Problems = append(st.Problems, "rescued changes: "+err.Error())
 	}
 	return st, nil
 }

@@ -40,13 +40,13 @@ func waitsFor(e *sched.Explanation) string {
 		l := e.Locks[0]
 		b := blockerOf(l)
 		if b.Waits {
-			return l.BlockingPath + ", for which " + b.Name + " waits earlier"
+			return l.BlockingPath + ", which " + b.Name + " requested earlier"
 		}
 		return l.BlockingPath + ", held by " + b.Name
 	case len(e.Slots) > 0:
 		return fmt.Sprintf("a slot of %s, of which %d of %d are taken", e.Slots[0].Pool, e.Slots[0].Taken, e.Slots[0].Limit)
 	case e.Behind != "":
-		return "a copy that is not behind, as on " + e.Behind
+		return "a current copy of the tree, as on " + e.Behind
 	}
 	return "its turn"
 }

@@ -96,7 +96,7 @@ func (rd *Reader) Timeline(ctx context.Context, from, to time.Time) (*Timeline, 
 	}
 	entries, err := rd.journal.All(s.flow)
 	if d.Problems = []string{}; err != nil {
-		d.Problems = append(d.Problems, "what agents did: "+err.Error())
+		d.Problems = append(d.Problems, "calls of agents: "+err.Error())
 	}
 	for _, e := range entries {
 		d.trace(e)

@@ -107,7 +107,7 @@ func TestNothingEverHappened(t *testing.T) {
 	nodes, err := s.look.Nodes(t.Context())
 	must(t, err)
 	commits := slices.IndexFunc(nodes.Enforcement.Protections, func(w view.Protection) bool { return w.Name == "commits of git" })
-	if fact := nodes.Enforcement.Protections[commits].Fact; fact != "there are none: this is no git repository" {
+	if fact := nodes.Enforcement.Protections[commits].Fact; fact != "this is not a git repository" {
 		t.Errorf("of commits it says: %s", fact)
 	}
 	for what, err := range map[string]error{

@@ -123,7 +123,7 @@ func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, n
 	var page bytes.Buffer
 	if err := set.ExecuteTemplate(&page, name, data); err != nil {
 		d.failed(fmt.Errorf("page %s: %w", r.URL.Path, err))
-		http.Error(w, "this page could not be made; the log of the server says why", http.StatusInternalServerError)
+		http.Error(w, "this page could not be rendered; see the log of the server", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
