@@ -19,10 +19,10 @@ import (
 
 // ServeHTTP passes a request through the layers to its handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.handlers.enter() {
+	if !s.handlers.TryRLock() { // the server has closed
 		panic(http.ErrAbortHandler)
 	}
-	defer s.handlers.run.Done()
+	defer s.handlers.RUnlock()
 	began := time.Now()
 	secure(w.Header())
 	seen := &watched{ResponseWriter: w}

@@ -113,7 +113,6 @@ type Server struct {
 	rooms   map[roomName]*room
 	once    *once
 	logins  *attempts
-	frames  frames
 	metrics *metrics
 
 	listener net.Listener
@@ -124,7 +123,7 @@ type Server struct {
 	leave    context.CancelFunc
 	stop     context.CancelFunc
 	done     sync.WaitGroup
-	handlers census
+	handlers sync.RWMutex // running handlers hold it for reading, because net/http does not wait for those that it closes
 }
 
 // Open starts a server.
@@ -250,32 +249,8 @@ func (s *Server) Close() error {
 	if errors.Is(shut, context.DeadlineExceeded) {
 		shut = s.http.Close()
 	}
-	s.stop() // cancel the requests that did not finish in time
-	s.handlers.close()
+	s.stop()          // cancel the requests that did not finish in time
+	s.handlers.Lock() // for good: no handler runs or starts any more
 	s.done.Wait()
 	return errors.Join(err, feedErr, shut, s.agents.Close())
-}
-
-// A census counts running handlers and admits none after it is closed. It is needed because net/http does not
-// wait for handlers whose connections it closes.
-type census struct {
-	mu     sync.Mutex
-	closed bool
-	run    sync.WaitGroup
-}
-
-func (n *census) enter() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.closed {
-		n.run.Add(1)
-	}
-	return !n.closed
-}
-
-func (n *census) close() {
-	n.mu.Lock()
-	n.closed = true
-	n.mu.Unlock()
-	n.run.Wait()
 }

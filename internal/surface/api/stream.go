@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"lockkeeper"
@@ -92,7 +91,6 @@ type client struct {
 	c       *call
 	after   uint64
 	checked time.Time // when the client's permission was last checked
-	page    []byte    // the page in flight; its memory is reused
 }
 
 // more sends the next events, or a heartbeat if none arrive for a while.
@@ -117,26 +115,21 @@ func (l *client) more() error {
 	return l.send(text)
 }
 
-// fill encodes as many events as fit on the page, and at least one. It does not retain the list: the feed
-// replaces it, and slow clients would keep many old lists alive.
+// fill encodes as many events as fit on the page, and at least one.
 func (l *client) fill(events []lockkeeper.Event) (text []byte, sent int) {
-	l.page = l.page[:0]
 	for _, ev := range events {
-		next := l.s.frames.of(ev)
-		if len(l.page)+len(next) > streamPage && sent > 0 {
+		next := frameOf(ev.Seq, string(ev.Kind), ev)
+		if len(text)+len(next) > streamPage && sent > 0 {
 			break
 		}
 		sent++
 		if ev.Seq > l.after+1 {
-			l.page = append(l.page, frameOf(ev.Seq-1, "gap", forgotten{From: l.after + 1, To: ev.Seq - 1, Reason: "the log no longer has these events: read the state again"})...)
+			text = append(text, frameOf(ev.Seq-1, "gap", forgotten{From: l.after + 1, To: ev.Seq - 1, Reason: "the log no longer has these events: read the state again"})...)
 		}
 		l.after = ev.Seq
-		if len(l.page) == 0 && len(next) > streamPage {
-			return next, sent // shared by all clients that receive it
-		}
-		l.page = append(l.page, next...)
+		text = append(text, next...)
 	}
-	return l.page, sent
+	return text, sent
 }
 
 // send writes text to the client, with a deadline.
@@ -157,33 +150,4 @@ func frameOf(id uint64, kind string, data any) []byte {
 		body = fmt.Appendf(nil, `{"error":%q}`, err.Error())
 	}
 	return fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", id, kind, body)
-}
-
-// frames caches the latest events in encoded form, so that each event is encoded once for all clients that keep
-// up.
-type frames struct {
-	mu   sync.RWMutex
-	ring [512]frame
-}
-
-type frame struct {
-	seq  uint64
-	text []byte
-}
-
-func (f *frames) of(ev lockkeeper.Event) []byte {
-	place := &f.ring[ev.Seq%uint64(len(f.ring))]
-	f.mu.RLock()
-	known := *place
-	f.mu.RUnlock()
-	if known.seq == ev.Seq {
-		return known.text
-	}
-	text := frameOf(ev.Seq, string(ev.Kind), ev)
-	f.mu.Lock()
-	if place.seq < ev.Seq { // a slow client must not evict events that others need
-		*place = frame{ev.Seq, text}
-	}
-	f.mu.Unlock()
-	return text
 }
