@@ -15,7 +15,6 @@ import (
 // Seen holds the versions of decisions that a person saw. Others are not compared.
 type Seen map[progress.Ref]string
 
-// of returns the versions of refs.
 func (s Seen) of(refs ...progress.Ref) map[progress.Ref]string {
 	some := map[progress.Ref]string{}
 	for _, r := range refs {
@@ -141,7 +140,6 @@ func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.
 	return nil
 }
 
-// checkNamed refuses empty references.
 func (d *Decider) checkNamed(refs []progress.Ref) error {
 	switch {
 	case len(refs) == 0:

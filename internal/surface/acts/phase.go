@@ -256,7 +256,6 @@ func (r *Runs) alsoWant(at where) (bool, error) {
 	return false, &lockkeeper.RefusedError{Act: "starting a phase of " + name, Reason: "the current run covers only " + strings.Join(g.only, ", "), Next: "wait until the run ends, or stop it"}
 }
 
-// isWanted reports whether a unit or part was requested.
 func (r *Runs) isWanted(g *going, unit, part string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,7 +64,6 @@ func (a SetTargets) Do(ctx context.Context, d *Decider, unit string) (Verdict, e
 	})
 }
 
-// edit changes the plan of a unit.
 func (d *Decider) edit(ctx context.Context, unit string, seen Seen, did string, change func(*progress.Tracker) (warnings []string, err error)) (Verdict, error) {
 	plan := planOf(unit)
 	var v Verdict

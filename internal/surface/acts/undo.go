@@ -154,7 +154,6 @@ func (d *Decider) RedoCommand(name string) string {
 	return d.Command("decide", "redo", name, d.Flow.FirstOfBatch())
 }
 
-// pathsOf returns the paths of landings.
 func pathsOf(ctx context.Context, g *gate.Gate, landings []uint64) (paths []string, err error) {
 	for _, seq := range landings {
 		l, err := g.Landing(ctx, seq)

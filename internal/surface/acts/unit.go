@@ -136,7 +136,6 @@ func (a Include) Do(ctx context.Context, d *Decider, unit string) (Verdict, erro
 	return d.one(ctx, err, planOf(unit), "includes screen "+s.Name+" again")
 }
 
-// screen returns a screen of the manifest.
 func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
 	if !d.Flow.HasScreens() {
 		return s, &lockkeeper.InputError{Field: "flow", Value: d.Flow.Name, Reason: "this flow has no screens", Next: "--flow " + flow.ForScreens().Name}

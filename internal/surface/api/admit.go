@@ -55,7 +55,6 @@ func (s *Server) knownAs(host, local string, secure bool) bool {
 	return err == nil && said.Unmap() == at.Addr().Unmap()
 }
 
-// splitHost separates the port from a host.
 func splitHost(host string) (name, port string) {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		return name, port

@@ -58,7 +58,6 @@ type outcome struct {
 	Refused []map[string]any `json:"refused"`
 }
 
-// give gives the answer.
 func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, error) {
 	if in.Where == "" {
 		return d.Give(c.r.Context(), word, in.Refs, in.AnswerInput)
@@ -104,7 +103,6 @@ func (s *Server) verdict(c *call, do func(d *acts.Decider) (acts.Verdict, error)
 	return outcome{v, listOf(v.Refused)}, nil
 }
 
-// decider opens the flow that the query names.
 func (s *Server) decider(c *call) (*acts.Decider, error) {
 	q, err := decodeQuery[flowQuery](c.r.URL.RawQuery)
 	if err != nil {

@@ -207,7 +207,6 @@ func checkOrigin(c *call) error {
 	return nil
 }
 
-// checkRole refuses a request whose role is insufficient.
 func checkRole(c *call) error {
 	if c.route.open || c.who.Role.Meets(c.route.need) {
 		return nil

@@ -14,7 +14,6 @@ import (
 	"lockkeeper/lock"
 )
 
-// lockRoutes returns the routes of the lock engine.
 func lockRoutes() []route {
 	grants := api + "/grants"
 	return []route{
@@ -134,7 +133,6 @@ func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.
 // seconds converts n to a duration. The caller has checked its range.
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// grantPage is a page of grants and waiting requests.
 type grantPage struct {
 	Grants []lock.RequestInfo `json:"grants"`
 	Next   string             `json:"next,omitempty"` // pass it as after; empty: this is the last page
@@ -168,7 +166,6 @@ func placeOf(e lock.RequestInfo) string {
 
 func showGrant(s *Server, c *call, _ nothing) (*lock.RequestInfo, error) { return s.grant(c) }
 
-// grant returns the grant that the URL names.
 func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
 	id := c.r.PathValue("id")
 	if err := project.CheckGrantID(id); err != nil {
@@ -247,7 +244,6 @@ func extend(s *Server, c *call, in struct {
 	return g.Snapshot(s.opt.Now()), err
 }
 
-// released reports whether this request released the grant.
 type released struct {
 	ID       string `json:"id"`
 	Released bool   `json:"released"`

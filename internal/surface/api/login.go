@@ -24,7 +24,6 @@ var loginPage = sync.OnceValue(func() *template.Template {
 	return template.Must(template.ParseFS(assets, "assets/login.html"))
 })
 
-// showLogin serves the login page.
 func showLogin(_ *Server, c *call) error { return writeLogin(c, http.StatusOK, "") }
 
 func writeLogin(c *call, status int, wrong string) error {
@@ -38,7 +37,6 @@ func writeLogin(c *call, status int, wrong string) error {
 	return nil
 }
 
-// loginAsset serves the styles and scripts of the login page.
 func loginAsset(_ *Server, c *call) error {
 	name := c.r.PathValue("asset")
 	body, err := assets.ReadFile("assets/" + name)
@@ -108,7 +106,6 @@ func (s *Server) cookie(value string, until time.Time) *http.Cookie {
 	return &http.Cookie{Name: s.cookieName(), Value: value, Path: "/", Expires: until, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.opt.Certificate != ""}
 }
 
-// addressOf returns the IP address that a request comes from.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -111,7 +111,6 @@ func (m *metrics) ended(id string, at time.Time, waits prometheus.Histogram) {
 	}
 }
 
-// serveMetrics answers a scrape.
 func (s *Server) serveMetrics(c *call) error {
 	promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(c.w, c.r)
 	return nil

@@ -23,7 +23,6 @@ func (s *Server) mount() (err error) {
 	return err
 }
 
-// pageRoutes returns the routes of the dashboard.
 func pageRoutes() (list []route) {
 	for _, page := range web.Routes() {
 		rt := raw(page.Method, page.Pattern, page.Need, mediaPage, page.Summary+".", func(s *Server, c *call) error {
@@ -43,7 +42,6 @@ func pageRoutes() (list []route) {
 	return list
 }
 
-// agentRoutes returns the routes of the Model Context Protocol.
 func agentRoutes() []route {
 	serve := func(s *Server, c *call) error {
 		s.agents.ServeHTTP(c.w, c.r)
@@ -57,7 +55,6 @@ func agentRoutes() []route {
 	}
 }
 
-// lfsRoutes returns the routes of git-lfs.
 func lfsRoutes() (list []route) {
 	for _, rt := range lfs.Routes() {
 		var replies []reply
@@ -75,7 +72,6 @@ func lfsRoutes() (list []route) {
 // isLFS reports whether a request is from git-lfs, which sends the token as a password.
 func isLFS(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, lfs.Prefix) }
 
-// failLFS writes an error in the format of git-lfs.
 func failLFS(w http.ResponseWriter, status int, err error) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="lockkeeper"`)

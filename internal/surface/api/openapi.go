@@ -81,7 +81,6 @@ func addressPattern(rt *route) string {
 	return wildcard.ReplaceAllString(strings.TrimSuffix(rt.pattern, "{$}"), "{$1}")
 }
 
-// operation describes one route.
 func (g *schemas) operation(rt *route) map[string]any {
 	op := map[string]any{"summary": rt.summary, "operationId": operationID(rt), "description": "Needs the role " + rt.need.String() + "."}
 	if rt.open {

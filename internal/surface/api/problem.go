@@ -102,7 +102,6 @@ var hints = map[lockkeeper.Code]string{
 	lockkeeper.CodeTimeout: "GET " + api + "/locks shows who holds them; then repeat the request",
 }
 
-// factsOf returns the JSON fields of an error.
 func factsOf(err error) map[string]any {
 	facts := facts.Of(err)
 	var elsewhere *acts.WrongStatusError
@@ -131,7 +130,6 @@ func (e *partsRefused) Error() string { return errors.Join(e.parts...).Error() }
 // Unwrap returns the first error, which decides the code.
 func (e *partsRefused) Unwrap() error { return e.parts[0] }
 
-// fail writes an error response.
 func fail(w http.ResponseWriter, r *http.Request, err error) int {
 	code := codeOf(err)
 	status, known := statuses[code]

@@ -10,7 +10,6 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// queueRoutes returns the routes of the queue.
 func queueRoutes() []route {
 	items := api + "/items"
 	return []route{
@@ -42,7 +41,6 @@ func listItems(s *Server, c *call, q struct {
 	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: *q.Limit})
 }
 
-// item returns the item that the URL names.
 func (s *Server) item(c *call) (*lockkeeper.Item, error) {
 	name := c.r.PathValue("id")
 	it, err := s.queue.Find(c.r.Context(), name)
@@ -102,7 +100,6 @@ func runRoutes() []route {
 	}
 }
 
-// phaseStarted is the response to the start of a phase.
 type phaseStarted struct {
 	Unit  string `json:"unit"`
 	Phase string `json:"phase"`

@@ -115,7 +115,6 @@ func raw(method, pattern string, need access.Need, media, summary string, serve 
 	return route{method: method, pattern: pattern, summary: summary, need: need, media: media, serve: serve}
 }
 
-// withRoom returns the route with another concurrency limit.
 func (rt route) withRoom(name roomName) route {
 	rt.room = name
 	return rt

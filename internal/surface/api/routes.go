@@ -24,7 +24,6 @@ func routes() []route {
 		pageRoutes(), agentRoutes(), lfsRoutes())
 }
 
-// systemRoutes returns the routes about the server itself.
 func systemRoutes() []route {
 	return []route{
 		raw(http.MethodGet, "/healthz", viewers, "text/plain", "Whether the process is alive.", health).opened(),

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// schema is a JSON schema for OpenAPI 3.1.
 type schema = map[string]any
 
 // schemas builds the JSON schemas of Go types. A named struct is described once, as a component that other

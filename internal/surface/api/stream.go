@@ -143,7 +143,6 @@ func (l *client) send(text []byte) error {
 	return l.c.control.Flush()
 }
 
-// frameOf encodes one event of a stream.
 func frameOf(id uint64, kind string, data any) []byte {
 	body, err := json.Marshal(data)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"lockkeeper/rescue"
 )
 
-// treeRoutes returns the routes for writes, landings and rescued changes.
 func treeRoutes() []route {
 	return []route{
 		act(api+"/write", writers, "Write files under a grant, through the gate. Refused changes are kept and reported; with whole, all changes land or none.", write).withLargeBody(),
@@ -30,7 +29,6 @@ func treeRoutes() []route {
 	}
 }
 
-// wantedChange is a change of one file.
 type wantedChange struct {
 	Path    string  `json:"path"`              // from the root
 	Text    *string `json:"text,omitempty"`    // the new content; without it and content, the content stays
@@ -48,7 +46,6 @@ type writing struct {
 	Changes []wantedChange `json:"changes"`
 }
 
-// written is the result of a write, change by change.
 type written struct {
 	Landing uint64        `json:"landing,omitempty"` // 0: nothing landed
 	Files   []writtenFile `json:"files"`
@@ -146,7 +143,6 @@ func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
 	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.who.Actor(), acts.Holding(s.opt.App, c.who.Actor()))
 }
 
-// rescuedPage is a page of rescued changes.
 type rescuedPage struct {
 	*view.Rescue
 	Next string `json:"next,omitempty"` // pass it as after; empty: this is the last page
@@ -171,7 +167,6 @@ func listRescued(s *Server, c *call, q struct {
 	return page, nil
 }
 
-// dropped is the response to a dropped rescue.
 type dropped struct {
 	Entry rescue.Entry `json:"entry"`
 }

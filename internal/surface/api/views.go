@@ -50,7 +50,6 @@ func viewRoutes() []route {
 	}
 }
 
-// flowQuery names a flow.
 type flowQuery struct {
 	Flow string `json:"flow" doc:"controllers, screens or tasks; empty: the current or last flow."`
 }
@@ -94,7 +93,6 @@ func serveState(s *Server, c *call) error {
 	return nil
 }
 
-// waitingPage is a page of open decisions.
 type waitingPage struct {
 	*view.Decisions
 	Next *progress.Ref `json:"next,omitempty"` // pass it as after; nil: this is the last page

@@ -33,7 +33,6 @@ type needed struct {
 	Seq     uint64         `json:"seq"`
 }
 
-// webhook calls a URL when a decision needs a person.
 type webhook struct {
 	s      *Server
 	url    string

@@ -25,7 +25,6 @@ import (
 // busyAfter is how long the store may take to grant a lock.
 const busyAfter = 5 * time.Second
 
-// drift is the tolerated difference of two clocks.
 const drift = 2 * time.Second
 
 // store acquires and releases a lock, and compares the clocks.

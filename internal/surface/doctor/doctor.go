@@ -107,7 +107,6 @@ func (x *examination) opened(ctx context.Context) {
 	x.sessions(ctx)
 }
 
-// note adds a finding.
 func (x *examination) note(name string, ok bool, fact, next string) {
 	x.report.Checks = append(x.report.Checks, view.Check{Name: name, OK: ok, Fact: fact, Next: next})
 }

@@ -27,7 +27,6 @@ func (s *Server) nameOf(ss *mcp.ServerSession) session.Caller {
 	return who
 }
 
-// callerOf returns the caller of a tool.
 func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (session.Caller, error) {
 	if s.window != nil {
 		who := s.nameOf(ss)

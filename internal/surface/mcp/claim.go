@@ -61,7 +61,6 @@ type claimInput struct {
 	About string   `json:"about,omitempty" jsonschema:"what you work on, in a few words; others see it"`
 }
 
-// claimed lists the files that a session holds.
 type claimed struct {
 	answer
 	Claimed []string `json:"claimed,omitempty" jsonschema:"requested files that the session now holds"`
@@ -101,7 +100,6 @@ func (c *claimed) text() string {
 	return strings.Join(append(lines, c.Notes...), "\n")
 }
 
-// released lists the files that a session has released.
 type released struct {
 	answer
 	Released []string `json:"released,omitempty"`

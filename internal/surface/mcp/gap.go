@@ -35,7 +35,6 @@ type gapInput struct {
 	Reason string `json:"reason" jsonschema:"why the change is needed"`
 }
 
-// recorded is a recorded gap.
 type recorded struct {
 	answer
 	Path   string `json:"path,omitempty"`
@@ -77,7 +76,6 @@ type moreInput struct {
 	Reason string   `json:"reason" jsonschema:"why you need them"`
 }
 
-// asked is a recorded request for more files.
 type asked struct {
 	answer
 	Gaps []recordedGap `json:"gaps,omitempty"`

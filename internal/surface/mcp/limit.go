@@ -17,7 +17,6 @@ const (
 // sessionHeader is the header with the session of a request or response.
 const sessionHeader = "Mcp-Session-Id"
 
-// activity is the last use of a session over HTTP.
 type activity struct {
 	owner string // id of the person
 	at    time.Time

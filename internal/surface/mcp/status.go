@@ -101,7 +101,6 @@ func status(ctx context.Context, v *call, _ nothing) (out overview, err error) {
 	return out, err
 }
 
-// first returns the first entries of a list.
 func first[T any](list []T) []T { return list[:min(len(list), mostShown)] }
 
 // addHeld adds the holders and the waiting requests.

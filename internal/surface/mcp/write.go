@@ -22,7 +22,6 @@ type writeInput struct {
 	Base   string  `json:"base,omitempty" jsonschema:"the content that the file must have now: its SHA-256 in hex, or nothing if the file must not exist"`
 }
 
-// written is the result of a write.
 type written struct {
 	answer
 	Path    string `json:"path,omitempty"`
@@ -75,7 +74,6 @@ func write(ctx context.Context, v *call, in writeInput) (out written, err error)
 	return out, errors.Join(err, left)
 }
 
-// change returns the change to a file.
 func (in writeInput) change(v *call, path string) (c gate.Change, err error) {
 	c = gate.Change{Path: path, Delete: in.Delete}
 	switch text, binary := in.Text != nil, in.Base64 != ""; {
@@ -117,7 +115,6 @@ type deferInput struct {
 	Base    string  `json:"base,omitempty" jsonschema:"the content that the file must have: its SHA-256 in hex; default: what your session has read"`
 }
 
-// postponed is a queued change.
 type postponed struct {
 	answer
 	ID    string         `json:"id,omitempty"`

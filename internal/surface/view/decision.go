@@ -204,7 +204,6 @@ func batchDetail(u *progress.Unit, b *progress.Batch) BatchDetail {
 	return BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())}
 }
 
-// diffOf returns the changes of a batch.
 func diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {
 	d := &Diff{Files: []FileDiff{}}
 	for _, f := range b.Files() {
@@ -242,7 +241,6 @@ func (d *Diff) add(path string, was, is bool, text, note string) {
 	d.Added, d.Removed = d.Added+f.Added, d.Removed+f.Removed
 }
 
-// gapDetail returns the details of a gap.
 func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, error) {
 	d := &GapDetail{Gap: g, Batch: b.ID, Title: b.Title}
 	if g.Rescue == "" {
@@ -261,7 +259,6 @@ func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, erro
 	return d, err
 }
 
-// keptDiff returns the diff of a kept change.
 func (rd *Reader) keptDiff(e rescue.Entry) (d *Diff, note string, err error) {
 	text, note, err := acts.Difference(rd.project, e)
 	d = &Diff{}

@@ -199,7 +199,6 @@ func answers(u *progress.Unit) (at []time.Time) {
 	return at
 }
 
-// batchOf returns the batch of an item.
 func batchOf(u *progress.Unit, item string) (b *progress.Batch, ok bool) {
 	for i := range u.Batches {
 		if slices.Contains(u.Batches[i].Items, item) {
@@ -209,7 +208,6 @@ func batchOf(u *progress.Unit, item string) (b *progress.Batch, ok bool) {
 	return nil, false
 }
 
-// itemsOf returns the items of a batch.
 func itemsOf(u *progress.Unit, b *progress.Batch) []progress.Item {
 	list := []progress.Item{}
 	for _, id := range b.Items {

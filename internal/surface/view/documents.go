@@ -73,7 +73,6 @@ func (rd *Reader) readDocuments(ctx context.Context, flowName string) (*document
 	return p, context.Cause(ctx)
 }
 
-// lastDocuments reads the documents of the last flow.
 func (rd *Reader) lastDocuments(ctx context.Context) (*documents, error) {
 	name, err := conduct.LastFlow(rd.project, "")
 	if err != nil {
@@ -230,7 +229,6 @@ func (p *documents) open() []progress.Decision {
 	return progress.SortDecisions(all)
 }
 
-// find returns a unit by name.
 func (p *documents) find(name string) (*unit, bool) {
 	at := slices.IndexFunc(p.units, func(u *unit) bool { return u.name == name })
 	if at < 0 {

@@ -95,7 +95,6 @@ func GapText(ev lockkeeper.Event) string {
 // pathsInLine limits the paths and holders that a line names.
 const pathsInLine = 3
 
-// lineOf describes an event.
 func lineOf(ev lockkeeper.Event, known names) Line {
 	line := Line{Event: ev, Item: ItemID(ev), What: strings.ReplaceAll(string(ev.Kind), "_", " ")}
 	line.Name = eventName(ev)
@@ -163,7 +162,6 @@ func (n names) in(r store.Reader, ev lockkeeper.Event) error {
 	return n.look(r, ids...)
 }
 
-// linesOf describes events.
 func linesOf(r store.Reader, events []lockkeeper.Event) ([]Line, error) {
 	known, lines := names{}, []Line{}
 	for _, ev := range events {

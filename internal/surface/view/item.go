@@ -109,7 +109,6 @@ func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
 	return v, rd.addFromFlow(ctx, v)
 }
 
-// find returns an item by its name.
 func (rd *Reader) find(ctx context.Context, q *job.Queue, name string) (*lockkeeper.Item, error) {
 	it, err := q.Find(ctx, name)
 	if err == nil && it == nil {

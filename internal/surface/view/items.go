@@ -44,7 +44,6 @@ type ItemsQuery struct {
 // pageOf is the default number of entries of a page.
 const pageOf = 100
 
-// pageMost is the maximum.
 const pageMost = 1_000
 
 func pageLimit(asked int) int {

@@ -179,10 +179,8 @@ func (rd *Reader) locks(ctx context.Context) (*Locks, error) {
 	return v, nil
 }
 
-// waitingState is the state of a waiting request.
 const waitingState = "waiting"
 
-// lockStatus returns the status of a grant or waiting request.
 func (rd *Reader) lockStatus(e lock.RequestInfo, known names) LockStatus {
 	s := LockStatus{Holding: rd.Holding(e), Locks: PathLocks(e), Name: known.holder(e), Item: e.Metadata[lock.ItemKey], Reason: e.Metadata["reason"], Acts: []Act{}}
 	if e.State != waitingState {
@@ -230,7 +228,6 @@ func (rd *Reader) judge(ctx context.Context, s *LockStatus) error {
 	return err
 }
 
-// queuedWaits returns the items that wait for locks.
 func (s *snapshot) queuedWaits() []QueuedWait {
 	list := []QueuedWait{}
 	for _, e := range s.blocked {

@@ -76,7 +76,6 @@ func (rd *Reader) Nodes(ctx context.Context) (*Nodes, error) {
 	return v, nil
 }
 
-// machines returns this machine and those with workers or holders.
 func (rd *Reader) machines(s *snapshot, entries []lock.RequestInfo, self string) []Machine {
 	byName := map[string]*Machine{self: {Name: self, Self: true, Workers: []Worker{}}}
 	machine := func(name string) *Machine {

@@ -198,7 +198,6 @@ func (n names) landers(r store.Reader, found []*lockkeeper.Landing) error {
 	return nil
 }
 
-// landingsOf returns landings by number.
 func (rd *Reader) landingsOf(ctx context.Context, seqs []uint64) ([]Landing, error) {
 	var found []*lockkeeper.Landing
 	known := names{}
@@ -262,7 +261,6 @@ func (v *Landing) judge(ctx context.Context, g *gate.Gate) (err error) {
 	return nil
 }
 
-// landedBatch is a batch with a landing.
 type landedBatch struct{ unit, batch, commit string }
 
 // landedBatches returns the batches of the last flow by landing.

@@ -130,7 +130,6 @@ func (s *snapshot) conducts(w lockkeeper.Worker) bool {
 	return p != nil && w.Process != nil && *p == *w.Process
 }
 
-// slotsIn returns the use of each slot pool.
 func (rd *Reader) slotsIn(r store.Reader) (list []Slots, err error) {
 	c := rd.project.Config
 	for _, s := range []Slots{{Pool: sched.PoolAgent, Limit: c.MaxClaudeConcurrency}, {Pool: sched.PoolTest, Limit: c.MaxTestConcurrency}, {Pool: sched.PoolAPI, Limit: c.MaxAPIConcurrency}} {
@@ -222,7 +221,6 @@ func (c *Cost) add(call flow.Call) {
 	c.USD, c.Tokens, c.Calls = micros(c.USD+call.USD), c.Tokens+call.Tokens, c.Calls+1
 }
 
-// needs counts open decisions by kind.
 func needs(open []progress.Decision) Needs {
 	n := Needs{Total: len(open), Kinds: []NeedsKind{}}
 	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {

@@ -139,7 +139,6 @@ func (rd *Reader) state(ctx context.Context) (*State, error) {
 	return st, nil
 }
 
-// problems drops empty texts.
 func problems(texts ...string) []string {
 	return slices.DeleteFunc(listOf(texts), func(text string) bool { return text == "" })
 }
@@ -156,7 +155,6 @@ func workflowOf(u *unit, at run.UnitState) Workflow {
 	return w
 }
 
-// kindsOf counts decisions by kind.
 func kindsOf(open []progress.Decision) map[progress.Kind]int {
 	count := map[progress.Kind]int{}
 	for _, g := range open {

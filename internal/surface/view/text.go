@@ -60,7 +60,6 @@ func blockerOf(l sched.LockWait) Blocker {
 	return b
 }
 
-// blockersOf returns all that block an item.
 func blockersOf(e *sched.Explanation) []Blocker {
 	list := []Blocker{}
 	for _, l := range e.Locks {
@@ -136,7 +135,6 @@ func ItemID(ev lockkeeper.Event) string {
 	return ev.Data[lock.ItemKey]
 }
 
-// names maps item ids to names.
 type names map[string]string
 
 // of returns the name of an item, or of the item that is the holder, or the holder.

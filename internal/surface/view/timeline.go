@@ -118,7 +118,6 @@ func (s *snapshot) window(from, to, now time.Time) (time.Time, time.Time) {
 	return from.UTC(), to.UTC()
 }
 
-// timelineBuilder builds a Timeline.
 type timelineBuilder struct {
 	Timeline
 	from, to time.Time

@@ -25,7 +25,6 @@ type deed struct {
 	do      func(d *Dashboard, ctx context.Context, f form) (said, error)
 }
 
-// deeds returns all acts.
 func deeds() []deed {
 	list := []deed{
 		{"answer", access.Operator, "word", "Answer a decision", answer},
@@ -124,7 +123,6 @@ func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s sa
 	d.render(w, r, status, "said", s)
 }
 
-// form is a submitted form.
 type form struct {
 	url.Values
 	who access.Person

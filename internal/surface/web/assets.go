@@ -32,7 +32,6 @@ func versionOf(body []byte) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// asset serves a file.
 func (d *Dashboard) asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	kind := kinds[path.Ext(name)]

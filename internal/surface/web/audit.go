@@ -10,7 +10,6 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// auditData is the data of the page Audit.
 type auditData struct {
 	*view.Audit
 	Who, Path, Kind, Text string

@@ -11,7 +11,6 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// boardData is the data of the page Board.
 type boardData struct {
 	*view.Board
 	Status  string // shows only rows with this status; empty: all

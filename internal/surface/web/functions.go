@@ -16,7 +16,6 @@ import (
 	"lockkeeper/sched"
 )
 
-// functions returns the functions that templates can call.
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
 		// Times and numbers.
@@ -89,7 +88,6 @@ func phasesOf(name string, ofBatch bool) (list []string, err error) {
 	return list, err
 }
 
-// together passes several named values to a template.
 func together(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("a name without a value")
@@ -147,7 +145,6 @@ func detail(l view.Line) string {
 	return strings.Join(list, ", ")
 }
 
-// asked converts requested locks for display.
 func asked(locks []lockkeeper.Lock) (list []view.PathLock) {
 	for _, l := range locks {
 		list = append(list, view.PathLock{Path: l.Path, Mode: l.Mode})

@@ -9,7 +9,6 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// nowData is the data of the page Now.
 type nowData struct {
 	*view.Now
 	Conducts *acts.Running // the run of this server; nil: it starts no runs

@@ -88,7 +88,6 @@ func (d *Dashboard) page(w http.ResponseWriter, r *http.Request, p pageKind) {
 // isPart reports whether the page's own script asks for its inner part.
 func isPart(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
 
-// layout returns the template around a page's own.
 func layout(r *http.Request) string {
 	if isPart(r) {
 		return "part"
@@ -155,7 +154,6 @@ func (d *Dashboard) parse() (map[access.Role]*templates, error) {
 	return sets, nil
 }
 
-// problem is the data of an error page.
 type problem struct {
 	What string
 	Next string
@@ -170,7 +168,6 @@ func (d *Dashboard) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	d.problem(w, r, status, lockkeeper.Message(err), lockkeeper.NextStep(err))
 }
 
-// problem responds with a page that states an error and the next step.
 func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, what, next string) {
 	if r.Method == http.MethodPost {
 		d.say(w, r, status, said{Bad: true, Lines: []string{what}, Next: next})

@@ -77,7 +77,6 @@ type Views interface {
 	Audit(ctx context.Context, q view.AuditQuery) (*view.Audit, error)
 }
 
-// locksData is the data of the page Locks.
 type locksData struct {
 	*view.Locks
 	Picture picture
@@ -91,7 +90,6 @@ func (d *Dashboard) locksPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	return locksData{Locks: locks, Picture: draw(locks.Graph)}, nil
 }
 
-// nodesData is the data of the page Nodes.
 type nodesData struct {
 	*view.Nodes
 	People []access.Account
@@ -123,7 +121,6 @@ func (d *Dashboard) keptPage(_ http.ResponseWriter, r *http.Request) (any, error
 	return keptData{kept}, err
 }
 
-// runData is the data of the page Run.
 type runData struct {
 	*view.Run
 	Conducts *acts.Running
@@ -143,7 +140,6 @@ func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error)
 	return data, nil
 }
 
-// itemData is the data of the page of an item.
 type itemData struct {
 	*view.Item
 	Live bool // the item is running, so its log grows
@@ -159,7 +155,6 @@ func (d *Dashboard) itemPage(_ http.ResponseWriter, r *http.Request) (any, error
 	return itemData{Item: it, Live: it.Why.Item.Status == lockkeeper.ItemDispatched}, nil
 }
 
-// itemsData is the data of the page of all items.
 type itemsData struct {
 	*view.Items
 	Status string

@@ -18,7 +18,6 @@ func done(format string, args ...any) said {
 	return said{Changed: true, Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
-// item returns the item that a form names.
 func (d *Dashboard) item(ctx context.Context, f form) (*lockkeeper.Item, error) {
 	q, err := job.Open(d.app)
 	if err != nil {
@@ -104,7 +103,6 @@ func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return undone(u), nil
 }
 
-// undone describes the result of an undo.
 func undone(u *acts.Undone) said {
 	s := done("%s restored: %s.", counted(len(u.Paths), "path"), strings.Join(u.Paths[:min(len(u.Paths), linesSaid)], ", "))
 	if more := len(u.Paths) - linesSaid; more > 0 {

@@ -20,7 +20,6 @@ const (
 	lettersOfLane         = 28
 )
 
-// timelineData is the data of the page Timeline.
 type timelineData struct {
 	*view.Timeline
 	Drawn []lane
@@ -162,7 +161,6 @@ func titleOf(l view.Lane, s view.Interval, over time.Time, zone *time.Location) 
 	return text
 }
 
-// ticks adds marks at round times.
 func (t *timelineData) ticks(zone *time.Location) {
 	whole := t.To.Sub(t.From)
 	steps := []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
