@@ -55,7 +55,7 @@ func decideAs(decision flow.Decision) func(*Decider, context.Context, []progress
 	}
 }
 
-// sameAs returns the open items with the text of a named one, each with that one.
+// sameAs returns the open items that have the same text as a named item, each with that item.
 func sameAs(queue []progress.Decision, refs []progress.Ref) map[progress.Ref]progress.Ref {
 	with := map[progress.Ref]progress.Ref{}
 	for _, g := range queue {

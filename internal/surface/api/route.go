@@ -64,7 +64,7 @@ type proof uint8
 const (
 	proofNone proof = iota
 	proofToken
-	proofSession // browsers send it without being asked
+	proofSession // browsers send it by themselves
 )
 
 // nothing is the type of an empty body or response.

@@ -80,7 +80,7 @@ func (x *examination) unopened(ctx context.Context, err error) {
 func (x *examination) untried() {
 	for i := range x.report.Protections {
 		if w := &x.report.Protections[i]; w.Level != view.Advisory {
-			w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, "not tried without the store: "+w.Fact, "fix the store first, as said below"
+			w.Level, w.Broken, w.Fact, w.Next = view.Advisory, true, "not tried without the store: "+w.Fact, "fix the store first: see the check store below"
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Locks struct {
 	Waiting   []LockStatus `json:"waiting"`   // in ticket order
 	Queued    []QueuedWait `json:"queued"`    // items that wait for locks
 	Tree      []WaitNode   `json:"tree"`      // the roots wait for nothing
-	Graph     Graph        `json:"graph"`     // the same
+	Graph     Graph        `json:"graph"`     // the same waits, as a graph
 	Writers   []Writer     `json:"writers"`   // last writer of held or recently written paths
 	Resources []Resource   `json:"resources"` // named resources that are locked
 	More      int          `json:"more"`      // grants that are not listed

@@ -114,7 +114,7 @@ func undone(u *acts.Undone) said {
 	case b.Undone:
 		s.Lines = append(s.Lines, "Batch "+b.Name()+" is undone.")
 	default:
-		s.Lines = append(s.Lines, fmt.Sprintf("Of batch %s %s still stand.", b.Name(), counted(len(b.Left), "landing")))
+		s.Lines = append(s.Lines, fmt.Sprintf("Batch %s still has %s in the tree.", b.Name(), counted(len(b.Left), "landing")))
 	}
 	if b != nil && b.Commit != "" {
 		s.Lines = append(s.Lines, "Git commit "+b.Commit+" still exists: commit the restored files.")
