@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,9 +21,9 @@ func lockRoutes() []route {
 		ask(grants, lookers, "Grants and waiting requests, the oldest first.", listGrants),
 		act(grants, writers, "Acquire locks, all of them or none. With wait_seconds the request waits for them.", acquire).withRoom(roomWaits),
 		ask(grants+"/{id}", lookers, "One grant or waiting request, with the conflicts that block it.", showGrant),
-		act(grants+"/{id}/renew", writers, "Renew the lease of a grant.", renew),
-		act(grants+"/{id}/upgrade", writers, "Upgrade upgradeable locks to write locks.", upgrade),
-		act(grants+"/{id}/extend", writers, "Add locks to a grant.", extend),
+		change("renew", "Renew the lease of a grant.", renew),
+		change("upgrade", "Upgrade upgradeable locks to write locks.", upgrade),
+		change("extend", "Add locks to a grant.", extend),
 		act(grants+"/{id}/release", writers, "Release a grant. Releasing an unknown grant changes nothing.", release),
 		act(grants+"/{id}/force-release", admins, "Force-release a grant. confirm is the holder's name; reason is recorded.", forceRelease),
 		act(api+"/locks/clear", admins, "Force-release all grants that existed at an event: confirm is clear, seq that of GET /api/v1/locks. Refused if a grant was acquired since.", clearLocks),
@@ -183,65 +184,53 @@ type held struct {
 	Token string `json:"token"`
 }
 
-// own returns the id of the grant in the URL. The caller must have its token.
-func (h held) own(c *call) (id string, err error) {
-	id = c.r.PathValue("id")
-	if err := project.CheckGrantID(id); err != nil {
-		return "", err
-	}
-	return id, h.checkToken()
-}
-
-func (h held) checkToken() error {
+func (h held) check() error {
 	if h.Token == "" {
-		return &lockkeeper.InputError{Field: "token", Reason: "missing", Next: "send the token that came with the grant"}
+		return &lockkeeper.InputError{Field: "token", Reason: "required", Next: "send the token that came with the grant"}
 	}
 	return nil
 }
 
-func renew(s *Server, c *call, in held) (lockkeeper.GrantSnapshot, error) {
-	id, err := in.own(c)
-	if err != nil {
-		return lockkeeper.GrantSnapshot{}, err
-	}
-	g, err := s.opt.App.Locks.Renew(c.r.Context(), id, in.Token)
-	return g.Snapshot(s.opt.Now()), err
+// change returns the route of an act on a grant. The caller must have its token.
+func change[In interface{ check() error }](name, summary string, do func(s *Server, c *call, id string, in In) (lockkeeper.Grant, error)) route {
+	return act(api+"/grants/{id}/"+name, writers, summary, func(s *Server, c *call, in In) (changed lockkeeper.GrantSnapshot, err error) {
+		id := c.r.PathValue("id")
+		if err := cmp.Or(project.CheckGrantID(id), in.check()); err != nil {
+			return changed, err
+		}
+		g, err := do(s, c, id, in)
+		return g.Snapshot(s.opt.Now()), err
+	})
 }
 
-func upgrade(s *Server, c *call, in struct {
+func renew(s *Server, c *call, id string, in held) (lockkeeper.Grant, error) {
+	return s.opt.App.Locks.Renew(c.r.Context(), id, in.Token)
+}
+
+func upgrade(s *Server, c *call, id string, in struct {
 	held
 	Paths []string `json:"paths"`
-}) (lockkeeper.GrantSnapshot, error) {
-	id, err := in.own(c)
-	if err != nil {
-		return lockkeeper.GrantSnapshot{}, err
-	}
+}) (g lockkeeper.Grant, err error) {
 	locks, err := targets{Upgradeable: in.Paths}.locks(s.opt.App)
 	if err != nil {
-		return lockkeeper.GrantSnapshot{}, err
+		return g, err
 	}
 	paths := make([]string, len(locks))
 	for i, l := range locks {
 		paths[i] = l.Path
 	}
-	g, err := s.opt.App.Locks.Upgrade(c.r.Context(), id, in.Token, paths...)
-	return g.Snapshot(s.opt.Now()), err
+	return s.opt.App.Locks.Upgrade(c.r.Context(), id, in.Token, paths...)
 }
 
-func extend(s *Server, c *call, in struct {
+func extend(s *Server, c *call, id string, in struct {
 	held
 	targets
-}) (lockkeeper.GrantSnapshot, error) {
-	id, err := in.own(c)
-	if err != nil {
-		return lockkeeper.GrantSnapshot{}, err
-	}
+}) (g lockkeeper.Grant, err error) {
 	locks, err := in.locks(s.opt.App)
 	if err != nil {
-		return lockkeeper.GrantSnapshot{}, err
+		return g, err
 	}
-	g, err := s.opt.App.Locks.Extend(c.r.Context(), id, in.Token, locks...)
-	return g.Snapshot(s.opt.Now()), err
+	return s.opt.App.Locks.Extend(c.r.Context(), id, in.Token, locks...)
 }
 
 type released struct {
@@ -251,7 +240,7 @@ type released struct {
 
 func release(s *Server, c *call, in held) (released, error) {
 	id := c.r.PathValue("id")
-	if err := in.checkToken(); err != nil {
+	if err := in.check(); err != nil {
 		return released{}, err
 	}
 	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // false for an unknown id

@@ -177,7 +177,6 @@ type discovery struct {
 	units   []string
 	screens map[string][]flow.ManifestScreen
 	problem string
-	at      time.Time
 }
 
 // discoverEvery limits how often the codebase is searched for units. New units are rare,
@@ -185,21 +184,14 @@ type discovery struct {
 const discoverEvery = 5 * time.Second
 
 func (rd *Reader) discovered(flowName string) discovery {
-	rd.mu.Lock()
-	d, known := rd.found[flowName]
-	rd.mu.Unlock()
-	if known && time.Since(d.at) < discoverEvery {
+	last, _ := rd.found.LoadOrStore(flowName, &kept[discovery]{})
+	return last.(*kept[discovery]).get(discoverEvery, func() (d discovery) {
+		var err error
+		if d.units, d.screens, err = conduct.Discovered(rd.project, flowName); err != nil {
+			d.problem = err.Error()
+		}
 		return d
-	}
-	d = discovery{at: time.Now()}
-	var err error
-	if d.units, d.screens, err = conduct.Discovered(rd.project, flowName); err != nil {
-		d.problem = err.Error()
-	}
-	rd.mu.Lock()
-	rd.found[flowName] = d
-	rd.mu.Unlock()
-	return d
+	})
 }
 
 // states returns the state of every unit from its documents and its open queue items. A

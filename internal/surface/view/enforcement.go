@@ -22,34 +22,12 @@ const (
 	Advisory = "advisory" // nothing prevents an unlocked write
 )
 
-// probed is the result of the last probe of this machine.
-type probed struct {
-	Enforcement
-	at time.Time
-}
-
 // probeEvery limits how often the machine is probed. A probe starts processes.
 const probeEvery = time.Minute
 
 // enforcement returns how agents and people are kept from writing around the gate.
 func (rd *Reader) enforcement(ctx context.Context) Enforcement {
-	found, _ := share(ctx, &rd.shared, "confinement", func(ctx context.Context) (*probed, error) {
-		rd.mu.Lock()
-		known := rd.probed
-		rd.mu.Unlock()
-		if known != nil && time.Since(known.at) < probeEvery {
-			return known, nil
-		}
-		known = &probed{Enforcement: rd.probe(ctx), at: time.Now()}
-		rd.mu.Lock()
-		rd.probed = known
-		rd.mu.Unlock()
-		return known, nil
-	})
-	if found == nil { // the caller stopped waiting
-		return Enforcement{Mode: rd.project.Config.Agent.Sandbox, Protections: []Protection{}}
-	}
-	return found.Enforcement
+	return rd.probed.get(probeEvery, func() Enforcement { return rd.probe(context.WithoutCancel(ctx)) }) // others share it
 }
 
 func (rd *Reader) probe(ctx context.Context) Enforcement {

@@ -24,16 +24,34 @@ type Reader struct {
 	changes changes
 	grants  grants
 
+	found  sync.Map // of *kept[discovery], by flow
+	probed kept[Enforcement]
+
 	mu     sync.Mutex
-	units  map[string]*unit     // by flow and folder
-	found  map[string]discovery // by flow
+	units  map[string]*unit // by flow and folder
 	rescue rescueCache
-	probed *probed
+}
+
+// kept is a value that costs much to compute.
+type kept[T any] struct {
+	mu    sync.Mutex
+	value T
+	at    time.Time // when it was computed
+}
+
+// get returns the value, and computes it if it is older than limit.
+func (k *kept[T]) get(limit time.Duration, compute func() T) T {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.at) >= limit {
+		k.value, k.at = compute(), time.Now()
+	}
+	return k.value
 }
 
 // New makes a Reader. The caller closes the codebase.
 func New(a *project.Project) *Reader {
-	return &Reader{project: a, journal: conduct.Journal(a), units: map[string]*unit{}, found: map[string]discovery{}}
+	return &Reader{project: a, journal: conduct.Journal(a), units: map[string]*unit{}}
 }
 
 // Moment is the time of an answer.

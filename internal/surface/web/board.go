@@ -16,7 +16,7 @@ type boardData struct {
 	Status  string // shows only rows with this status; empty: all
 	Text    string
 	Shown   []boardRow
-	Choices []statusCount
+	Choices []choice
 	Runs    bool
 }
 
@@ -36,13 +36,6 @@ type boardPart struct {
 	Tone, URL, Title, Text string
 }
 
-type statusCount struct {
-	Status string
-	Count  int
-	URL    string
-	Here   bool
-}
-
 func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	board, err := d.view.Board(r.Context(), q.Get("flow"))
@@ -58,12 +51,12 @@ func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	at := func(status string) string {
 		return address("/board", map[string]string{"status": status, "flow": q.Get("flow"), "q": data.Text})
 	}
-	data.Choices = []statusCount{{Status: "all", Count: len(board.Units), URL: at(""), Here: data.Status == ""}}
+	data.Choices = []choice{{Name: "all", Count: len(board.Units), URL: at(""), Here: data.Status == ""}}
 	for status, n := range board.Statuses {
-		data.Choices = append(data.Choices, statusCount{Status: status, Count: n, URL: at(status), Here: status == data.Status})
+		data.Choices = append(data.Choices, choice{Name: status, Count: n, URL: at(status), Here: status == data.Status})
 	}
-	slices.SortFunc(data.Choices[1:], func(a, b statusCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Status, b.Status))
+	slices.SortFunc(data.Choices[1:], func(a, b choice) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Name, b.Name))
 	})
 	return data, nil
 }

@@ -19,7 +19,7 @@ const gatesShown = 150
 type decideData struct {
 	*view.Decisions
 	Filter   filter
-	Kinds    []kindCount
+	Kinds    []choice
 	Shown    []view.OpenDecision // decisions that pass the filter, around the selected one
 	Before   int                 // how many that pass the filter come before Shown
 	Behind   int
@@ -47,13 +47,6 @@ type filter struct {
 type equal struct {
 	Title string
 	Items []view.OpenDecision
-}
-
-type kindCount struct {
-	Kind  string
-	Count int
-	URL   string
-	Here  bool
 }
 
 func filterOf(r *http.Request) filter {
@@ -130,7 +123,7 @@ func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, err
 func (d *decideData) count() {
 	all := d.Filter
 	all.Kind = ""
-	d.Kinds = []kindCount{{Kind: "all", Count: len(d.Open), URL: all.url(""), Here: d.Filter.Kind == ""}}
+	d.Kinds = []choice{{Name: "all", Count: len(d.Open), URL: all.url(""), Here: d.Filter.Kind == ""}}
 	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
 		n := 0
 		for _, g := range d.Open {
@@ -141,7 +134,7 @@ func (d *decideData) count() {
 		of := d.Filter
 		of.Kind = string(kind)
 		if n > 0 || d.Filter.Kind == of.Kind {
-			d.Kinds = append(d.Kinds, kindCount{Kind: string(kind), Count: n, URL: of.url(""), Here: d.Filter.Kind == of.Kind})
+			d.Kinds = append(d.Kinds, choice{Name: string(kind), Count: n, URL: of.url(""), Here: d.Filter.Kind == of.Kind})
 		}
 	}
 }

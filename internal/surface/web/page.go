@@ -38,6 +38,14 @@ type menuEntry struct {
 	Here            bool
 }
 
+// A choice is one filter of a list, with the number of entries that pass it.
+type choice struct {
+	Name  string
+	Count int
+	URL   string
+	Here  bool // it is in use
+}
+
 // frameOf returns the frame of a page, without the counts that ask adds.
 func (d *Dashboard) frameOf(r *http.Request, p pageKind) *frame {
 	who, _ := access.Who(r.Context())
