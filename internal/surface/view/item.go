@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -90,7 +91,10 @@ func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
 		return nil, err
 	}
 	it := &why.Item
-	v := &Item{Why: *why, Waits: waitsOf(why), State: ItemState(it), Since: it.StatusSince(), Flow: run.FlowOf(it), Acts: itemActs(it), Calls: []run.PastCall{}, Landings: []Landing{}, Problems: []string{}}
+	v := &Item{Why: *why, Waits: []Wait{}, State: ItemState(it), Since: it.StatusSince(), Flow: run.FlowOf(it), Acts: itemActs(it), Calls: []run.PastCall{}, Landings: []Landing{}, Problems: []string{}}
+	if it.Status == lockkeeper.ItemQueued || it.Status == lockkeeper.ItemDispatched && it.Stage != lockkeeper.StageRunning {
+		v.Waits = waitsOf(why)
+	}
 	if w, ok := run.WorkOf(it); ok {
 		v.Unit, v.Kind, v.Part = w.Unit, w.Kind, w.Part
 	}
@@ -117,28 +121,28 @@ func (rd *Reader) find(ctx context.Context, q *job.Queue, name string) (*lockkee
 	return it, err
 }
 
-// waitsOf lists what an item waits for, the most important first.
-func waitsOf(e *sched.Explanation) []Wait {
-	list := []Wait{}
-	it := &e.Item
-	if it.Status != lockkeeper.ItemQueued && (it.Status != lockkeeper.ItemDispatched || it.Stage == lockkeeper.StageRunning) {
-		return list
+// waitsOf lists what an item that does not run waits for, the most important first. The list
+// has at least one entry.
+func waitsOf(e *sched.Explanation) (list []Wait) {
+	for _, first := range e.After {
+		list = append(list, Wait{Kind: WaitAfter, Text: ItemName(&first) + " (" + first.ID + "), which comes first and is " + string(first.Status), Item: first.ID})
 	}
-	for i := range e.After {
-		list = append(list, Wait{Kind: WaitAfter, Text: waitsFor(&sched.Explanation{After: e.After[i : i+1]}), Item: e.After[i].ID})
+	for _, w := range e.Locks {
+		b, text := blockerOf(w), w.BlockingPath+", held by "
+		if b.Waits {
+			text = w.BlockingPath + ", requested earlier by "
+		}
+		list = append(list, Wait{Kind: WaitLock, Text: text + b.Name, Blocker: &b, Since: w.AcquiredAt, Left: seconds(w.Left), Overdue: w.Overdue})
 	}
-	for i, w := range e.Locks {
-		b := blockerOf(w)
-		list = append(list, Wait{Kind: WaitLock, Text: waitsFor(&sched.Explanation{Locks: e.Locks[i : i+1]}), Blocker: &b, Since: w.AcquiredAt, Left: seconds(w.Left), Overdue: w.Overdue})
-	}
-	for i, s := range e.Slots {
-		list = append(list, Wait{Kind: WaitSlot, Text: waitsFor(&sched.Explanation{Slots: e.Slots[i : i+1]}), Slots: &Slots{Pool: s.Pool, Taken: s.Taken, Limit: s.Limit}})
+	for _, s := range e.Slots {
+		text := fmt.Sprintf("a slot of %s, of which %d of %d are taken", s.Pool, s.Taken, s.Limit)
+		list = append(list, Wait{Kind: WaitSlot, Text: text, Slots: &Slots{Pool: s.Pool, Taken: s.Taken, Limit: s.Limit}})
 	}
 	if e.Behind != "" {
-		list = append(list, Wait{Kind: WaitCopy, Text: waitsFor(&sched.Explanation{Behind: e.Behind})})
+		list = append(list, Wait{Kind: WaitCopy, Text: "a current copy of the tree, as on " + e.Behind})
 	}
 	if len(list) == 0 {
-		list = append(list, Wait{Kind: WaitTurn, Text: waitsFor(e)})
+		list = append(list, Wait{Kind: WaitTurn, Text: "its turn"})
 	}
 	return list
 }

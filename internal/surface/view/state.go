@@ -166,7 +166,7 @@ func kindsOf(open []progress.Decision) map[progress.Kind]int {
 func (s *snapshot) blockedItems() []BlockedItem {
 	list := []BlockedItem{}
 	for _, e := range s.blocked {
-		b := BlockedItem{Item: &e.Item, Waiting: seconds(max(0, s.At.Sub(e.Item.QueuedAt))), Retries: e.Item.Retries, Blockers: []lockkeeper.ConflictInfo{}, For: waitsFor(e)}
+		b := BlockedItem{Item: &e.Item, Waiting: seconds(max(0, s.At.Sub(e.Item.QueuedAt))), Retries: e.Item.Retries, Blockers: []lockkeeper.ConflictInfo{}, For: waitsOf(e)[0].Text}
 		for _, w := range e.Locks {
 			b.Blockers = append(b.Blockers, w.ConflictInfo)
 		}

@@ -31,26 +31,6 @@ func ItemName(it *lockkeeper.Item) string {
 	return it.Workflow + "/" + it.Unit
 }
 
-// waitsFor describes the first reason why an item waits.
-func waitsFor(e *sched.Explanation) string {
-	switch {
-	case len(e.After) > 0:
-		return ItemName(&e.After[0]) + " (" + e.After[0].ID + "), which comes first and is " + string(e.After[0].Status)
-	case len(e.Locks) > 0:
-		l := e.Locks[0]
-		b := blockerOf(l)
-		if b.Waits {
-			return l.BlockingPath + ", which " + b.Name + " requested earlier"
-		}
-		return l.BlockingPath + ", held by " + b.Name
-	case len(e.Slots) > 0:
-		return fmt.Sprintf("a slot of %s, of which %d of %d are taken", e.Slots[0].Pool, e.Slots[0].Taken, e.Slots[0].Limit)
-	case e.Behind != "":
-		return "a current copy of the tree, as on " + e.Behind
-	}
-	return "its turn"
-}
-
 // blockerOf returns the holder or request that blocks an item.
 func blockerOf(l sched.LockWait) Blocker {
 	b := Blocker{Name: l.Holder, GrantID: l.GrantID, Path: l.BlockingPath, Waits: l.Kind == lockkeeper.Waiting}
