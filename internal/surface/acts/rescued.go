@@ -19,16 +19,8 @@ func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, nil, err
 	}
-	switch e.Kind {
-	case rescue.Damaged:
-		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: e.Reason, Next: "lockkeeper rescue show " + id}
-	case rescue.Noted:
-		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "its content was too large to keep", Next: "lockkeeper rescue show " + id + ", then lockkeeper rescue drop " + id}
-	case rescue.Archive:
-		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is an archive of many files, and the gate lands single files", Next: "list its content: " + ListArchive(a, e)}
-	case rescue.Whole:
-		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: "it is a directory or a special file that was moved aside, and the gate lands only files",
-			Next: "lockkeeper rescue show " + id + " says where it is: move it back by hand, under a lock on " + e.Path}
+	if reason, next := CannotLand(a, e); reason != "" {
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: reason, Next: "lockkeeper rescue show " + id + " says where it is; " + next}
 	}
 	err = hold(ctx, "land rescued "+id, []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) error {
 		l, err = landing.LandRescued(ctx, a, grant, e, ontoCurrent)
@@ -39,6 +31,22 @@ func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent
 		staysKept(err, id)
 	}
 	return e, l, err
+}
+
+// CannotLand returns why a kept change cannot land, and what to do instead. The reason is
+// empty if it can.
+func CannotLand(a *project.Project, e rescue.Entry) (reason, next string) {
+	switch e.Kind {
+	case rescue.Damaged:
+		return "it is damaged: " + e.Reason, "copy what you need from " + a.Shelf().ContentPath(e.ID)
+	case rescue.Noted:
+		return "its content was too large to keep", "to keep such files, raise gate.keep_file_mb or gate.keep_total_mb"
+	case rescue.Archive:
+		return "it is an archive of many files, and the gate lands single files", ListArchive(a, e)
+	case rescue.Whole:
+		return "it is a directory or a special file that was moved aside, and the gate lands only files", "move it back by hand, under a lock on " + e.Path
+	}
+	return "", ""
 }
 
 // ListArchive returns the command that lists an archive of the rescue shelf.

@@ -107,16 +107,7 @@ func (rd *Reader) rescueEntry(e rescue.Entry, refs map[string]progress.Ref) Resc
 		k.Ref = &ref
 	}
 	land := Act{Name: "land", Target: e.ID, Command: "lockkeeper rescue land " + e.ID}
-	switch e.Kind {
-	case rescue.Noted:
-		land.Refused = "its content was too large to keep"
-	case rescue.Archive:
-		land.Refused = "it is an archive of many files: " + acts.ListArchive(rd.project, e)
-	case rescue.Whole:
-		land.Refused = "it is not a file: move it back by hand, under a lock on " + e.Path
-	case rescue.Damaged:
-		land.Refused = "it is damaged: " + e.Reason
-	}
+	land.Refused, _ = acts.CannotLand(rd.project, e)
 	k.Acts = []Act{land, {Name: "drop", Target: e.ID, Command: "lockkeeper rescue drop " + e.ID}}
 	return k
 }
@@ -150,15 +141,10 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 // rescueStep returns what to do with an entry, if it is not dropped.
 func (rd *Reader) rescueStep(ctx context.Context, e rescue.Entry) (string, error) {
 	land, where := "lockkeeper rescue land "+e.ID, rd.project.Shelf().ContentPath(e.ID)
+	reason, instead := acts.CannotLand(rd.project, e)
 	switch {
-	case e.Kind == rescue.Noted:
-		return "to keep such files, raise gate.keep_file_mb or gate.keep_total_mb", nil
-	case e.Kind == rescue.Archive:
-		return acts.ListArchive(rd.project, e), nil
-	case e.Kind == rescue.Whole:
-		return "move it back by hand, under a lock on " + e.Path, nil
-	case e.Kind == rescue.Damaged:
-		return "copy what you need from " + where, nil
+	case reason != "":
+		return instead, nil
 	case e.Kind == rescue.Uncommitted:
 		return "lockkeeper rescue restore " + e.ID, nil
 	case !strings.HasPrefix(e.Reason, "allowlist: "):
