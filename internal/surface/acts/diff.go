@@ -108,7 +108,7 @@ func Difference(a *project.Project, e rescue.Entry) (text, note string, err erro
 	var kept []byte
 	switch {
 	case e.Sum == "" && !e.Delete:
-		return "", fmt.Sprintf("no content is kept; the permissions wanted are %04o", e.Mode.Perm()), nil
+		return "", fmt.Sprintf("no content is kept; the change only sets the permissions %04o", e.Mode.Perm()), nil
 	case e.Delete:
 		name = nothing
 	default:

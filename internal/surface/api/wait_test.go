@@ -162,7 +162,7 @@ func TestWebhook(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for range 3 {
 		c := <-calls
-		if c.news.Total != 2 || c.news.Kinds["item"] != 2 || c.news.Address != s.server.Address() || c.news.Root != "blog" || !strings.Contains(c.news.Text, "2 decisions wait for you in blog (2 item)") || strings.Contains(c.text, "Mend") {
+		if c.news.Total != 2 || c.news.Kinds["item"] != 2 || c.news.Address != s.server.Address() || c.news.Root != "blog" || !strings.Contains(c.news.Text, "open decisions in blog: 2 (2 item)") || strings.Contains(c.text, "Mend") {
 			t.Errorf("%s", c.text)
 		}
 	}

@@ -159,6 +159,6 @@ func (h *webhook) news(now *view.Now) needed {
 		n.Kinds[string(k.Kind)] = k.Count
 		parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Kind))
 	}
-	n.Text = fmt.Sprintf("Lockkeeper: %d decisions wait for you in %s (%s)", n.Total, n.Root, strings.Join(parts, ", "))
+	n.Text = fmt.Sprintf("Lockkeeper: open decisions in %s: %d (%s)", n.Root, n.Total, strings.Join(parts, ", "))
 	return n
 }

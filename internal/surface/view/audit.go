@@ -18,7 +18,7 @@ type AuditQuery struct {
 	Kinds        []string // kinds of events
 	Text         string   // text to find in the line, ignoring case
 	Before       uint64   // the Next of the previous page; 0: the newest
-	Limit        int      // 0: 100
+	Limit        int      // default 100
 }
 
 // Audit is one page of the event log.

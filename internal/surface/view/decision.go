@@ -79,7 +79,7 @@ type FileDiff struct {
 	Path    string `json:"path"`
 	Change  string `json:"change"`         // added, changed or deleted
 	Text    string `json:"text"`           // unified diff
-	Note    string `json:"note,omitempty"` // instead of a text: binary, too large, no longer kept
+	Note    string `json:"note,omitempty"` // why there is no text: binary, too large or no longer kept
 	Added   int    `json:"added"`          // lines
 	Removed int    `json:"removed"`
 }

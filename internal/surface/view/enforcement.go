@@ -27,7 +27,7 @@ const probeEvery = time.Minute
 
 // enforcement returns how agents and people are kept from writing around the gate.
 func (rd *Reader) enforcement(ctx context.Context) Enforcement {
-	return rd.probed.get(probeEvery, func() Enforcement { return rd.probe(context.WithoutCancel(ctx)) }) // others share it
+	return rd.probed.get(probeEvery, func() Enforcement { return rd.probe(context.WithoutCancel(ctx)) }) // other callers get the same result
 }
 
 func (rd *Reader) probe(ctx context.Context) Enforcement {
@@ -60,7 +60,7 @@ func agentProtection(level sandbox.Level, unmet error) Protection {
 }
 
 func gateProtection(a *project.Project) Protection {
-	w := Protection{Writer: "everybody", Name: "writes through the gate", Level: Enforced, Fact: "only what a live grant covers lands"}
+	w := Protection{Writer: "everybody", Name: "writes through the gate", Level: Enforced, Fact: "only changes that a live grant covers can land"}
 	if a.Config.Run.Locking != "on" || a.Config.Gate.Grant == "optional" {
 		w.Level, w.Fact = Advisory, "legacy mode: a write without a grant is checked only against the allowed paths"
 		w.Next = "set run.locking: on and gate.grant: required in " + config.FileName
@@ -69,7 +69,7 @@ func gateProtection(a *project.Project) Protection {
 }
 
 func commitProtection(ctx context.Context, a *project.Project) Protection {
-	w := Protection{Writer: "everybody", Name: "commits of git", Level: Advisory, Fact: "no hook asks whether changes are covered", Next: "lockkeeper init --git-hook"}
+	w := Protection{Writer: "everybody", Name: "commits of git", Level: Advisory, Fact: "no hook checks that locks cover the changes", Next: "lockkeeper init --git-hook"}
 	var none *git.NoneError
 	if _, err := git.Open(ctx, a.Root.Dir(), os.Environ()); errors.As(err, &none) {
 		w.Fact, w.Next = "this is not a git repository", ""

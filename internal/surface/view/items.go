@@ -38,7 +38,7 @@ type ListedItem struct {
 type ItemsQuery struct {
 	Status lockkeeper.ItemStatus // empty: any
 	After  uint64                // Next of the previous page
-	Limit  int                   // 0: 100
+	Limit  int                   // default 100
 }
 
 // pageOf is the default number of entries of a page.

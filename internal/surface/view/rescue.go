@@ -58,7 +58,7 @@ type RescueDetail struct {
 	Moment
 	RescueEntry
 	Diff    *Diff  `json:"diff,omitempty"`
-	Note    string `json:"note,omitempty"` // instead of a diff
+	Note    string `json:"note,omitempty"` // why there is no diff
 	Content string `json:"content"`        // where the content is on disk
 	Next    string `json:"next"`           // what to do with it, if it is not dropped
 }

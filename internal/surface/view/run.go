@@ -60,7 +60,7 @@ type Landing struct {
 // LandingsQuery selects a page of landings.
 type LandingsQuery struct {
 	Before uint64 // the Next of the previous page; 0: the newest
-	Limit  int    // 0: 100
+	Limit  int    // default 100
 	Path   string
 }
 

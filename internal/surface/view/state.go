@@ -67,8 +67,8 @@ type LockState struct {
 	ActiveGrants []lockkeeper.GrantSnapshot `json:"active_grants"`
 	QueueDepth   int                        `json:"queue_depth"`
 	ActiveItems  []*lockkeeper.Item         `json:"active_items"`
-	BlockedItems []BlockedItem              `json:"blocked_items"` // the first of them
-	BlockedCount int                        `json:"blocked_count"` // all of them
+	BlockedItems []BlockedItem              `json:"blocked_items"` // the first blocked items
+	BlockedCount int                        `json:"blocked_count"` // number of all blocked items
 	Gaps         []Gap                      `json:"gaps"`          // gaps without an answer
 }
 
