@@ -3,6 +3,8 @@ package acts
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -118,4 +120,119 @@ func didYouMean(typed string, known []string) string {
 		return "did you mean " + near + "?"
 	}
 	return "use one of " + cmp.Or(strings.Join(known, ", "), "the names that lockkeeper run lists")
+}
+
+// Verdict is the result of an act.
+type Verdict struct {
+	Done      []Done     `json:"done"`
+	Refused   []error    `json:"-"`
+	Warnings  []string   `json:"warnings"`  // warnings about a plan
+	Units     []Progress `json:"units"`     // units that changed
+	Waiting   int        `json:"waiting"`   // open decisions
+	Failed    int        `json:"failed"`    // failed items that can be retried
+	Conductor string     `json:"conductor"` // holder that runs the flow; empty: it does not run
+}
+
+// Done is one completed part of an act.
+type Done struct {
+	Ref   progress.Ref `json:"ref"`
+	What  string       `json:"what"` // the new state, and why, if the item was not named
+	State string       `json:"-"`    // the new state alone
+
+	// Like is the named item, if this one was decided because it has the same text.
+	Like progress.Ref `json:"like,omitzero"`
+}
+
+// Progress is the state of a unit after an act.
+type Progress struct {
+	Unit  string `json:"unit"`
+	Next  string `json:"next"`  // phase; empty: the unit is complete
+	Waits int    `json:"waits"` // answers needed before it can continue
+}
+
+// Err joins all refusals.
+func (v *Verdict) Err() error { return errors.Join(v.Refused...) }
+
+// take records the result of one act.
+func (v *Verdict) take(err error, ref progress.Ref, what string) {
+	if err != nil {
+		v.Refused = append(v.Refused, err)
+		return
+	}
+	v.Done = append(v.Done, Done{Ref: ref, What: what, State: what})
+}
+
+// one returns the verdict of a single act.
+func (d *Decider) one(ctx context.Context, err error, ref progress.Ref, what string) (Verdict, error) {
+	var v Verdict
+	v.take(err, ref, what)
+	return d.finish(ctx, v)
+}
+
+// finish informs the run and adds the new state to the verdict.
+func (d *Decider) finish(ctx context.Context, v Verdict) (Verdict, error) {
+	v.Done, v.Warnings, v.Units = orEmpty(v.Done), orEmpty(v.Warnings), []Progress{}
+	if err := d.tell(ctx, v.Done); err != nil {
+		return v, err
+	}
+	return v, d.addState(ctx, &v)
+}
+
+// tell informs the process that runs the flow.
+func (d *Decider) tell(ctx context.Context, list []Done) error {
+	if len(list) == 0 {
+		return nil
+	}
+	words := make([]string, len(list))
+	for i, one := range list {
+		words[i] = one.Ref.String() + " " + one.What
+	}
+	what := strings.Join(words, "; ")
+	if err := conduct.RecordDecision(ctx, d.App, d.By, what); err != nil {
+		return fmt.Errorf("it is stored (%s), but the run could not be informed: %w", what, err)
+	}
+	return nil
+}
+
+// addState adds the state of the changed units, and of the flow.
+func (d *Decider) addState(ctx context.Context, v *Verdict) error {
+	for _, one := range v.Done {
+		if slices.ContainsFunc(v.Units, func(p Progress) bool { return p.Unit == one.Ref.Unit }) {
+			continue
+		}
+		u, err := d.Tracker.Unit(ctx, one.Ref.Unit)
+		if err != nil {
+			return err
+		}
+		p := Progress{Unit: u.Name, Next: u.Phase()}
+		for _, g := range u.OpenDecisions() {
+			if g.Frees > 0 {
+				p.Waits++
+			}
+		}
+		v.Units = append(v.Units, p)
+	}
+	queue, err := d.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	failed, err := conduct.Failures(ctx, d.App, d.Flow.Name)
+	if err != nil {
+		return err
+	}
+	v.Waiting, v.Failed = len(queue), len(failed)
+	v.Conductor, err = conduct.Holder(ctx, d.App)
+	return err
+}
+
+// State returns a verdict without an act: the open decisions, the failed items, and the holder that runs the
+// flow.
+func (d *Decider) State(ctx context.Context) (Verdict, error) { return d.finish(ctx, Verdict{}) }
+
+// orEmpty replaces nil with an empty list, so that JSON has [].
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }

@@ -11,7 +11,7 @@
 //
 // Invariants:
 //
-//  1. One table lists every route (routes.go and the tables it includes). The mux and the
+//  1. One table lists every route (routes in route.go, and the tables it includes). The mux and the
 //     OpenAPI document are built from it.
 //  2. Every route needs a token or a session, including GET and the event stream, unless
 //     the table marks it as open. A refused request reaches no handler.
