@@ -114,7 +114,7 @@ func TestWarningsOfARun(t *testing.T) {
 	begun, err := r.Start(ctx, conduct.Options{Only: []string{"blog/comments"}, Wait: true, By: person("ann")})
 	must(t, err)
 	h.until(t, func(n run.News) bool { return n.Kind == run.NewsWarning })
-	if err := r.Stop(ctx, acts.StopOptions{Run: "another", Now: true}, person("bob")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "ann started another one") {
+	if err := r.Stop(ctx, acts.StopOptions{Run: "another", Now: true}, person("bob")); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "ann started another run") {
 		t.Errorf("%v", err)
 	}
 	under := r.Now()

@@ -84,7 +84,7 @@ func TestRunInThisProcess(t *testing.T) {
 	if begun.Flow != "controllers" || begun.Run == "" || !slices.Equal(begun.Units, []string{"blog/posts"}) || begun.By != "ann" {
 		t.Errorf("%+v", begun)
 	}
-	if _, err := r.Start(ctx, conduct.Options{By: person("bob")}); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "ann started one") {
+	if _, err := r.Start(ctx, conduct.Options{By: person("bob")}); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "ann started a run") {
 		t.Errorf("%v", err)
 	}
 	ended, err := r.Wait(ctx)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,42 +105,32 @@ func fieldIn(path string) string {
 	return strings.Join(names, ".")
 }
 
-// valueNamed adds an article to the kind of value that encoding/json reports.
+// kindWords describes the kinds of values that encoding/json and JSON schemas name.
+var kindWords = map[string]string{"string": "a string", "bool": "true or false", "boolean": "true or false", "array": "a list", "object": "an object", "integer": "a whole number", "number": "a number"}
+
+// valueNamed describes a value that encoding/json reports.
 func valueNamed(value string) string {
-	switch kind, _, isNumber := strings.Cut(value, " "); {
-	case isNumber:
+	kind, _, isNumber := strings.Cut(value, " ")
+	if isNumber {
 		return "the " + value
-	case kind == "array":
-		return "a list"
-	case kind == "object":
-		return "an object"
-	case kind == "bool":
-		return "true or false"
-	default:
-		return "a " + kind
 	}
+	return kindWords[kind]
 }
 
 // spelled describes the JSON value of a type.
 func spelled(t reflect.Type) string {
-	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
-		return "a string"
+	s := (&schemas{components: map[string]schema{}}).of(t)
+	words := kindWords["object"] // a schema without a type refers to that of a struct
+	switch kind := s["type"].(type) {
+	case string:
+		words = kindWords[kind]
+	case []string:
+		words = kindWords[kind[0]]
 	}
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "a whole number, 0 or more"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return "a whole number"
+	if s["minimum"] != nil {
+		words += ", 0 or more"
 	}
-	return "a number"
+	return words
 }
 
 // decodeQuery decodes a query string. Every name must be known, and must occur once unless

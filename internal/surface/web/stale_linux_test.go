@@ -150,7 +150,7 @@ func TestPageOfARun(t *testing.T) {
 	_, err = r.Runs.Start(ctx, conduct.Options{Flow: "controllers", Only: []string{unit}, Wait: true, By: ben})
 	must(t, err)
 	stop := formOf(r.page("/run"), "/do/stop")
-	if why := r.refused(stop, "", http.StatusConflict, "run", "another", "now", "1"); !strings.Contains(why, "ben started another one") {
+	if why := r.refused(stop, "", http.StatusConflict, "run", "another", "now", "1"); !strings.Contains(why, "ben started another run") {
 		t.Error(why)
 	}
 	for !strings.Contains(r.page("/run").words(), "its phase runs again") {
