@@ -136,3 +136,7 @@ func replace(ctx context.Context, ops Ops, from, to string) error {
 		}
 	}
 }
+
+// FileTick is how far the clock that sets file times may lag: the time of a file may be this
+// much earlier than the write.
+const FileTick = 10 * time.Millisecond

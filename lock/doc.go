@@ -11,9 +11,9 @@
 // Other packages keep rows of their own beside the locks and change both in one
 // transaction: see Manager.Update and Tx.
 //
-//	acquire, wait, promote     a request is granted, refused, or waits and is granted later
+//	acquire, wait              a request is granted, refused, or waits and is granted later
 //	change, lease              Upgrade and Extend; Release and Renew
-//	reap, recover              grants that expired, or whose holder is dead; force-release
+//	recover                    grants that expired, or whose holder is dead; force-release
 //	transition, tx             every change of a record; transactions for other packages
 //	grant, inspect, landing    a held grant and its keeper; reading; landings under a grant
 //

@@ -5,10 +5,10 @@
 //	              ▲           │            │  ▲
 //	              └─ waiting ◀┘            └──┘ next phase: other slots, same grant
 //
-//	queue, list, why        Enqueue; reading the queue; why an item waits
+//	queue, why              Enqueue; reading the queue and why an item waits
 //	dispatch, job, worker   taking an item; running and ending it; the loop of a worker
-//	tick, escalate, reserve time limits and vanished workers; items that waited too long
-//	change, report, after   retry and cancel; how an attempt ended
+//	tick, escalate          time limits and vanished workers; items that waited too long
+//	change, report          retry and cancel; how an attempt ended
 //	options                 limits of the pools, and the rank of each phase
 //
 // Invariants:

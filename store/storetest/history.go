@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"lockkeeper"
 	"lockkeeper/lock"
 )
@@ -154,4 +156,13 @@ func ReadHistory(r io.Reader) ([]Op, error) {
 		}
 	}
 	return ops, lines.Err()
+}
+
+// monotonic reads a clock that all processes of the host share and that cannot be set.
+func monotonic() int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err) // the clock exists on every Linux
+	}
+	return now.Nano()
 }

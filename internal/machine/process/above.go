@@ -1,6 +1,8 @@
 package process
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,4 +67,76 @@ func agentOf(name string, args []string) string {
 		}
 	}
 	return ""
+}
+
+// Anchor returns the process that lives as long as the caller with this environment works:
+// for an agent the agent itself, for a person the shell that leads the session of their
+// terminal, otherwise the parent.
+func Anchor(env []string) (lockkeeper.Process, error) {
+	self, err := readStat(os.Getpid())
+	if err != nil {
+		return lockkeeper.Process{}, err
+	}
+	if _, inside := AgentEnvironment(env); inside {
+		if agent, found := agentAbove(self); found {
+			return Identify(agent)
+		}
+	}
+	if self.tty != 0 {
+		if leader, err := Identify(self.session); err == nil { // it may be gone, while other processes still use its terminal
+			return leader, nil
+		}
+	}
+	return Identify(self.parent)
+}
+
+// agentAbove returns the nearest ancestor whose environment is not that of an agent's
+// command. It is the agent that set the signs for the others.
+func agentAbove(s stat) (pid int, found bool) {
+	for s.parent > 1 {
+		pid := s.parent
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil {
+			return 0, false // the process belongs to another user, or is gone
+		}
+		env := strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00")
+		if _, inside := AgentEnvironment(env); !inside {
+			return pid, true
+		}
+		if s, err = readStat(pid); err != nil {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// shells lists the shells that programs use to run single commands.
+var shells = []string{"sh", "dash", "bash", "zsh", "ash", "fish", "busybox"}
+
+// CallingProgram finds the program that called this one, skipping shells that run only this
+// command, and its terminal, if it has one. It returns nil if that program is gone.
+func CallingProgram() (*lockkeeper.Process, string, error) {
+	pid := os.Getppid()
+	for range 8 {
+		s, err := readStat(pid)
+		if err != nil || pid <= 1 {
+			return nil, "", nil
+		}
+		if !runsOneCommand(pid) {
+			p, err := Identify(pid)
+			if err != nil {
+				return nil, "", nil // it ended meanwhile
+			}
+			return &p, terminalName(s.tty), nil
+		}
+		pid = s.parent
+	}
+	return nil, "", nil
+}
+
+// runsOneCommand reports whether a process is a shell with -c.
+func runsOneCommand(pid int) bool {
+	args := readWords(pid, "cmdline")
+	return len(args) > 1 && slices.Contains(shells, filepath.Base(args[0])) &&
+		slices.ContainsFunc(args[1:], func(a string) bool { return len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.Contains(a, "c") })
 }

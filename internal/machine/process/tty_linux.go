@@ -1,10 +1,14 @@
 package process
 
 import (
+	"crypto/sha256"
+	_ "embed" // the word list
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Terminal returns the name of this process's controlling terminal, such as pts/3, or "" if it
@@ -49,4 +53,20 @@ func Holder() (string, error) {
 		return "", err
 	}
 	return Callsign(fmt.Sprintf("%s %s %s %d %d", self.Boot, self.PIDNS, kind, anchor, a.start)), nil
+}
+
+//go:embed animals.txt
+var animals string
+
+// Callsign returns a short name that people can say and remember, such as otter or
+// heron-27. Equal seeds have equal callsigns. Different seeds rarely share one, so a
+// callsign names a holder and proves nothing.
+func Callsign(seed string) string {
+	words := strings.Fields(animals)
+	sum := sha256.Sum256([]byte(seed))
+	word := words[binary.BigEndian.Uint64(sum[:8])%uint64(len(words))]
+	if n := binary.BigEndian.Uint64(sum[8:16])%99 + 1; n > 1 {
+		return fmt.Sprintf("%s-%d", word, n)
+	}
+	return word
 }
