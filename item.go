@@ -139,10 +139,7 @@ func (it *Item) Precedence() int {
 }
 
 // Clone returns a shallow copy.
-func (it *Item) Clone() *Item {
-	c := *it
-	return &c
-}
+func (it *Item) Clone() *Item { return new(*it) }
 
 // Enter puts an item into a stage and ends its wait.
 func (it *Item) Enter(stage ItemStage) {

@@ -159,16 +159,11 @@ func Parent(path string) (string, bool) {
 // Compare compares targets in the global order in which a grant may grow: paths in a
 // codebase first, then resources by level (projects, maps, sketches), id and path.
 func (t Target) Compare(u Target) int {
-	tr, ur := t.rank(), u.rank()
-	if c := cmp.Compare(tr, ur); c != 0 {
-		return c
+	byID := 0
+	if t.rank() > 0 {
+		byID = cmp.Compare(lastSegment(t.Path), lastSegment(u.Path))
 	}
-	if tr > 0 {
-		if c := cmp.Compare(lastSegment(t.Path), lastSegment(u.Path)); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(t.Path, u.Path)
+	return cmp.Or(cmp.Compare(t.rank(), u.rank()), byID, cmp.Compare(t.Path, u.Path))
 }
 
 // rank returns 0 for a path in a codebase and the level of a resource, whose path alternates

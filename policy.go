@@ -1,6 +1,7 @@
 package lockkeeper
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,10 +84,5 @@ const DefaultPolicy = "agent"
 
 // PolicyNames lists the names in a set of policies, sorted, for messages.
 func PolicyNames(set map[string]Policy) string {
-	names := make([]string, 0, len(set))
-	for n := range set {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
 }

@@ -34,8 +34,7 @@ func (g *Grant) Snapshot(now time.Time) GrantSnapshot {
 		s.UpgradeablePaths = up
 	}
 	if !g.ExpiresAt.IsZero() {
-		at := g.ExpiresAt.UTC()
-		s.ExpiresAt = &at
+		s.ExpiresAt = new(g.ExpiresAt.UTC())
 	}
 	return s
 }

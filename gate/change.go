@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"lockkeeper"
 	"lockkeeper/store"
 )
 
-// A Change is one requested change of one path. Put, PutFile, Delete, Chmod and
+// A Change is one requested change of one path. Put, Delete and
 // Rename make them. The caller may then set Base and Mode.
 type Change struct {
 	Path   string // any spelling relative to the root
@@ -41,23 +40,12 @@ func Bytes(content []byte) Body {
 	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 }
 
-// File returns a Body that reads the file at path.
-func File(path string) Body {
-	return func() (io.ReadCloser, error) { return os.Open(path) }
-}
-
 // Put creates or replaces a file. Unless Mode is set, a replaced file keeps its
 // permissions and a new file gets 0644.
 func Put(path string, content []byte) Change { return Change{Path: path, Body: Bytes(content)} }
 
-// PutFile is Put with the content of the file at source.
-func PutFile(path, source string) Change { return Change{Path: path, Body: File(source)} }
-
 // Delete removes a file.
 func Delete(path string) Change { return Change{Path: path, Delete: true} }
-
-// Chmod changes the permissions of a file.
-func Chmod(path string, mode fs.FileMode) Change { return Change{Path: path, Mode: &mode} }
 
 // Rename moves a file to a path that does not exist. The grant must hold both paths.
 func Rename(from, to string) []Change {
@@ -114,12 +102,11 @@ func (c *commit) plan(ctx context.Context) error {
 // last landing of any grant, or the one before a landing of this grant that was rolled
 // back. It is needed because renames, links and touch change a file's times without
 // changing its content.
-func (c *commit) isKnown(ctx context.Context, path string, now lockkeeper.Version) (known bool, err error) {
-	err = c.g.store.View(ctx, func(r store.Reader) error {
+func (c *commit) isKnown(ctx context.Context, path string, now lockkeeper.Version) (bool, error) {
+	return store.Read(ctx, c.g.store, func(r store.Reader) (known bool, err error) {
 		left, err := r.Landed("", path)
 		if l, ok := left[path]; err != nil || ok && l.Version == now {
-			known = err == nil
-			return err
+			return err == nil, err
 		}
 		mine, err := r.Landings(store.LandingQuery{GrantID: c.grant.ID, Path: path})
 		for _, l := range mine {
@@ -127,9 +114,8 @@ func (c *commit) isKnown(ctx context.Context, path string, now lockkeeper.Versio
 				known = known || a.Path == path && a.Old == now && l.State == lockkeeper.Undone
 			}
 		}
-		return err
+		return known, err
 	})
-	return known, err
 }
 
 // source sets the origin of an item's new content, and its mode.

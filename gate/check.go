@@ -140,18 +140,15 @@ func (g *Gate) covered(rec *store.Record, path string) error {
 
 // grantRefused returns the refusal of the second check for one path, or err itself if it does not concern the grant.
 func (g *Gate) grantRefused(err error, path string, grant *lockkeeper.Grant) error {
-	var gone *lockkeeper.NotHeldError
-	var input *lockkeeper.InputError
 	v := &lockkeeper.LockViolationError{Check: checkGrant, Path: path, Next: "acquire again"}
 	if grant != nil {
 		v.GrantID = grant.ID
 	}
-	switch {
-	case errors.As(err, &gone):
+	if gone, ok := errors.AsType[*lockkeeper.NotHeldError](err); ok {
 		v.Reason = gone.Reason
-	case errors.As(err, &input) && input.Field == "grant":
+	} else if input, ok := errors.AsType[*lockkeeper.InputError](err); ok && input.Field == "grant" {
 		v.Reason = input.Reason
-	default:
+	} else {
 		return err
 	}
 	return v
@@ -171,11 +168,11 @@ func (g *Gate) addHolders(ctx context.Context, refused []*lockkeeper.LockViolati
 		return err
 	}
 	for _, v := range refused {
-		for i := range found {
-			if found[i].Path == v.Path && found[i].Kind == lockkeeper.Held && found[i].GrantID != v.GrantID {
-				v.HeldBy = &found[i]
-				break
-			}
+		i := slices.IndexFunc(found, func(c lockkeeper.ConflictInfo) bool {
+			return c.Path == v.Path && c.Kind == lockkeeper.Held && c.GrantID != v.GrantID
+		})
+		if i >= 0 {
+			v.HeldBy = &found[i]
 		}
 	}
 	return nil
@@ -315,10 +312,8 @@ func mayWrite(dir *os.File) bool {
 		return false
 	}
 	var denied error
-	if err := conn.Control(func(fd uintptr) { denied = unix.Faccessat(int(fd), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }); err != nil {
-		return false
-	}
-	return denied == nil
+	err = conn.Control(func(fd uintptr) { denied = unix.Faccessat(int(fd), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
+	return err == nil && denied == nil
 }
 
 // isInUse reports whether a directory could not be removed because it is not empty.

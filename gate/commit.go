@@ -293,12 +293,7 @@ func (c *commit) prepare(s *stage) error {
 }
 
 func (c *commit) changesNothing() bool {
-	for _, it := range c.items {
-		if it.alter.Old != it.alter.New {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.items, func(it *item) bool { return it.alter.Old != it.alter.New })
 }
 
 // decide makes the last checks again, in the transaction that decides the landing.

@@ -103,7 +103,7 @@ func changesOf(kind string) (list []gate.Change, swap durabletest.Op) {
 	case "delete":
 		list[1], swap = gate.Delete("test/b"), durabletest.Move
 	case "mode":
-		list[1], swap = gate.Chmod("test/b", 0o755), durabletest.Exchange
+		list[1], swap = chmod("test/b", 0o755), durabletest.Exchange
 	}
 	return list, swap
 }
@@ -238,7 +238,7 @@ func TestEditedDuringRollback(t *testing.T) {
 				case "create":
 					files, op = map[string]string{"test/d/x": "x"}, durabletest.Move
 				case "mode":
-					change = gate.Chmod("test/d/b", 0o755)
+					change = chmod("test/d/b", 0o755)
 				}
 				// Before the first swap, the directory is moved away or the file is edited.
 				// Before the second, the new file is overwritten.

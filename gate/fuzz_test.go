@@ -99,7 +99,7 @@ func throughGate(t *testing.T, w *world, line string) error {
 		case "delete":
 			changes = append(changes, gate.Delete(path))
 		case "chmod":
-			changes = append(changes, gate.Chmod(path, 0o777))
+			changes = append(changes, chmod(path, 0o777))
 		}
 	}
 	if words[0] == "rename" {

@@ -224,12 +224,8 @@ func (g *Gate) Landing(ctx context.Context, seq uint64) (*lockkeeper.Landing, er
 	return found[0], nil
 }
 
-func (g *Gate) landings(ctx context.Context, q store.LandingQuery) (found []*lockkeeper.Landing, err error) {
-	err = g.store.View(ctx, func(r store.Reader) error {
-		found, err = r.Landings(q)
-		return err
-	})
-	return found, err
+func (g *Gate) landings(ctx context.Context, q store.LandingQuery) ([]*lockkeeper.Landing, error) {
+	return store.Read(ctx, g.store, func(r store.Reader) ([]*lockkeeper.Landing, error) { return r.Landings(q) })
 }
 
 // takeDone removes and returns the landings of a grant that are not yet marked committed.

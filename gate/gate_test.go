@@ -189,7 +189,7 @@ func TestCommitAllKinds(t *testing.T) {
 		gate.Put("app/models/user.rb", []byte("new")),
 		gate.Put("app/models/new.rb", []byte("fresh")),
 		gate.Delete("app/models/gone.rb"),
-		gate.Chmod("app/models/run.rb", 0o755),
+		chmod("app/models/run.rb", 0o755),
 	}, gate.Rename("app/models/a.rb", "app/views/new/deep/b.erb"))
 	l := w.commit(g, changes...)
 	w.want(map[string]string{"app/models/user.rb": "new", "app/models/new.rb": "fresh", "app/models/run.rb": "#!", "app/views/new/deep/b.erb": "moved", "other": "x"})
@@ -281,3 +281,6 @@ func TestChangedByAnotherWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// chmod changes the permissions of a file.
+func chmod(path string, mode fs.FileMode) gate.Change { return gate.Change{Path: path, Mode: &mode} }

@@ -200,7 +200,7 @@ func TestHostilePaths(t *testing.T) {
 		return err
 	}, "twice")
 	w.harmless("mode of nothing", func() error {
-		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Chmod("test/dangling2", 0o600)})
+		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{chmod("test/dangling2", 0o600)})
 		return err
 	})
 	w.releases(g)

@@ -25,7 +25,7 @@ func TestLargeFile(t *testing.T) {
 	g := w.hold("otter", "test/large")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	l := w.commit(g, gate.PutFile("test/large", source))
+	l := w.commit(g, gate.Change{Path: "test/large", Body: func() (io.ReadCloser, error) { return os.Open(source) }})
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
 		t.Errorf("a file of %d MB took %d KB of memory", size>>20, used>>10)

@@ -170,10 +170,7 @@ func (g *Gate) openParent(path string) (dir *os.File, name string, err error) {
 func (g *Gate) observePath(path string) (lockkeeper.Version, error) {
 	dir, name, err := g.openParent(path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return lockkeeper.Version{}, nil
-		}
-		return lockkeeper.Version{}, err
+		return lockkeeper.Version{}, unlessMissing(err)
 	}
 	v, err := g.observe(dir, name)
 	return v, errors.Join(err, g.disk.Close(dir))
@@ -195,6 +192,14 @@ func (g *Gate) isParentOf(dir *os.File, path string) (bool, error) {
 		return false, err
 	}
 	return os.SameFile(a, b), nil
+}
+
+// unlessMissing returns nil if err says that a file does not exist, and otherwise err.
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // isElsewhere reports whether a path cannot be followed inside the tree, because of a

@@ -107,9 +107,7 @@ func (g *Gate) clearStages(ctx context.Context, r *Report) error {
 			if err == nil && st.Mode.IsDir() { // anything else is not a stage
 				err = g.clearStage(ctx, in, name, r)
 			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
+			errs = append(errs, unlessMissing(err))
 		}
 	}
 	return errors.Join(errs...)
@@ -283,10 +281,7 @@ func (g *Gate) abandonHere(ctx context.Context, l *lockkeeper.Landing, abandoned
 func MayNeedRecovery(root string, keep time.Duration) (bool, error) {
 	list := func(name string) ([]fs.DirEntry, error) {
 		entries, err := os.ReadDir(filepath.Join(root, stateDir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return entries, err
+		return entries, unlessMissing(err)
 	}
 	for _, name := range []string{stagesDir, recoversDir} {
 		entries, err := list(name)

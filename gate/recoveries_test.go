@@ -57,7 +57,7 @@ func TestTwoRecoveries(t *testing.T) {
 		"replace": {gate.Put("test/a", []byte("new"))},
 		"create":  {gate.Put("test/n/n", []byte("new"))},
 		"delete":  {gate.Delete("test/b")},
-		"several": {gate.Put("test/a", []byte("new")), gate.Delete("test/b"), gate.Put("test/n/n", []byte("new")), gate.Chmod("test/c", 0o755)},
+		"several": {gate.Put("test/a", []byte("new")), gate.Delete("test/b"), gate.Put("test/n/n", []byte("new")), chmod("test/c", 0o755)},
 	}
 	for kind, changes := range kinds {
 		for nth := 1; nth <= len(changes)+1; nth += 2 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,13 +127,10 @@ func (c *commit) notKept(paths []string, errs []error) error {
 
 // keepOne keeps one refused write, records it, and adds the rescue entry to the refusal.
 func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
-	var v *lockkeeper.LockViolationError
-	var input *lockkeeper.InputError
 	check, reason, next := "target", refusal.Error(), new(string)
-	switch {
-	case errors.As(refusal, &v):
+	if v, ok := errors.AsType[*lockkeeper.LockViolationError](refusal); ok {
 		check, reason, next = v.Check, v.Reason, &v.Next
-	case errors.As(refusal, &input):
+	} else if input, ok := errors.AsType[*lockkeeper.InputError](refusal); ok {
 		reason, next = input.Reason, &input.Next
 	}
 	if it.entry.ID != "" {
@@ -209,45 +206,31 @@ func (g *Gate) keepOnce(ctx context.Context, e rescue.Entry, content Body) (resc
 
 // violations lists the refusals in an error that may join several.
 func violations(err error) (list []*lockkeeper.LockViolationError) {
-	var v *lockkeeper.LockViolationError
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			list = append(list, violations(e)...)
+	for _, part := range lockkeeper.Parts(err) {
+		if v, ok := errors.AsType[*lockkeeper.LockViolationError](part); ok {
+			list = append(list, v)
 		}
-	} else if errors.As(err, &v) {
-		list = append(list, v)
 	}
 	return list
 }
 
 // reasons returns the errors of single paths, by path; none if another error is among them.
 func (c *commit) reasons(err error) map[string]error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		why := map[string]error{}
-		for _, e := range joined.Unwrap() {
-			part := c.reasons(e)
-			if len(part) == 0 {
-				return nil
-			}
-			maps.Copy(why, part)
+	why := map[string]error{}
+	for _, part := range lockkeeper.Parts(err) {
+		path := ""
+		if v, ok := errors.AsType[*lockkeeper.LockViolationError](part); ok {
+			path = v.Path
+		} else if input, ok := errors.AsType[*lockkeeper.InputError](part); ok && input.Field == "path" {
+			path = input.Value
 		}
-		return why
-	}
-	var v *lockkeeper.LockViolationError
-	var input *lockkeeper.InputError
-	path := ""
-	switch {
-	case errors.As(err, &v):
-		path = v.Path
-	case errors.As(err, &input) && input.Field == "path":
-		path = input.Value
-	}
-	for _, it := range c.items {
-		if it.target == path || it.Path == path {
-			return map[string]error{it.target: err}
+		i := slices.IndexFunc(c.items, func(it *item) bool { return it.target == path || it.Path == path })
+		if i < 0 {
+			return nil
 		}
+		why[c.items[i].target] = part
 	}
-	return nil
+	return why
 }
 
 // withoutDuplicate drops an entry if the shelf has an equal one, which it returns. It
@@ -300,19 +283,15 @@ func (put put) shelveBody(ctx context.Context, e rescue.Entry, content Body) (re
 }
 
 // holderOf returns the holder of the grant, or else the actor of the gate.
-func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (actor lockkeeper.Actor, err error) {
-	actor = g.opt.Actor
+func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (lockkeeper.Actor, error) {
 	if grant.ID == "" {
-		return actor, nil
+		return g.opt.Actor, nil
 	}
-	err = g.store.View(ctx, func(r store.Reader) error {
-		rec, err := r.Get(grant.ID)
-		if rec != nil {
-			actor = lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}
-		}
-		return err
-	})
-	return actor, err
+	rec, err := store.Read(ctx, g.store, func(r store.Reader) (*store.Record, error) { return r.Get(grant.ID) })
+	if rec == nil {
+		return g.opt.Actor, err
+	}
+	return lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}, err
 }
 
 // Refuse keeps a change and records it as a gap, without trying to land it. An agent made
@@ -341,8 +320,7 @@ func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Chang
 	}
 	it := &item{Change: change, target: target, mode: 0o644}
 	check, reason := "target", why.Error()
-	var v *lockkeeper.LockViolationError
-	if errors.As(why, &v) {
+	if v, ok := errors.AsType[*lockkeeper.LockViolationError](why); ok {
 		check, reason = v.Check, v.Reason
 	}
 	err = c.keep(ctx, it, check, reason)

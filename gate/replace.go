@@ -321,23 +321,17 @@ func (s *stage) collectDraft() error {
 
 func (s *stage) takeDraft(in *os.File, name string) error {
 	disk := s.g.disk
-	if err := disk.Move(in, name, s.dir, s.entry("0")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := unlessMissing(disk.Move(in, name, s.dir, s.entry("0"))); err != nil {
 		return err
 	}
-	if err := disk.Remove(s.dir, s.entry(draftNote)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return unlessMissing(disk.Remove(s.dir, s.entry(draftNote)))
 }
 
 // draftOf returns the path of the draft of a stage; empty if it has none.
 func (s *stage) draftOf() (string, error) {
 	f, err := s.g.disk.OpenFile(s.dir, s.entry(draftNote))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
 	if err != nil {
-		return "", err
+		return "", unlessMissing(err)
 	}
 	path, err := io.ReadAll(io.LimitReader(f, lockkeeper.MaxPathSize))
 	if err := errors.Join(err, f.Close()); err != nil {

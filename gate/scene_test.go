@@ -46,7 +46,7 @@ func (s *scene) add(kind, name string) {
 	case "rename":
 		s.changes, s.old[path], s.new[path+".moved"] = append(s.changes, gate.Rename(path, path+".moved")...), before, before
 	case "mode":
-		s.changes, s.old[path], s.new[path] = append(s.changes, gate.Chmod(path, 0o750)), before, "-rwxr-x--- old "+name
+		s.changes, s.old[path], s.new[path] = append(s.changes, chmod(path, 0o750)), before, "-rwxr-x--- old "+name
 	}
 }
 

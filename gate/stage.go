@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -53,10 +54,7 @@ func newID() string {
 
 // stageName returns the name of a writer's stage.
 func stageName(grantID string, fence uint64, commit string) string {
-	if grantID == "" {
-		grantID = "none"
-	}
-	return grantID + "." + itoa(fence) + "." + commit
+	return cmp.Or(grantID, "none") + "." + itoa(fence) + "." + commit
 }
 
 // makeStage makes a stage with a new name, or reuses a spare one. The stage stays locked
@@ -118,11 +116,8 @@ func lockStage(dir *os.File, how int) (bool, error) {
 // process has the stage, which busy reports, or if the stage is gone.
 func (g *Gate) openAbandoned(in *os.File, name string) (s *stage, busy bool, err error) {
 	dir, err := g.disk.OpenDir(in, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
 	if err != nil {
-		return nil, false, err
+		return nil, false, unlessMissing(err)
 	}
 	s = &stage{g: g, in: in, name: name, commit: commitOf(name), dir: dir}
 	abandoned, err := lockStage(dir, unix.LOCK_EX)
@@ -134,10 +129,7 @@ func (g *Gate) openAbandoned(in *os.File, name string) (s *stage, busy bool, err
 		return nil, false, err
 	}
 	_, err = g.disk.Lstat(in, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	return nil, err == nil, err
+	return nil, err == nil, unlessMissing(err)
 }
 
 // fill stages the new content of all items in parallel, because syncing many files at once
@@ -251,10 +243,10 @@ func (s *stage) discard() error {
 // drop removes a stage if it is empty.
 func (s *stage) drop() error {
 	err := s.g.disk.RemoveDir(s.in, s.name)
-	if errors.Is(err, fs.ErrNotExist) || isInUse(err) {
+	if isInUse(err) {
 		return nil
 	}
-	return err
+	return unlessMissing(err)
 }
 
 // isGone reports whether another process has taken over the stage and removed it.
@@ -337,10 +329,7 @@ func (g *Gate) takeSpare(name string) (*stage, error) {
 	err := g.disk.Move(s.in, s.name, s.in, name)
 	if err != nil {
 		s.close()
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return nil, err
+		return nil, unlessMissing(err)
 	}
 	s.name, s.commit = name, commitOf(name)
 	return s, nil

@@ -183,11 +183,8 @@ func (g *Gate) takeOver(l *lockkeeper.Landing, s *stage) (survived bool, err err
 // writer may still add entries.
 func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err error) {
 	dir, err := g.disk.OpenDir(in, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, unlessMissing(err)
 	}
 	defer dir.Close()
 	for range 2 * lockkeeper.MaxTargets { // more often than a writer renames

@@ -245,10 +245,7 @@ func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
 // changes were made.
 func (g *Gate) isKept(l *lockkeeper.Landing) (bool, error) {
 	_, err := g.disk.Lstat(g.kept, keptAt(l))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return err == nil, unlessMissing(err)
 }
 
 // keepOriginals moves the originals into the kept directory after all changes were made. It
@@ -261,7 +258,7 @@ func (s *stage) keepOriginals(l *lockkeeper.Landing) (err error) {
 	}
 	for n, c := range l.Changes {
 		if c.Old == c.New && c.Old.Exists() { // its content is not an original
-			if err := g.disk.Remove(s.at(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := unlessMissing(g.disk.Remove(s.at(n))); err != nil {
 				return err
 			}
 		}
@@ -302,7 +299,7 @@ func (s *stage) returnOriginals(l *lockkeeper.Landing) (err error) {
 		return err
 	}
 	for _, name := range names {
-		if err := g.disk.Move(s.dir, name, kept, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := unlessMissing(g.disk.Move(s.dir, name, kept, name)); err != nil {
 			return err
 		}
 	}

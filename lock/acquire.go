@@ -165,7 +165,4 @@ func (m *Manager) CheckConflicts(ctx context.Context, locks []lockkeeper.Lock) (
 }
 
 // IsBlocked reports whether err is a *BlockedError: the request may be granted later.
-func IsBlocked(err error) bool {
-	var b *lockkeeper.BlockedError
-	return errors.As(err, &b)
-}
+func IsBlocked(err error) bool { return errors.As(err, new(*lockkeeper.BlockedError)) }

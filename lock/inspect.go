@@ -20,14 +20,14 @@ type RequestInfo struct {
 }
 
 // ActiveGrants lists every live grant, oldest first.
-func (m *Manager) ActiveGrants(ctx context.Context) (out []lockkeeper.GrantSnapshot, err error) {
-	err = m.eachPage(ctx, func(r store.Reader, rec *store.Record) error {
-		if rec.State != store.StateWaiting {
+func (m *Manager) ActiveGrants(ctx context.Context) ([]lockkeeper.GrantSnapshot, error) {
+	return store.Read(ctx, m.store, func(r store.Reader) (out []lockkeeper.GrantSnapshot, err error) {
+		recs, err := m.GrantsIn(r)
+		for _, rec := range recs {
 			out = append(out, rec.Snapshot(r.Now().Wall))
 		}
-		return nil
+		return out, err
 	})
-	return out, err
 }
 
 // GrantsIn returns the records that ActiveGrants lists, as a Reader sees them. They are
@@ -56,13 +56,8 @@ func (m *Manager) FirstIn(r store.Reader, limit int) (out []*store.Record, more 
 
 // Requests lists every live grant and every waiting request with its blockers, in ticket
 // order.
-func (m *Manager) Requests(ctx context.Context) (out []RequestInfo, err error) {
-	err = m.eachPage(ctx, func(r store.Reader, rec *store.Record) error {
-		info, err := m.info(r, rec)
-		out = append(out, info)
-		return err
-	})
-	return out, err
+func (m *Manager) Requests(ctx context.Context) ([]RequestInfo, error) {
+	return store.Read(ctx, m.store, m.RequestsIn)
 }
 
 // RequestsIn returns what Requests lists, as a Reader sees it.
@@ -91,20 +86,18 @@ func (m *Manager) StaleIn(r store.Reader) (out []RequestInfo, err error) {
 }
 
 // Request returns one request with its blockers; nil if there is none.
-func (m *Manager) Request(ctx context.Context, id string) (out *RequestInfo, err error) {
+func (m *Manager) Request(ctx context.Context, id string) (*RequestInfo, error) {
 	if err := validID(id); err != nil {
 		return nil, err
 	}
-	err = m.store.View(ctx, func(r store.Reader) error {
+	return store.Read(ctx, m.store, func(r store.Reader) (*RequestInfo, error) {
 		rec, err := r.Get(id)
 		if err != nil || rec == nil || m.mayExpire(rec, r.Now().Lease) {
-			return err
+			return nil, err
 		}
 		info, err := m.info(r, rec)
-		out = &info
-		return err
+		return &info, err
 	})
-	return out, err
 }
 
 // IsFree reports whether the next request for the paths of a grant frees the grant. Until
@@ -133,48 +126,29 @@ func (m *Manager) info(r store.Reader, rec *store.Record) (RequestInfo, error) {
 // pageSize is how many records one read returns.
 const pageSize = 1_000
 
-// eachPage visits every live record, and reads each page in a View of its own.
-func (m *Manager) eachPage(ctx context.Context, visit func(store.Reader, *store.Record) error) error {
-	for after, more := uint64(0), true; more; {
-		err := m.store.View(ctx, func(r store.Reader) (err error) {
-			after, more, err = m.page(r, after, func(rec *store.Record) error { return visit(r, rec) })
-			return err
-		})
+// each visits every live record that a Reader sees.
+func (m *Manager) each(r store.Reader, visit func(*store.Record) error) error {
+	for after := uint64(0); ; {
+		recs, err := r.List(after, pageSize)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// each visits every live record that a Reader sees.
-func (m *Manager) each(r store.Reader, visit func(*store.Record) error) (err error) {
-	for after, more := uint64(0), true; more && err == nil; {
-		after, more, err = m.page(r, after, visit)
-	}
-	return err
-}
-
-// page visits one page of live records and returns where the next one begins.
-func (m *Manager) page(r store.Reader, after uint64, visit func(*store.Record) error) (last uint64, more bool, err error) {
-	recs, err := r.List(after, pageSize)
-	for _, rec := range recs {
-		after = rec.Ticket
-		if m.mayExpire(rec, r.Now().Lease) {
-			continue
+		for _, rec := range recs {
+			after = rec.Ticket
+			if m.mayExpire(rec, r.Now().Lease) {
+				continue
+			}
+			if err := visit(rec); err != nil {
+				return err
+			}
 		}
-		if err := visit(rec); err != nil {
-			return after, false, err
+		if len(recs) < pageSize {
+			return nil
 		}
 	}
-	return after, len(recs) == pageSize, err
 }
 
 // Events returns one page of the event log.
-func (m *Manager) Events(ctx context.Context, q store.EventQuery) (events []lockkeeper.Event, err error) {
-	err = m.store.View(ctx, func(r store.Reader) error {
-		events, err = r.Events(q)
-		return err
-	})
-	return events, err
+func (m *Manager) Events(ctx context.Context, q store.EventQuery) ([]lockkeeper.Event, error) {
+	return store.Read(ctx, m.store, func(r store.Reader) ([]lockkeeper.Event, error) { return r.Events(q) })
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -130,10 +131,7 @@ func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error)
 			Locks: locks, Process: clone(req.Process), Metadata: maps.Clone(req.Metadata),
 		},
 		TokenHash: hashToken(token),
-		TTL:       req.TTL,
-	}
-	if rec.TTL == 0 {
-		rec.TTL = policy.TTL
+		TTL:       cmp.Or(req.TTL, policy.TTL),
 	}
 	return rec, token, nil
 }
@@ -146,8 +144,7 @@ func clone[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}
-	v := *p
-	return &v
+	return new(*p)
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
@@ -163,9 +160,7 @@ func (m *Manager) policyOf(name string) lockkeeper.Policy {
 
 // Policy returns the policy with a name; the default one if the name is empty.
 func (m *Manager) Policy(name string) (lockkeeper.Policy, error) {
-	if name == "" {
-		name = lockkeeper.DefaultPolicy
-	}
+	name = cmp.Or(name, lockkeeper.DefaultPolicy)
 	p, ok := m.opt.Policies[name]
 	if !ok {
 		return p, &lockkeeper.InputError{Field: "policy", Value: name, Reason: "unknown policy", Next: "use one of " + lockkeeper.PolicyNames(m.opt.Policies)}

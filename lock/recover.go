@@ -47,8 +47,7 @@ func (m *Manager) recoverOne(ctx context.Context, rec *store.Record, seen lockke
 		return false, err
 	}
 	freed, err := m.carryOut(ctx, f, lockkeeper.System())
-	var left *leftError
-	if errors.As(err, &left) {
+	if left, ok := errors.AsType[*leftError](err); ok {
 		return false, m.noteFailure(ctx, f, left)
 	}
 	return freed, err
@@ -67,12 +66,8 @@ func (e *leftError) Unwrap() error { return e.err }
 // nil if not. Most records were within their lease at that time. For those, judge checks only
 // the process and does not read the store's clock.
 func (m *Manager) judge(ctx context.Context, rec *store.Record, seen lockkeeper.Instant) (*finding, error) {
-	return m.judgeAt(rec, seen, func() (now store.Moment, err error) {
-		err = m.store.View(ctx, func(r store.Reader) error {
-			now = r.Now()
-			return nil
-		})
-		return now, err
+	return m.judgeAt(rec, seen, func() (store.Moment, error) {
+		return store.Read(ctx, m.store, func(r store.Reader) (store.Moment, error) { return r.Now(), nil })
 	})
 }
 

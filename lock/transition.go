@@ -200,8 +200,7 @@ func Conflicts(found []store.Overlap) []lockkeeper.ConflictInfo {
 			out[i].Kind = lockkeeper.Waiting
 		}
 		if r.Expires != 0 {
-			at := r.ExpiresAt
-			out[i].ExpiresAt = &at
+			out[i].ExpiresAt = new(r.ExpiresAt)
 		}
 	}
 	return out

@@ -45,10 +45,8 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return lockkeeper.JoinNext(e.Reason, e.Next) }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *LimitError) NextStep() string { return e.Next }
 
-// Code implements lockkeeper.CodeOf.
 func (e *LimitError) Code() lockkeeper.Code { return lockkeeper.CodeFailed }
 
 // PutOrNote is Put for a caller that cannot keep the content itself. If the content

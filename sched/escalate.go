@@ -132,24 +132,12 @@ func earlier(a, b time.Duration) time.Duration {
 // end with the process that made them.
 func (q *Queue) ReserveBegun(ctx context.Context, root string) error {
 	return q.locks.Update(ctx, func(tx *lock.Tx) error {
-		for after := uint64(0); ; {
-			page, err := tx.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, After: after, Limit: examineAtOnce})
-			if err != nil {
-				return err
-			}
-			for _, it := range page {
-				after = it.Seq
-				if it.Root != root || it.DispatchedAt.IsZero() || len(it.Locks) == 0 {
-					continue
-				}
-				if err := q.reserveBegun(tx, it); err != nil {
-					return err
-				}
-			}
-			if len(page) < examineAtOnce {
+		return eachItem(tx, lockkeeper.ItemQueued, func(it *lockkeeper.Item) error {
+			if it.Root != root || it.DispatchedAt.IsZero() || len(it.Locks) == 0 {
 				return nil
 			}
-		}
+			return q.reserveBegun(tx, it)
+		})
 	})
 }
 

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,15 +100,9 @@ func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: next}
 	}
 	it := &lockkeeper.Item{
-		Key: o.Key, Workflow: o.Workflow, Unit: o.Unit, Project: o.Project, Class: o.Class, Policy: o.Policy, Root: o.Root,
-		Command: o.Command, Dir: o.Dir, By: o.By, Phase: o.Phase,
+		Key: o.Key, Workflow: o.Workflow, Unit: o.Unit, Project: o.Project, Class: o.Class, Policy: cmp.Or(o.Policy, lockkeeper.DefaultPolicy), Root: o.Root,
+		Command: o.Command, Dir: o.Dir, By: o.By, Phase: cmp.Or(o.Phase, DefaultPhase),
 		Locks: lockkeeper.Normalize(slices.Clone(o.Locks)), Status: lockkeeper.ItemQueued,
-	}
-	if it.Phase == "" {
-		it.Phase = DefaultPhase
-	}
-	if it.Policy == "" {
-		it.Policy = lockkeeper.DefaultPolicy
 	}
 	for _, name := range []struct{ field, value string }{{"name", o.Workflow}, {"key", o.Key}, {"unit", o.Unit}, {"project", o.Project}, {"root", o.Root}} {
 		if len(name.value) > 200 || !utf8.ValidString(name.value) || strings.ContainsFunc(name.value, isControl) {

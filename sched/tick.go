@@ -56,21 +56,25 @@ func (q *Queue) Tick(ctx context.Context) (next time.Duration, err error) {
 // recover returns dispatched items to the queue whose grant is gone. The engine freed the
 // grant after it had ended the processes of the work.
 func (q *Queue) recover(tx *lock.Tx) error {
+	return eachItem(tx, lockkeeper.ItemDispatched, func(it *lockkeeper.Item) error {
+		rec, err := tx.Get(it.GrantID)
+		if err != nil || rec != nil {
+			return err
+		}
+		return q.requeue(tx, it.Clone(), "its worker "+it.Worker+" is gone, or lost the grant")
+	})
+}
+
+// eachItem visits the items with a status by number. visit may give them another status.
+func eachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeeper.Item) error) error {
 	for after := uint64(0); ; {
-		page, err := tx.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, After: after, Limit: examineAtOnce})
+		page, err := r.Items(store.ItemQuery{Status: status, After: after, Limit: examineAtOnce})
 		if err != nil {
 			return err
 		}
 		for _, it := range page {
 			after = it.Seq
-			rec, err := tx.Get(it.GrantID)
-			if err != nil {
-				return err
-			}
-			if rec != nil {
-				continue
-			}
-			if err := q.requeue(tx, it.Clone(), "its worker "+it.Worker+" is gone, or lost the grant"); err != nil {
+			if err := visit(it); err != nil {
 				return err
 			}
 		}

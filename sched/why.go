@@ -42,29 +42,22 @@ type SlotWait struct {
 
 // Why explains an item. name is its id, its key, or its workflow if that is unique.
 func (q *Queue) Why(ctx context.Context, name string) (*Explanation, error) {
-	var e *Explanation
-	err := q.store.View(ctx, func(r store.Reader) error {
+	return store.Read(ctx, q.store, func(r store.Reader) (*Explanation, error) {
 		it, err := q.named(r, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		l, err := newExplainer(r)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		e, err = q.explain(l, it)
-		return err
+		return q.explain(l, it)
 	})
-	return e, err
 }
 
 // Blocked explains the waiting items, in the order of the queue.
-func (q *Queue) Blocked(ctx context.Context, limit int) (list []*Explanation, err error) {
-	err = q.store.View(ctx, func(r store.Reader) (err error) {
-		list, err = q.BlockedIn(r, limit)
-		return err
-	})
-	return list, err
+func (q *Queue) Blocked(ctx context.Context, limit int) ([]*Explanation, error) {
+	return store.Read(ctx, q.store, func(r store.Reader) ([]*Explanation, error) { return q.BlockedIn(r, limit) })
 }
 
 // BlockedIn returns what Blocked returns, as a Reader sees it.
@@ -106,18 +99,17 @@ func newExplainer(r store.Reader) (l *explainer, err error) {
 }
 
 // QueuedFor lists the queued items that need a path, by number.
-func (q *Queue) QueuedFor(ctx context.Context, path string) (list []*lockkeeper.Item, err error) {
+func (q *Queue) QueuedFor(ctx context.Context, path string) ([]*lockkeeper.Item, error) {
 	asked := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
-	err = q.store.View(ctx, func(r store.Reader) error {
+	return store.Read(ctx, q.store, func(r store.Reader) (list []*lockkeeper.Item, err error) {
 		queued, err := r.Items(store.ItemQuery{Status: lockkeeper.ItemQueued, Limit: pageSize})
 		for _, it := range queued {
 			if slices.ContainsFunc(it.Locks, asked.Conflicts) {
 				list = append(list, it)
 			}
 		}
-		return err
+		return list, err
 	})
-	return list, err
 }
 
 // named finds an item by id, key or workflow.
@@ -330,22 +322,16 @@ func (l *explainer) untilSlot(e *Explanation) time.Duration {
 
 // Depth returns how many items are queued. Dispatched items that wait for a slot do not
 // count.
-func (q *Queue) Depth(ctx context.Context) (n int, err error) {
-	err = q.store.View(ctx, func(r store.Reader) error {
-		c, err := r.Census()
-		n = c.Queued()
-		return err
-	})
-	return n, err
+func (q *Queue) Depth(ctx context.Context) (int, error) {
+	c, err := store.Read(ctx, q.store, store.Reader.Census)
+	return c.Queued(), err
 }
 
 // Active lists the dispatched items, oldest first.
-func (q *Queue) Active(ctx context.Context) (list []*lockkeeper.Item, err error) {
-	err = q.store.View(ctx, func(r store.Reader) (err error) {
-		list, err = r.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
-		return err
+func (q *Queue) Active(ctx context.Context) ([]*lockkeeper.Item, error) {
+	return store.Read(ctx, q.store, func(r store.Reader) ([]*lockkeeper.Item, error) {
+		return r.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: pageSize})
 	})
-	return list, err
 }
 
 // pageSize bounds how many items one read returns.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -171,13 +172,9 @@ func (w *Worker) serve(woken <-chan struct{}) error {
 // claim starts up to n items and returns how many it started.
 func (w *Worker) claim(n int) (started int, err error) {
 	for started < n {
-		var some bool
-		err := w.q.store.View(w.work, func(r store.Reader) error { // usually nothing is ready, and a View is cheaper
-			it, err := first(r, w.self.TakesRoots())
-			some = it != nil
-			return err
-		})
-		if err != nil || !some {
+		// Usually nothing is ready, and a View is cheaper.
+		it, err := store.Read(w.work, w.q.store, func(r store.Reader) (*lockkeeper.Item, error) { return first(r, w.self.TakesRoots()) })
+		if err != nil || it == nil {
 			return started, err
 		}
 		job, err := w.q.Dispatch(w.work, w.self)
@@ -192,29 +189,15 @@ func (w *Worker) claim(n int) (started int, err error) {
 
 // isEmpty reports whether no item can start any more: none runs anywhere, and the queued ones
 // wait for items that failed.
-func (w *Worker) isEmpty() (empty bool, err error) {
-	err = w.q.store.View(w.work, func(r store.Reader) error {
+func (w *Worker) isEmpty() (bool, error) {
+	return store.Read(w.work, w.q.store, func(r store.Reader) (bool, error) {
 		c, err := r.Census()
-		if err != nil || c.Running > 0 || c.Ready > 0 {
-			return err
+		if err != nil || c.Running > 0 || c.Ready > 0 || c.Waiting == 0 {
+			return err == nil && c.Running == 0 && c.Ready == 0, err
 		}
-		if c.Waiting == 0 {
-			empty = true
-			return nil
-		}
-		empty, err = onlyStuck(r)
-		return err
+		keys, err := r.WaitKeys("")
+		return err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !strings.HasPrefix(key, store.OnItem("")) }), err
 	})
-	return empty, err
-}
-
-// onlyStuck reports whether all waiting items wait for other items.
-func onlyStuck(r store.Reader) (bool, error) {
-	keys, err := r.WaitKeys("")
-	if err != nil {
-		return false, err
-	}
-	return !slices.ContainsFunc(keys, func(key string) bool { return key < store.OnItem("") || key > store.OnItem("\xff") }), nil
 }
 
 // begin runs a job, and the jobs that follow it, in a goroutine.

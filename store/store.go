@@ -24,6 +24,15 @@ type Store interface {
 	Close() error
 }
 
+// Read returns what fn reads in a View of a store.
+func Read[T any](ctx context.Context, s Store, fn func(Reader) (T, error)) (v T, err error) {
+	err = s.View(ctx, func(r Reader) error {
+		v, err = fn(r)
+		return err
+	})
+	return v, err
+}
+
 // Moment is one reading of a store's clocks.
 type Moment struct {
 	Lease lockkeeper.Instant // for leases

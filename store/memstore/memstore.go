@@ -77,10 +77,8 @@ func New(space string, opt Options) *Store {
 	return s
 }
 
-// Space implements store.Store.
 func (s *Store) Space() string { return s.space }
 
-// Close implements store.Store.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +86,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Update implements store.Store.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	woken, err := s.update(ctx, fn)
 	s.wake(woken)
@@ -98,7 +95,6 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 // watchID is the id that every change of the log wakes.
 const watchID = "every change"
 
-// Watch implements store.Watcher.
 func (s *Store) Watch(ctx context.Context) (store.Listener, error) { return s.Listen(ctx, watchID) }
 
 func (s *Store) update(ctx context.Context, fn func(store.Tx) error) (woken []string, err error) {
@@ -165,7 +161,6 @@ func (s *Store) newCell(rec *store.Record) *recordCell {
 	return o
 }
 
-// View implements store.Store.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +180,6 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// Listen implements store.Store.
 func (s *Store) Listen(_ context.Context, id string) (store.Listener, error) {
 	b := &listener{store: s, id: id, woken: make(chan struct{}, 1)}
 	s.listenMu.Lock()
@@ -228,16 +222,9 @@ func (b *listener) Close() error {
 	if b.id == watchID {
 		s.watched.Add(-1)
 	}
-	kept := s.listeners[b.id][:0]
-	for _, other := range s.listeners[b.id] {
-		if other != b {
-			kept = append(kept, other)
-		}
-	}
-	if len(kept) == 0 {
+	s.listeners[b.id] = slices.DeleteFunc(s.listeners[b.id], func(other *listener) bool { return other == b })
+	if len(s.listeners[b.id]) == 0 {
 		delete(s.listeners, b.id)
-	} else {
-		s.listeners[b.id] = kept
 	}
 	return nil
 }

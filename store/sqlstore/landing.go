@@ -74,7 +74,7 @@ func (t *tx) Landings(q store.LandingQuery) ([]*lockkeeper.Landing, error) {
 		}
 		return cmp.Compare(a.Seq, b.Seq)
 	})
-	err = t.changes(t.key, slices.Collect(maps.Keys(bySeq)), func(scan func(...any) error) error {
+	err = t.numbered(changesByLanding, t.key, slices.Collect(maps.Keys(bySeq)), func(scan func(...any) error) error {
 		var seq int64
 		var a lockkeeper.PathChange
 		var was, is string
@@ -105,7 +105,7 @@ func (t *tx) landingsAt(q store.LandingQuery, each func(func(...any) error) erro
 	if err != nil || len(seqs) == 0 {
 		return err
 	}
-	return t.landings(t.key, seqs, each)
+	return t.numbered(landingsByNumber, t.key, seqs, each)
 }
 
 // readVersion does not wrap the error, because the stored data is at fault and not the caller's

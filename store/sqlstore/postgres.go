@@ -217,10 +217,8 @@ func (p *Postgres) migrate(ctx context.Context) error {
 	})
 }
 
-// Space implements store.Store.
 func (p *Postgres) Space() string { return p.space }
 
-// Close implements store.Store.
 func (p *Postgres) Close() error {
 	p.listen.close()
 	p.pool.Close()

@@ -16,7 +16,6 @@ import (
 	"lockkeeper/store"
 )
 
-// TryGrant implements store.FastPath.
 func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeeper.Event) (granted bool, err error) {
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
@@ -104,7 +103,6 @@ func (p *Postgres) findGrant(ctx context.Context, id string, cause error) (seq, 
 	}
 }
 
-// TryRelease implements store.FastPath.
 func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error) {
 	var seq int64
 	_, wall := p.injected()

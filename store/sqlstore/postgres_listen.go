@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,13 +27,12 @@ func (p *Postgres) notify(ctx context.Context, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	p.listen.wake(ids) // listeners in this process need not wait for the server
+	p.listen.wake(ids...) // listeners in this process need not wait for the server
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	p.pool.Exec(ctx, `SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, p.channel(), ids)
 }
 
-// Listen implements store.Store.
 func (p *Postgres) Listen(ctx context.Context, id string) (store.Listener, error) {
 	b := &pgListener{subscription: p.listen, id: id, woken: make(chan struct{}, 1)}
 	if err := p.listen.add(ctx, b); err != nil {
@@ -51,13 +52,6 @@ func (b *pgListener) Woken() <-chan struct{} { return b.woken }
 func (b *pgListener) Close() error {
 	b.subscription.remove(b)
 	return nil
-}
-
-func (b *pgListener) wake() {
-	select {
-	case b.woken <- struct{}{}:
-	default:
-	}
 }
 
 // A subscription opens its own connection for the first listener. After a reconnect it wakes
@@ -113,35 +107,25 @@ func (l *subscription) add(ctx context.Context, b *pgListener) error {
 func (l *subscription) remove(b *pgListener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := l.listeners[b.id][:0]
-	for _, o := range l.listeners[b.id] {
-		if o != b {
-			kept = append(kept, o)
-		}
-	}
-	if len(kept) > 0 {
-		l.listeners[b.id] = kept
-	} else {
+	l.listeners[b.id] = slices.DeleteFunc(l.listeners[b.id], func(o *pgListener) bool { return o == b })
+	if len(l.listeners[b.id]) == 0 {
 		delete(l.listeners, b.id)
 	}
 }
 
-func (l *subscription) wake(ids []string) {
+// wake wakes the listeners of some ids, or of all ids if there is none.
+func (l *subscription) wake(ids ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(ids) == 0 {
+		ids = slices.Collect(maps.Keys(l.listeners))
+	}
 	for _, id := range ids {
 		for _, b := range l.listeners[id] {
-			b.wake()
-		}
-	}
-}
-
-func (l *subscription) wakeAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, listeners := range l.listeners {
-		for _, b := range listeners {
-			b.wake()
+			select {
+			case b.woken <- struct{}{}:
+			default:
+			}
 		}
 	}
 }
@@ -155,7 +139,7 @@ func (l *subscription) run(ctx context.Context, ready chan struct{}) {
 				close(ready)
 				first = false
 			} else {
-				l.wakeAll()
+				l.wake()
 			}
 		})
 		if first {
@@ -203,7 +187,7 @@ func (l *subscription) session(ctx context.Context, listening func()) error {
 			}
 			return err
 		}
-		l.wake([]string{n.Payload})
+		l.wake(n.Payload)
 	}
 }
 

@@ -121,10 +121,6 @@ func (s *pgSession) targets(space int64, p places, each func(func(...any) error)
 	return s.query(targetsSQL, []any{space, p.at, lo, hi}, each)
 }
 
-func (s *pgSession) requests(space int64, tickets []int64, each func(func(...any) error) error) error {
-	return s.query(requestsSQL, []any{space, tickets}, each)
-}
-
 func (s *pgSession) insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error {
 	paths, old, now := make([]string, len(changes)), make([]string, len(changes)), make([]string, len(changes))
 	for i, a := range changes {
@@ -140,10 +136,7 @@ func (s *pgSession) landed(space int64, grantID string, paths []string, each fun
 		strings.Replace(landedSQL, "c.path = $2", "c.path = p.path", 1)+`) AS x`, []any{space, paths, int64(lockkeeper.Undone), grantID}, each)
 }
 
-func (s *pgSession) landings(space int64, seqs []int64, each func(func(...any) error) error) error {
-	return s.query(landingsByNumberSQL, []any{space, seqs}, each)
-}
-
-func (s *pgSession) changes(space int64, landings []int64, each func(func(...any) error) error) error {
-	return s.query(changesSQL, []any{space, landings}, each)
+func (s *pgSession) numbered(what numberedRows, space int64, numbers []int64, each func(func(...any) error) error) error {
+	return s.query(map[numberedRows]string{requestsByTicket: requestsSQL, landingsByNumber: landingsByNumberSQL, changesByLanding: changesSQL}[what],
+		[]any{space, numbers}, each)
 }

@@ -24,7 +24,6 @@ type commit struct {
 	lost    string // the transaction id if the connection broke during the commit
 }
 
-// Update implements store.Store.
 func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	var c commit
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.update(ctx, conn, fn, &c) })
@@ -185,7 +184,6 @@ func (p *Postgres) unchanged(caller context.Context, cause error) error {
 	return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke and nothing was changed", Next: "try again", Err: cause}
 }
 
-// View implements store.Store.
 func (p *Postgres) View(ctx context.Context, fn func(store.Reader) error) error {
 	refused := false
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.view(ctx, conn, fn, &refused) })

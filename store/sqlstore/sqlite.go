@@ -188,10 +188,8 @@ func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
 	return sess, nil
 }
 
-// Space implements store.Store.
 func (s *SQLite) Space() string { return s.space }
 
-// Close implements store.Store.
 func (s *SQLite) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -223,7 +221,6 @@ func (s *sqliteSession) close() error {
 	return s.conn.Close()
 }
 
-// Update implements store.Store.
 func (s *SQLite) Update(ctx context.Context, fn func(store.Tx) error) error {
 	woken, err := s.update(ctx, fn)
 	if err != nil {
@@ -312,7 +309,6 @@ func (s *SQLite) begin() (*tx, error) {
 	return t, err
 }
 
-// View implements store.Store.
 func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err

@@ -73,7 +73,6 @@ func (y *openListeners) close() error {
 
 func (s *SQLite) wakeDir() string { return s.path + "-bells" }
 
-// Listen implements store.Store.
 func (s *SQLite) Listen(_ context.Context, id string) (store.Listener, error) {
 	if !isName(id) {
 		return nil, &lockkeeper.InputError{Field: "id", Value: id, Reason: "not a valid wake-up id"}
@@ -221,10 +220,8 @@ func (w *watch) listen() {
 	}
 }
 
-// Woken implements store.Listener.
 func (w *watch) Woken() <-chan struct{} { return w.woken }
 
-// Close implements store.Listener.
 func (w *watch) Close() error {
 	err := w.events.Close()
 	w.done.Wait()

@@ -19,24 +19,33 @@ type sqliteSession struct {
 	args   []any // arguments of a list, reused
 }
 
-// A listKey identifies a statement for n values.
+// A listKey identifies a statement for n values. In its sql, {…} stands for a group that is
+// repeated for each value.
 type listKey struct {
-	kind listKind
-	n    int
+	sql string
+	n   int
 }
 
-type listKind uint8
-
+// The statements for lists.
 const (
-	insertList listKind = iota
-	deleteList
-	atList
-	belowList
-	requestList
-	landingList
-	insertChangeList
-	changeList
+	insertTargetsSQL = `INSERT INTO targets (space, ticket, path, mode, kind) VALUES {(?1,?2,?,?,?)}`
+	insertChangesSQL = `INSERT INTO changes (space, landing, n, path, old, new) VALUES {(?1,?2,?,?,?,?)}`
+	deleteInSQL      = `DELETE FROM targets WHERE space = ?1 AND ticket = ?2 AND path IN ({?})`
+
+	// IN would first sort its list into a temporary table.
+	targetsAtSQL = `WITH place(path) AS (VALUES {(?)})
+ SELECT t.path, t.kind, t.mode, t.ticket FROM place CROSS JOIN targets t WHERE t.space = ? AND t.path = place.path`
+	targetsBelowSQL = `WITH span(lo, hi) AS (VALUES {(?,?)})
+ SELECT t.path, t.kind, t.mode, t.ticket FROM span CROSS JOIN targets t
+ WHERE t.space = ? AND t.path > span.lo AND t.path < span.hi`
 )
+
+// numberedSQL has the statements that select the rows of a space with some numbers.
+var numberedSQL = map[numberedRows]string{
+	requestsByTicket: `SELECT ` + recordColumns + ` FROM requests r WHERE r.ticket IN ({?}) AND r.space = ?`,
+	landingsByNumber: `SELECT ` + landingColumns + ` FROM landings l WHERE l.seq IN ({?}) AND l.space = ?`,
+	changesByLanding: `SELECT landing, path, old, new FROM changes WHERE landing IN ({?}) AND space = ? ORDER BY landing, n`,
+}
 
 // listLimit is the maximum number of values in one statement.
 const listLimit = 1024
@@ -134,44 +143,21 @@ func run(st *sqlite3.Stmt, args []any, each func(func(...any) error) error) (err
 	return st.Err()
 }
 
-// list returns the cached statement of a kind for n values, and prepares it on first use.
-func (s *sqliteSession) list(kind listKind, n int) (*sqlite3.Stmt, error) {
-	key := listKey{kind, n}
+// list returns the cached statement for n values, and prepares it on first use.
+func (s *sqliteSession) list(sql string, n int) (*sqlite3.Stmt, error) {
+	key := listKey{sql, n}
 	if st := s.listed[key]; st != nil {
 		return st, nil
 	}
-	var sql string
-	switch kind {
-	case insertList:
-		sql = `INSERT INTO targets (space, ticket, path, mode, kind) VALUES ` + repeat("(?1,?2,?,?,?)", n)
-	case deleteList:
-		sql = `DELETE FROM targets WHERE space = ?1 AND ticket = ?2 AND path IN (` + repeat("?", n) + `)`
-	case atList:
-		// IN would first sort its list into a temporary table.
-		sql = `WITH place(path) AS (VALUES ` + repeat("(?)", n) + `)
- SELECT t.path, t.kind, t.mode, t.ticket FROM place CROSS JOIN targets t WHERE t.space = ? AND t.path = place.path`
-	case belowList:
-		sql = `WITH span(lo, hi) AS (VALUES ` + repeat("(?,?)", n) + `)
- SELECT t.path, t.kind, t.mode, t.ticket FROM span CROSS JOIN targets t
- WHERE t.space = ? AND t.path > span.lo AND t.path < span.hi`
-	case requestList:
-		sql = `SELECT ` + recordColumns + ` FROM requests r WHERE r.ticket IN (` + repeat("?", n) + `) AND r.space = ?`
-	case landingList:
-		sql = `SELECT ` + landingColumns + ` FROM landings l WHERE l.seq IN (` + repeat("?", n) + `) AND l.space = ?`
-	case insertChangeList:
-		sql = `INSERT INTO changes (space, landing, n, path, old, new) VALUES ` + repeat("(?1,?2,?,?,?,?)", n)
-	case changeList:
-		sql = `SELECT landing, path, old, new FROM changes WHERE landing IN (` + repeat("?", n) + `) AND space = ? ORDER BY landing, n`
-	}
-	st, _, err := s.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	before, rest, _ := strings.Cut(sql, "{")
+	group, after, _ := strings.Cut(rest, "}")
+	st, _, err := s.conn.PrepareFlags(before+strings.Repeat(group+",", n-1)+group+after, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
 		return nil, err
 	}
 	s.listed[key] = st
 	return st, nil
 }
-
-func repeat(group string, n int) string { return strings.Repeat(group+",", n-1) + group }
 
 // shortList is the longest list with a statement of exactly its length. Longer lists use
 // statements for powers of two, so that few statements serve lists of any length.
@@ -202,13 +188,13 @@ func (s *sqliteSession) pad(n int, last ...any) {
 }
 
 func (s *sqliteSession) insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
-	return insertRows(s, insertList, space, int64(ticket), locks, func(args []any, _ int, l lockkeeper.Lock) []any {
+	return insertRows(s, insertTargetsSQL, space, int64(ticket), locks, func(args []any, _ int, l lockkeeper.Lock) []any {
 		return append(args, l.Path, int64(l.Mode), int64(l.Kind))
 	})
 }
 
 func (s *sqliteSession) insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error {
-	return insertRows(s, insertChangeList, space, int64(landing), changes, func(args []any, n int, a lockkeeper.PathChange) []any {
+	return insertRows(s, insertChangesSQL, space, int64(landing), changes, func(args []any, n int, a lockkeeper.PathChange) []any {
 		return append(args, int64(n), a.Path, a.Old.String(), a.New.String())
 	})
 }
@@ -216,13 +202,13 @@ func (s *sqliteSession) insertChanges(space int64, landing uint64, changes []loc
 // insertRows inserts a row for each element of a list. add appends the arguments of the n-th
 // row. Rows cannot be padded, so each statement uses the largest size that the rest of the list
 // fills.
-func insertRows[T any](s *sqliteSession, kind listKind, space, of int64, list []T, add func(args []any, n int, row T) []any) error {
+func insertRows[T any](s *sqliteSession, sql string, space, of int64, list []T, add func(args []any, n int, row T) []any) error {
 	for done := 0; done < len(list); {
 		size := min(len(list)-done, listLimit)
 		if size > shortList {
 			size = 1 << (bits.Len(uint(size)) - 1)
 		}
-		st, err := s.list(kind, size)
+		st, err := s.list(sql, size)
 		if err != nil {
 			return err
 		}
@@ -243,7 +229,7 @@ func insertRows[T any](s *sqliteSession, kind listKind, space, of int64, list []
 
 func (s *sqliteSession) deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error {
 	return parts(locks, func(part []lockkeeper.Lock, size int) error {
-		st, err := s.list(deleteList, size)
+		st, err := s.list(deleteInSQL, size)
 		if err != nil {
 			return err
 		}
@@ -260,44 +246,32 @@ func (s *sqliteSession) deleteTargets(space int64, ticket uint64, locks []lockke
 }
 
 func (s *sqliteSession) targets(space int64, p places, each func(func(...any) error) error) error {
-	if err := s.targetsAt(space, p.at, each); err != nil {
+	err := selectRows(s, targetsAtSQL, space, p.at, 1, func(args []any, path string) []any { return append(args, path) }, each)
+	if err != nil {
 		return err
 	}
-	return s.targetsBelow(space, p.below, each)
+	return selectRows(s, targetsBelowSQL, space, p.below, 2, func(args []any, sp span) []any { return append(args, sp.lo, sp.hi) }, each)
 }
 
-func (s *sqliteSession) targetsAt(space int64, paths []string, each func(func(...any) error) error) error {
-	return parts(paths, func(part []string, size int) error {
-		st, err := s.list(atList, size)
+func (s *sqliteSession) numbered(what numberedRows, space int64, numbers []int64, each func(func(...any) error) error) error {
+	return selectRows(s, numberedSQL[what], space, numbers, 1, func(args []any, n int64) []any { return append(args, n) }, each)
+}
+
+// selectRows runs a statement for a list, in which each value has some arguments that add
+// appends.
+func selectRows[T any](s *sqliteSession, sql string, space int64, list []T, width int, add func([]any, T) []any, each func(func(...any) error) error) error {
+	return parts(list, func(part []T, size int) error {
+		st, err := s.list(sql, size)
 		if err != nil {
 			return err
 		}
 		s.args = s.args[:0]
-		for _, p := range part {
-			s.args = append(s.args, p)
+		for _, value := range part {
+			s.args = add(s.args, value)
 		}
-		s.pad(size-len(part), space)
+		s.pad(width*(size-len(part)), space)
 		return run(st, s.args, each)
 	})
-}
-
-func (s *sqliteSession) targetsBelow(space int64, spans []span, each func(func(...any) error) error) error {
-	return parts(spans, func(part []span, size int) error {
-		st, err := s.list(belowList, size)
-		if err != nil {
-			return err
-		}
-		s.args = s.args[:0]
-		for _, sp := range part {
-			s.args = append(s.args, sp.lo, sp.hi)
-		}
-		s.pad(2*(size-len(part)), space)
-		return run(st, s.args, each)
-	})
-}
-
-func (s *sqliteSession) requests(space int64, tickets []int64, each func(func(...any) error) error) error {
-	return s.numbered(requestList, space, tickets, each)
 }
 
 func (s *sqliteSession) landed(space int64, grantID string, paths []string, each func(func(...any) error) error) error {
@@ -307,28 +281,4 @@ func (s *sqliteSession) landed(space int64, grantID string, paths []string, each
 		}
 	}
 	return nil
-}
-
-func (s *sqliteSession) landings(space int64, seqs []int64, each func(func(...any) error) error) error {
-	return s.numbered(landingList, space, seqs, each)
-}
-
-func (s *sqliteSession) changes(space int64, landings []int64, each func(func(...any) error) error) error {
-	return s.numbered(changeList, space, landings, each)
-}
-
-// numbered selects the rows of a space with one of the given numbers.
-func (s *sqliteSession) numbered(kind listKind, space int64, numbers []int64, each func(func(...any) error) error) error {
-	return parts(numbers, func(part []int64, size int) error {
-		st, err := s.list(kind, size)
-		if err != nil {
-			return err
-		}
-		s.args = s.args[:0]
-		for _, n := range part {
-			s.args = append(s.args, n)
-		}
-		s.pad(size-len(part), space)
-		return run(st, s.args, each)
-	})
 }

@@ -24,17 +24,21 @@ type session interface {
 	deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
 	// targets selects path, kind, mode and ticket of the targets at the given places.
 	targets(space int64, p places, each func(scan func(dest ...any) error) error) error
-	// requests selects recordColumns of the requests with these tickets.
-	requests(space int64, tickets []int64, each func(scan func(dest ...any) error) error) error
 	// landed selects path, landing and new of the latest landing at each path.
 	landed(space int64, grantID string, paths []string, each func(scan func(dest ...any) error) error) error
-	// landings selects landingColumns of the landings with these numbers.
-	landings(space int64, seqs []int64, each func(scan func(dest ...any) error) error) error
 	insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error
-	// changes selects landing, path, old and new of the changes of these landings. The changes
-	// of one landing come in their order.
-	changes(space int64, landings []int64, each func(scan func(dest ...any) error) error) error
+	// numbered selects the rows of a space with some numbers.
+	numbered(what numberedRows, space int64, numbers []int64, each func(scan func(dest ...any) error) error) error
 }
+
+// numberedRows says which rows of a space a session selects by their numbers.
+type numberedRows uint8
+
+const (
+	requestsByTicket numberedRows = iota // recordColumns
+	landingsByNumber                     // landingColumns
+	changesByLanding                     // landing, path, old and new; the changes of one landing come in their order
+)
 
 // A tx is a transaction on one space.
 type tx struct {
@@ -157,7 +161,7 @@ func (t *tx) recordsOf(met []target) (map[int64]*store.Record, error) {
 			tickets = append(tickets, m.ticket)
 		}
 	}
-	err := t.requests(t.key, tickets, func(scan func(...any) error) error {
+	err := t.numbered(requestsByTicket, t.key, tickets, func(scan func(...any) error) error {
 		var row recordRow
 		if err := scan(row.dest()...); err != nil {
 			return err

@@ -196,12 +196,17 @@ func TestPlansUseIndexes(t *testing.T) {
 		s := sqliteSite(t)
 		st := s.sqlite(t, Options{})
 		check := func(when string) {
-			for _, kind := range []listKind{atList, belowList, deleteList, requestList} {
+			for sql, want := range map[string]string{
+				targetsAtSQL:                  "t USING PRIMARY KEY (space=? AND path",
+				targetsBelowSQL:               "t USING PRIMARY KEY (space=? AND path",
+				deleteInSQL:                   "targets USING PRIMARY KEY (space=? AND path",
+				numberedSQL[requestsByTicket]: "r USING INTEGER PRIMARY KEY",
+			} {
 				for n := range listLimit + 1 {
 					if n == 0 || n > shortList && n&(n-1) != 0 {
 						continue // no statement has this size
 					}
-					stmt, err := st.writer.list(kind, n)
+					stmt, err := st.writer.list(sql, n)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -218,13 +223,11 @@ func TestPlansUseIndexes(t *testing.T) {
 					}
 					for line := range strings.Lines(plan) {
 						if strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "span") && !strings.Contains(line, "place") && !strings.Contains(line, "CONSTANT ROW") {
-							t.Fatalf("%s, list %d of %d:\n%s", when, kind, n, plan)
+							t.Fatalf("%s, %s of %d:\n%s", when, sql, n, plan)
 						}
 					}
-					want := map[listKind]string{atList: "t USING PRIMARY KEY (space=? AND path", belowList: "t USING PRIMARY KEY (space=? AND path",
-						deleteList: "targets USING PRIMARY KEY (space=? AND path", requestList: "r USING INTEGER PRIMARY KEY"}[kind]
 					if !strings.Contains(plan, "SEARCH "+want) {
-						t.Fatalf("%s, list %d of %d:\n%s", when, kind, n, plan)
+						t.Fatalf("%s, %s of %d:\n%s", when, sql, n, plan)
 					}
 				}
 			}

@@ -35,7 +35,6 @@ func Parse(text []byte) (*Form, error) {
 	return f, nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (f *Form) UnmarshalJSON(text []byte) error {
 	var keywords map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keywords); err != nil {

@@ -159,8 +159,6 @@ func (e *LeftoversError) Error() string {
 	return lockkeeper.JoinNext(fmt.Sprintf("grant %s still has running processes: %s", e.GrantID, strings.Join(each, "; ")), e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *LeftoversError) NextStep() string { return "end them (kill -9 PID), then retry" }
 
-// Code implements lockkeeper.CodeOf.
 func (e *LeftoversError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
