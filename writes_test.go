@@ -57,8 +57,7 @@ var mayChange = map[string]string{
 	"internal/flow/run/pipeline.go":              "the directory in which copies of the tree are made",
 	"internal/machine/process/cgroup_linux.go":   "control groups, which are directories of the kernel's",
 	"internal/machine/process/keeper_linux.go":   "the terminal and the null device, handed to a command",
-	"internal/machine/process/presence_linux.go": ".lockkeeper/running, a locked file for each command",
-	"internal/machine/process/restart_linux.go":  ".lockkeeper/boots, a file for each boot of the machine",
+	"internal/machine/process/presence_linux.go": ".lockkeeper/running, a locked file for each command, and .lockkeeper/boots, one for each boot",
 	"internal/machine/process/terminal_linux.go": "a terminal, opened to find its foreground process",
 }
 
