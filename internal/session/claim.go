@@ -189,7 +189,7 @@ func (s *Session) adopt(ctx context.Context) error {
 
 // request returns a lock request with the session as holder and its facts as metadata.
 func (s *Session) request(locks []lockkeeper.Lock) lockkeeper.Request {
-	facts := map[string]string{keySession: s.rec.ID, keyAgent: s.rec.Agent}
+	facts := map[string]string{keySession: s.rec.ID, keyAgent: s.rec.Agent, keyRoot: s.registry.app.Root.Dir()}
 	for key, value := range map[string]string{keyTTY: s.rec.TTY, keyReason: s.rec.About} {
 		if value != "" {
 			facts[key] = value

@@ -168,5 +168,5 @@ func (s *Session) Blockers(ctx context.Context, paths ...string) (list []Blocker
 
 // isReserved reports whether a path is a reserved lock target and not a file.
 func isReserved(path string) bool {
-	return path == lockkeeper.GitTarget || strings.HasPrefix(path, ".lockkeeper/")
+	return path == lockkeeper.GitTarget || strings.HasSuffix(path, "/"+lockkeeper.GitTarget) || strings.HasPrefix(path, ".lockkeeper/")
 }

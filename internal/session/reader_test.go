@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/git"
 )
 
 // While another holder reads files, replacing their directory and git commands that rewrite them
@@ -24,11 +25,12 @@ func TestReadersAreNotRewritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := func(context.Context) (git.Reach, error) { return git.Reach{All: true}, nil }
 	b.in(t, Caller{ID: "a", Agent: "x"}, func(ctx context.Context, s *Session) {
 		if no, err := s.Taken(ctx, []string{filepath.Join(b.app.Root.Dir(), "sub")}, nil); err != nil || len(no) != 1 {
 			t.Errorf("the directory may go: %v, %v", no, err)
 		}
-		if no, err := s.Rewrite(ctx, "git checkout"); err != nil || len(no) != 1 {
+		if no, err := s.Rewrite(ctx, Rewriting{Act: "git checkout", Dir: b.app.Root.Dir(), Reach: all}); err != nil || len(no) != 1 {
 			t.Errorf("git may rewrite it: %v, %v", no, err)
 		}
 	})

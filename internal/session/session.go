@@ -20,6 +20,7 @@ const (
 	keyAgent   = "agent"
 	keyTTY     = "tty"
 	keyReason  = "reason"
+	keyRoot    = "root" // of the copy of the codebase in which the session works
 )
 
 // Info describes one session.

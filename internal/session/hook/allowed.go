@@ -14,49 +14,8 @@ type allowed string
 // operands returns the words that are not options. ok is false if a word is unknown or is an
 // option that is not allowed. Abbreviated options are not allowed.
 func (o allowed) operands(args []string) (operands []string, ok bool) {
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a == "--":
-			return append(operands, args[i+1:]...), true
-		case a == "":
-			return nil, false
-		case len(a) == 1 || a[0] != '-':
-			operands = append(operands, a)
-			continue
-		}
-		next, ok := o.takes(a)
-		if !ok {
-			return nil, false
-		}
-		if next {
-			if i++; i == len(args) || args[i] == "" {
-				return nil, false
-			}
-		}
-	}
-	return operands, true
-}
-
-// takes reports whether an option word is allowed, and whether the next word is its value.
-func (o allowed) takes(word string) (next, ok bool) {
-	name, _, joined := strings.Cut(word, "=")
-	if kind, is := o.kind(name); is {
-		return kind == "=" && !joined, !joined || kind != ""
-	}
-	if _, number := o.kind("-#"); number && strings.Trim(word[1:], "0123456789") == "" {
-		return false, true
-	}
-	if strings.HasPrefix(word, "--") {
-		return false, false
-	}
-	for j := 1; j < len(word); j++ {
-		kind, is := o.kind("-" + word[j:j+1])
-		if !is || kind != "" {
-			return kind == "=" && j+1 == len(word), is
-		}
-	}
-	return false, true
+	w := o.read(args)
+	return w.all(), w.known
 }
 
 // kind returns the suffix of an option in the list: "", "=" or "?".

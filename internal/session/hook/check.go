@@ -127,7 +127,7 @@ func (v *visit) before(ctx context.Context) error {
 		return err
 	}
 	for _, g := range v.place.git {
-		refused, err := v.session.Rewrite(ctx, g.Name)
+		refused, err := v.session.Rewrite(ctx, g.rewriting())
 		if v.refuse(refused...); err != nil || len(refused) > 0 {
 			return err
 		}

@@ -54,12 +54,12 @@ func (in claudeCall) running() (ids []string) {
 
 // claudeInput holds the tool arguments that this package uses.
 type claudeInput struct {
-	FilePath     string `json:"file_path"`
-	NotebookPath string `json:"notebook_path"`
-	Command      words  `json:"command"`
-	Cmd          words  `json:"cmd"` // the name of command in some versions
-	Background   bool   `json:"run_in_background"`
-	Workdir      string `json:"workdir"`
+	FilePath     string      `json:"file_path"`
+	NotebookPath string      `json:"notebook_path"`
+	Command      commandText `json:"command"`
+	Cmd          commandText `json:"cmd"` // the name of command in some versions
+	Background   bool        `json:"run_in_background"`
+	Workdir      string      `json:"workdir"`
 
 	part
 }
@@ -105,14 +105,14 @@ func (in claudeCall) ran(c *Call) {
 	c.Cut = in.Event == "PostToolUseFailure" || known && (ran.Interrupted || ran.Persisted != "")
 }
 
-// words is a command, sent as one text or, by some versions, as a list.
-type words string
+// commandText is a command, sent as one text or, by some versions, as a list.
+type commandText string
 
 // UnmarshalJSON accepts both forms.
-func (w *words) UnmarshalJSON(b []byte) error {
+func (w *commandText) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
-		*w = words(text)
+		*w = commandText(text)
 		return nil
 	}
 	var list []string
@@ -125,7 +125,7 @@ func (w *words) UnmarshalJSON(b []byte) error {
 			list[i] = quoted
 		}
 	}
-	*w = words(strings.Join(list, " "))
+	*w = commandText(strings.Join(list, " "))
 	return err
 }
 

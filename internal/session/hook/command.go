@@ -140,8 +140,9 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.removes(name, operands)
 	case "truncate":
 		r.truncate(rest)
-	case "touch", "chmod", "chown":
-		if name != "touch" && len(operands) > 0 {
+	case "touch", "chmod", "chown", "chgrp":
+		w := allowed("-d= -r= -t= --date= --reference= --from=").read(rest)
+		if operands = w.all(); name != "touch" && !w.has("--reference") && len(operands) > 0 {
 			operands = operands[1:] // the first operand is the mode or the owner
 		}
 		r.writes(false, operands...)
@@ -183,6 +184,8 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		}
 	case "find":
 		r.find(rest, s)
+	default:
+		r.rewriter(name, rest)
 	}
 }
 
@@ -287,12 +290,24 @@ func (r *reader) copies(name string, args []string) {
 		return
 	}
 	target := absolute(r.dir, to)
-	if name == "rsync" && !has(options, "-n", "--dry-run") && slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
+	if name == "rsync" && has(options, "-n", "--dry-run") {
+		return
+	}
+	if name == "rsync" && slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
 		r.discards(name, target)
 	}
-	whole := !has(options, "-n", "--no-clobber") && (name != "ln" || has(options, "-f", "--force"))
+	spares := name != "rsync" && has(options, "-n", "--no-clobber") && !has(options, "-f", "-i", "-b", "--force", "--interactive", "--backup") // files that are there
+	whole := !spares && (name != "ln" || has(options, "-f", "--force"))
 	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
 	for _, from := range operands {
+		if at := target; from != "" && spares {
+			if into {
+				at = filepath.Join(target, filepath.Base(from))
+			}
+			if isThere(at) {
+				continue
+			}
+		}
 		if name == "ln" && from != "" && !has(options, "-s", "--symbolic") { // with a second hard link, the holder could no longer land the file
 			r.plan.Names = append(r.plan.Names, absolute(r.dir, from))
 		}

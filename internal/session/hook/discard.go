@@ -61,8 +61,11 @@ func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 	case "reset":
 		is = has(options, "--hard", "--merge")
 	case "stash": // it removes the changes for everyone who works in the tree
-		is = len(args) == 0 || !slices.Contains([]string{"list", "show", "pop", "apply", "branch", "drop", "clear", "create", "store"}, args[0])
-		q.Paths = afterDashes(args)
+		w := askable["stash"].read(args)
+		is = len(w.operands) == 0 || w.operands[0] == "push" || w.operands[0] == "save"
+		if q.Paths = w.paths; len(w.operands) > 0 && w.operands[0] == "push" {
+			q.Paths = append(w.operands[1:len(w.operands):len(w.operands)], w.paths...)
+		}
 		q.Ignored = has(options, "-a", "--all")
 		q.Untracked = q.Ignored || has(options, "-u", "--include-untracked")
 	case "clean":

@@ -15,9 +15,10 @@ func isDir(file string) bool {
 
 // git reads a git command: it notes the files that the command writes, or that it rewrites shared state.
 func (r *reader) git(args []string, s *syntax.Stmt) {
-	dir, configured := r.dir, false
+	dir, configured, printed := r.dir, false, false
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		configured = configured || !slices.Contains([]string{"-C", "-P", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help"}, args[0])
+		printed = printed || args[0] == "--help" || args[0] == "-h" || args[0] == "--version"
 		tree, joined := strings.CutPrefix(args[0], "--work-tree=")
 		switch {
 		case joined:
@@ -40,13 +41,21 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 		}
 		args = args[1:]
 	}
-	if len(args) == 0 {
+	if len(args) == 0 || args[0] == "help" || printed {
+		if opens := func(a string) bool { return a == "" || a[0] == '-' }; configured || !isPlainRepository(dir) || len(args) > 0 && slices.ContainsFunc(args[1:], opens) {
+			r.opaque() // the configuration or an option may name the program that shows the page
+		}
 		return
 	}
 	r.plan.Dirs = append(r.plan.Dirs, dir)
 	act, rest := args[0], args[1:]
-	if configured || !isHarmlessGit(act, rest) || !isPlainRepository(dir) {
+	trial := isTrial(act, rest)
+	help := trial && (rest[len(rest)-1] == "--help" || rest[0] == "-h")
+	if configured || !help && !isHarmlessGit(act, rest) || !isPlainRepository(dir) {
 		r.opaque()
+	}
+	if trial {
+		return
 	}
 	in := *r
 	in.dir = dir
@@ -75,7 +84,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 		in.removes("git worktree remove", operands[1:])
 	}
 	if rewrites {
-		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir})
+		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir, Asked: asks(act, rest)})
 	}
 }
 
@@ -88,7 +97,11 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 	case "stash":
 		return nil, len(operands) == 0 || !slices.Contains([]string{"list", "show"}, operands[0])
 	case "reset":
-		return nil, len(named) == 0 && (has(options, "--hard", "--merge", "--keep", "--soft") || !r.areFiles(operands))
+		paths := operands
+		if len(paths) > 1 && !r.areFiles(paths[:1]) { // a commit precedes the files
+			paths = paths[1:]
+		}
+		return nil, len(named) == 0 && (has(options, "--hard", "--merge", "--keep", "--soft") || !r.areFiles(paths))
 	case "checkout":
 		switch {
 		case has(options, "--pathspec-from-file"):
@@ -116,8 +129,10 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		return nil, has(options, "--amend")
 	case "clean":
 		return nil, has(options, "-f", "--force") && !has(options, "-n", "--dry-run")
-	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "checkout-index", "sparse-checkout", "update-ref", "gc", "prune":
+	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "checkout-index", "sparse-checkout", "update-ref", "prune":
 		return nil, true
+	case "gc":
+		return nil, !slices.Equal(options, []string{"--auto"}) && !slices.Equal(options, []string{"--auto", "-q"})
 	case "rm", "mv":
 		return operands, false
 	}

@@ -55,7 +55,7 @@ func (r *reader) writes(whole bool, files ...string) {
 // truncates that file, regardless of how it was opened.
 func isDescriptor(file string) bool {
 	device, is := strings.CutPrefix(file, "/dev/")
-	return strings.HasPrefix(file, "/proc/") || is && device != "null" && device != "tty" && !strings.HasPrefix(device, "tcp/") && !strings.HasPrefix(device, "udp/")
+	return strings.HasPrefix(file, "/proc/") || is && device != "null" && device != "tty" && !strings.HasPrefix(device, "shm/") && !strings.HasPrefix(device, "tcp/") && !strings.HasPrefix(device, "udp/")
 }
 
 // valuesOf lists the values of an option, in the same word or in the next. The short form may
@@ -114,10 +114,9 @@ func (r *reader) curl(args []string) {
 
 // truncate notes the files that the command shortens or extends. Extending replaces no content.
 func (r *reader) truncate(args []string) {
-	sizes := valuesOf(args, "-s", "--size", "r")
-	_, operands := split(args)
-	files := slices.DeleteFunc(operands, func(o string) bool { return slices.Contains(sizes, o) })
-	r.writes(!slices.ContainsFunc(sizes, func(size string) bool { return strings.HasPrefix(size, "+") || strings.HasPrefix(size, ">") }), files...)
+	w := allowed("-s= -r= --size= --reference=").read(args)
+	extends := func(size string) bool { return strings.HasPrefix(size, "+") || strings.HasPrefix(size, ">") }
+	r.writes(!slices.ContainsFunc(w.values("-s", "--size"), extends), w.all()...)
 }
 
 // awk notes the files that awk writes with the extension inplace. The first operand is the
@@ -153,19 +152,19 @@ func (r *reader) awk(args []string) {
 
 // patch notes the output file of patch, or the files that the patch names.
 func (r *reader) patch(args []string, s *syntax.Stmt) {
-	const valued = "diopFBDVYzr"
-	of := func(short, long string) []string {
-		return valuesOf(args, short, long, strings.ReplaceAll(valued, short[1:], ""))
-	}
-	dirs, inputs, outputs, strips := of("-d", "--directory"), of("-i", "--input"), of("-o", "--output"), of("-p", "--strip")
+	const grammar allowed = "-d= -i= -o= -p= -F= -B= -D= -V= -Y= -z= -r= -C -b -c -e -E -f -l -n -N -R -s -t -u -T -Z --directory= --input= --output= --strip= --fuzz= --prefix= --ifdef= --version-control= " +
+		"--basename-prefix= --suffix= --reject-file= --dry-run"
+	w := grammar.read(args)
+	outputs, inputs, strips := w.values("-o", "--output"), w.values("-i", "--input"), w.values("-p", "--strip")
 	in := *r
-	for _, dir := range dirs {
+	for _, dir := range w.values("-d", "--directory") {
 		in.dir = absolute(r.dir, dir)
 	}
-	in.writes(true, outputs...)
-	_, operands := split(args)
-	operands = slices.DeleteFunc(operands, func(o string) bool { return slices.Contains(slices.Concat(dirs, inputs, outputs, strips), o) })
-	if len(operands) > 0 {
+	operands := w.all()
+	switch in.writes(true, outputs...); {
+	case w.has("--dry-run", "-C") || len(outputs) > 0:
+		return
+	case len(operands) > 0:
 		in.writes(false, operands[0])
 		return
 	}

@@ -12,13 +12,15 @@ import (
 )
 
 // hints finds possible writes in source text: quoted matches any text that could be a file
-// name, and writing matches signs that the program writes at all.
-type hints struct{ quoted, writing *regexp.Regexp }
+// name, reading matches a name that the program only reads, and writing matches signs that the
+// program writes at all.
+type hints struct{ quoted, writing, reading *regexp.Regexp }
 
 var hintsOf = sync.OnceValue(func() hints {
 	return hints{
 		quoted:  regexp.MustCompile(`['"]([^'"\s]{1,300})['"]`),
-		writing: regexp.MustCompile(`(?i)write|unlink|remove|delete|\brm|rename|replace|truncate|copy|move|['"][rbt]*[wax+][bt+]*['"]|File\.open|>`),
+		reading: regexp.MustCompile(`\b(?:(?:open|readFile|readFileSync)\(\s*['"]([^'"\s]{1,300})['"]\s*(?:\)|,\s*['"](?:r|rb|rt|utf-?8)['"])|Path\(['"]([^'"\s]{1,300})['"]\)\.read_)`),
+		writing: regexp.MustCompile(`(?i)write|unlink|remove|delete|\brm|rename|replace|truncate|copy|move|[,=:]\s*['"][rbt]*[wax+][bt+]*['"]\s*[,)}]|File\.open|>`),
 	}
 })
 
@@ -76,7 +78,18 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 			r.discards(name, a.File)
 		}
 	}
-	for _, m := range hints.quoted.FindAllStringSubmatch(text, -1) {
+	quoted := hints.quoted.FindAllStringSubmatch(text, -1)
+	times := map[string]int{}
+	for _, m := range quoted {
+		times[m[1]]++
+	}
+	for _, m := range hints.reading.FindAllStringSubmatch(text, -1) {
+		times[m[1]+m[2]]--
+	}
+	for _, m := range quoted {
+		if times[m[1]] == 0 { // the program only reads it
+			continue
+		}
 		r.plan.Names = append(r.plan.Names, absolute(r.dir, m[1]))
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
+
+	"lockkeeper/internal/git"
 )
 
 // Effects are the effects of a command that are known before it runs. The comparison after the
@@ -37,8 +39,9 @@ type Tree struct {
 
 // A GitAct is a git command and the directory in which it runs.
 type GitAct struct {
-	Name string
-	Dir  string
+	Name  string
+	Dir   string
+	Asked *git.Asked // what to ask git about its effect; nil: it may change anything
 }
 
 // reader interprets a command as a shell would, as far as its words are literal.

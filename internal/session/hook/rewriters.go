@@ -1,0 +1,87 @@
+package hook
+
+import (
+	_ "embed" // for rewriters.txt
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed rewriters.txt
+var rewritersText string
+
+// A rewriterForm is one way to call a program that rewrites the files that it names.
+type rewriterForm struct {
+	first   string   // its first operand, or "" for any
+	options []string // it has one of these options; none: it has no option of unless
+	unless  []string
+}
+
+// rewriters returns the lines of rewriters.txt by program.
+var rewriters = sync.OnceValue(func() map[string][]rewriterForm {
+	table := map[string][]rewriterForm{}
+	for line := range strings.Lines(rewritersText) {
+		names, rest, ok := strings.Cut(strings.TrimSpace(line), " -> ")
+		if !ok || line[0] == '#' {
+			continue
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			program, first, _ := strings.Cut(name, " ")
+			f := rewriterForm{first: first}
+			for word := range strings.FieldsSeq(rest) {
+				switch spared, no := strings.CutPrefix(word, "!"); {
+				case no:
+					f.unless = append(f.unless, spared)
+				case word != "always":
+					f.options = append(f.options, word)
+				}
+			}
+			table[program] = append(table[program], f)
+		}
+	}
+	return table
+})
+
+// runnersOfPackages are programs that run the program that follows their own words.
+var runnersOfPackages = map[string][]string{"npx": nil, "bunx": nil, "uvx": nil, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "run"}, "npm": {"exec", "x"}, "bundle": {"exec"}, "uv": {"run"},
+	"poetry": {"run"}, "pipenv": {"run"}}
+
+// rewriter notes the files that a formatter, a linter or an editor may rewrite. It may leave a file
+// as it is, so the files are not claimed.
+func (r *reader) rewriter(name string, args []string) {
+	if acts, runs := runnersOfPackages[name]; runs {
+		w := allowed("").read(args)
+		rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--" || a == "-y" || a == "--yes" })
+		if len(acts) > 0 && len(w.operands) > 0 && slices.Contains(acts, w.operands[0]) {
+			rest = rest[slices.Index(rest, w.operands[0])+1:]
+		}
+		if len(rest) > 0 && rest[0] != name {
+			r.rewriter(filepath.Base(rest[0]), rest[1:])
+		}
+		return
+	}
+	w := allowed("").read(args)
+	operands := w.all()
+	given := func(names []string) bool {
+		return w.has(names...) || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(args, n) })
+	}
+	for _, f := range rewriters()[name] {
+		files := operands
+		if f.first != "" {
+			if len(operands) == 0 || operands[0] != f.first {
+				continue
+			}
+			files = operands[1:]
+		}
+		if len(f.options) > 0 && !given(f.options) || given(f.unless) {
+			continue
+		}
+		for _, file := range files {
+			if at := absolute(r.dir, file); file != "" && isThere(at) && !isDir(at) {
+				r.plan.Names = append(r.plan.Names, at)
+			}
+		}
+		return
+	}
+}
