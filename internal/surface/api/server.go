@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -40,7 +39,6 @@ type Options struct {
 	Session        time.Duration // how long a login lasts; default 7 days
 	Owner          string        // the account that LoginLink logs in; empty: none
 	Clients        string        // which clients on this machine are admitted: ClientsOutside (default), ClientsUnseen or ClientsAny
-	Name           string        // name of the codebase; default: that of its folder
 	Version        string        // version of the program
 
 	Log    *slog.Logger     // default: no log
@@ -170,7 +168,6 @@ func (o *Options) fill() {
 	fill(&o.Clients, ClientsOutside)
 	fill(&o.Session, 7*24*time.Hour)
 	fill(&o.Log, slog.New(slog.DiscardHandler))
-	fill(&o.Name, filepath.Base(o.App.Root.Dir()))
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -153,7 +154,7 @@ func (h *webhook) post(ctx context.Context, body []byte) (final bool, err error)
 }
 
 func (h *webhook) news(now *view.Now) needed {
-	n := needed{Root: h.s.opt.Name, Total: now.Needs.Total, Kinds: map[string]int{}, Address: h.s.Address(), Seq: now.Seq}
+	n := needed{Root: filepath.Base(h.s.opt.App.Root.Dir()), Total: now.Needs.Total, Kinds: map[string]int{}, Address: h.s.Address(), Seq: now.Seq}
 	var parts []string
 	for _, k := range now.Needs.Kinds {
 		n.Kinds[string(k.Kind)] = k.Count
