@@ -92,7 +92,6 @@ func inOrder(batches []Batch) ([]Batch, error) {
 	return ordered, nil
 }
 
-// A circleError reports batches that depend on each other.
 type circleError struct{ ids []string } // each batch depends on the next; the first id is repeated at the end
 
 func (e *circleError) Error() string {

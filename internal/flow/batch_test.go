@@ -126,9 +126,6 @@ func TestEdits(t *testing.T) {
 		"merge":        {edit(p.Merge(todo, "b2", "b3")), "b1[i1 i2: a.rb b.rb] b2[i3 i4: c.rb d.rb < b1]"},
 		"merge back":   {edit(p.Merge(todo, "b2", "b1")), "b2[i3 i1 i2: a.rb b.rb c.rb] b3[i4: d.rb < b2]"},
 		"merge round":  {edit(p.Merge(todo, "b1", "b3")), "each of these comes after the next: b1, b2, b1"},
-		"targets":      {edit(p.SetTargets(todo, "b2", []string{"y", "./x"})), "b1[i1 i2: a.rb b.rb] b2[i3: x y < b1] b3[i4: d.rb < b2]"},
-		"directory":    {edit(p.SetTargets(todo, "b2", []string{"app/"})), "over-lock: app/ is a directory"},
-		"no targets":   {edit(p.SetTargets(todo, "b2", nil)), "a batch without write targets"},
 		"no item":      {edit(p.Move(todo, "i9", "b1")), `"i9": in no batch of the plan`},
 		"no batch":     {edit(p.Move(todo, "i1", "b9")), `"b9": no batch of the plan; next: name one of b1, b2, b3`},
 		"same batch":   {edit(p.Move(todo, "i1", "b1")), `"i1": in batch b1 already`},
@@ -156,7 +153,8 @@ func TestEdits(t *testing.T) {
 		t.Error("the plan itself was changed")
 	}
 	var over *lockkeeper.OverLockError
-	if _, _, err := p.SetTargets(todo, "b1", []string{"x/"}); !errors.As(err, &over) || over.Path != "x/" {
+	p.Batches[0].WriteTargets = []string{"x/"}
+	if _, err := CheckPlan(p, todo); !errors.As(err, &over) || over.Path != "x/" {
 		t.Error(err)
 	}
 }

@@ -17,45 +17,35 @@ func Check(file string, body []byte) error {
 	if err := fits(file, file, body); err != nil {
 		return err
 	}
-	switch file {
-	case AnalysisFile:
-		return checkAs(file, body, checkAnalysis)
-	case ExtractFile:
-		return checkAs(file, body, func(e Extract) *fault {
-			return unique("items", e.Items, func(it Possible) string { return it.ID })
-		})
-	case SynthesizeFile:
-		return checkAs(file, body, func(s Synthesis) *fault {
-			return uniqueIn(s.Items, func(it Ready) string { return it.ID }, s.Dropped)
-		})
-	case AuditFile:
-		return checkAs(file, body, func(a Audit) *fault {
-			return uniqueIn(a.Items, func(it Audited) string { return it.ID }, a.Dropped)
-		})
-	case DecisionsFile:
-		return checkAs(file, body, func(d Decisions) *fault {
-			return unique("items", d.Items, func(it Decided) string { return it.ID })
-		})
-	case BatchesFile:
-		return checkAs(file, body, checkBatches)
-	case ApplyFile:
-		return checkAs(file, body, func(a Applied) *fault { return checkFiles(a.Files) })
-	case VerificationFile:
-		return checkAs(file, body, func(v Verification) *fault { return checkFiles(v.Files) })
-	case ReviewFile:
-		return checkAs(file, body, func(r Review) *fault { return checkFiles(r.Files) })
-	case LandedFile:
-		return checkAs(file, body, func(l Landed) *fault { return checkFiles(l.Files) })
-	case ScreenFile:
-		return checkAs(file, body, func(d ScreenDoc) *fault { return checkTargets(d.WriteTargets, "write_targets") })
-	case manifestFile:
+	if file == manifestFile {
 		_, err := ReadManifest(file, body)
 		return err
 	}
-	if slices.ContainsFunc(checkPhases(), func(p Phase) bool { return p.Output == file }) {
-		return checkAs(file, body, func(c Checked) *fault { return checkFiles(c.Files) })
+	rules, ok := documentRules[file]
+	if !ok { // the schemas of check phases are the others
+		rules = rulesFor(func(c Checked) *fault { return checkFiles(c.Files) })
 	}
-	return fmt.Errorf("flow: %s has a schema and no rules", file)
+	return rules(file, body)
+}
+
+// documentRules are the rules that a schema cannot express, by file name.
+var documentRules = map[string]func(file string, body []byte) error{
+	AnalysisFile:     rulesFor(checkAnalysis),
+	ExtractFile:      rulesFor(func(e Extract) *fault { return unique("items", e.Items, func(it Possible) string { return it.ID }) }),
+	SynthesizeFile:   rulesFor(func(s Synthesis) *fault { return uniqueIn(s.Items, func(it Ready) string { return it.ID }, s.Dropped) }),
+	AuditFile:        rulesFor(func(a Audit) *fault { return uniqueIn(a.Items, func(it Audited) string { return it.ID }, a.Dropped) }),
+	DecisionsFile:    rulesFor(func(d Decisions) *fault { return unique("items", d.Items, func(it Decided) string { return it.ID }) }),
+	BatchesFile:      rulesFor(checkBatches),
+	ApplyFile:        rulesFor(func(a Applied) *fault { return checkFiles(a.Files) }),
+	VerificationFile: rulesFor(func(v Verification) *fault { return checkFiles(v.Files) }),
+	ReviewFile:       rulesFor(func(r Review) *fault { return checkFiles(r.Files) }),
+	LandedFile:       rulesFor(func(l Landed) *fault { return checkFiles(l.Files) }),
+	ScreenFile:       rulesFor(func(d ScreenDoc) *fault { return checkTargets(d.WriteTargets, "write_targets") }),
+}
+
+// rulesFor returns the rules for documents of one type.
+func rulesFor[T any](rules func(T) *fault) func(file string, body []byte) error {
+	return func(file string, body []byte) error { return checkAs(file, body, rules) }
 }
 
 // CheckOutput checks the document of a phase as Check does. The document of every check
@@ -79,8 +69,7 @@ func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
 	var doc T
 	if err := json.Unmarshal(body, &doc); err != nil { // an invalid date, or a number out of range
 		e := &DocumentError{File: file, Err: err}
-		var at *json.UnmarshalTypeError
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			e.Member = at.Field
 			e.Line, e.Column = jsonplace.Position(body, at.Offset-1)
 		}
@@ -154,7 +143,6 @@ func checkTargets(targets []string, place ...any) *fault {
 	return nil
 }
 
-// checkBatches checks the batches of any flow.
 func checkBatches(p Plan) *fault {
 	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
 		return f
@@ -222,7 +210,6 @@ type fault struct {
 	err error
 }
 
-// faultAt returns a fault at a position.
 func faultAt(err error, place ...any) *fault {
 	f := &fault{err: err}
 	for _, part := range place {
@@ -231,7 +218,6 @@ func faultAt(err error, place ...any) *fault {
 	return f
 }
 
-// wrong returns an error about a value of a document.
 func wrong(value, reason, next string) error {
 	return &lockkeeper.InputError{Field: "value", Value: value, Reason: reason, Next: next}
 }
@@ -260,8 +246,7 @@ func (e *DocumentError) Unwrap() error { return e.Err }
 
 // Code implements lockkeeper.CodeOf.
 func (e *DocumentError) Code() lockkeeper.Code {
-	var over *lockkeeper.OverLockError
-	if errors.As(e.Err, &over) {
+	if over, ok := errors.AsType[*lockkeeper.OverLockError](e.Err); ok {
 		return over.Code()
 	}
 	return lockkeeper.CodeInput

@@ -214,7 +214,6 @@ func Rails() Layout {
 // TestOf returns the test file of a controller, from a template with placeholders of a Layout.
 func TestOf(template, controller string) string { return expand(template, controller) }
 
-// expand fills in a path of a layout for a controller.
 func expand(template, controller string) string {
 	dir, name := path.Split(controller)
 	filled := strings.NewReplacer(

@@ -33,7 +33,7 @@ func (p Plan) Move(todo []Decided, item, to string) (Plan, []string, error) {
 		next.replace(a.ID, to)
 		doubts = nil
 	}
-	next, warnings, err := next.settled(todo)
+	next, warnings, err := next.checked(todo)
 	return next, append(doubts, warnings...), err
 }
 
@@ -82,7 +82,7 @@ func (p Plan) Split(todo []Decided, batch string, items ...string) (Plan, []stri
 		}
 	}
 	next.Batches = slices.Insert(next.Batches, i+1, taken)
-	return next.settled(todo)
+	return next.checked(todo)
 }
 
 // Merge moves all items and targets of batch b into batch a.
@@ -106,18 +106,7 @@ func (p Plan) Merge(todo []Decided, a, b string) (Plan, []string, error) {
 	to.After = joined(to.After, gone.After)
 	to.Effort = higher(to.Effort, gone.Effort)
 	next.replace(b, a)
-	return next.settled(todo)
-}
-
-// SetTargets sets the files that a batch may change.
-func (p Plan) SetTargets(todo []Decided, batch string, targets []string) (Plan, []string, error) {
-	i, err := p.batch(batch)
-	if err != nil {
-		return Plan{}, nil, err
-	}
-	next := p.edited()
-	next.Batches[i].WriteTargets = Targets(targets)
-	return next.settled(todo)
+	return next.checked(todo)
 }
 
 func (p Plan) batch(id string) (int, error) {
@@ -154,8 +143,8 @@ func (p *Plan) replace(gone, by string) {
 	}
 }
 
-// settled sorts and checks an edited plan.
-func (p Plan) settled(todo []Decided) (Plan, []string, error) {
+// checked sorts and checks an edited plan.
+func (p Plan) checked(todo []Decided) (Plan, []string, error) {
 	ordered, err := inOrder(p.Batches)
 	if err != nil {
 		return Plan{}, nil, err
@@ -168,7 +157,6 @@ func (p Plan) settled(todo []Decided) (Plan, []string, error) {
 	return p, warnings, nil
 }
 
-// freeID returns the first id that no batch has.
 func (p Plan) freeID() string {
 	for n := len(p.Batches) + 1; ; n++ {
 		if id := fmt.Sprintf("b%d", n); !slices.ContainsFunc(p.Batches, func(b Batch) bool { return b.ID == id }) {

@@ -76,7 +76,6 @@ func IsCheck(phase string) bool {
 	return slices.ContainsFunc(checkPhases(), func(p Phase) bool { return p.Name == phase })
 }
 
-// checkPhases lists the check phases of all flows.
 func checkPhases() (list []Phase) {
 	for _, f := range All() {
 		list = append(list, f.Checks()...)

@@ -127,7 +127,6 @@ func (p *Prompts) parse(name string, text []byte) error {
 	return err
 }
 
-// tryAll renders all templates to find unknown names in them early.
 func (p *Prompts) tryAll() error {
 	full := Ask{Phase: "trial", Name: "trial", Files: []string{"a"}, Batch: &Batch{}, Items: []Decided{{}}, Analysis: "{}", Possible: "{}", Todo: "{}", Docs: "{}",
 		Research: []ResearchText{{}}, Screen: &ManifestScreen{}, Diff: "a", Failure: "a", Attempt: 1, Max: 2, Notes: []string{"a"}}

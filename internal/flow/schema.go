@@ -30,7 +30,6 @@ const manifestFile = "screens.json"
 // programs do not support optional members.
 func answers() map[string]form { return formsOf(false, answerTypes()) }
 
-// answerTypes returns the Go types of answers by name.
 func answerTypes() map[string]described {
 	return map[string]described{
 		"analysis":  {Analysis{}, "The purpose of a controller and how it works today."},
@@ -108,7 +107,6 @@ type screenAnswer struct {
 	WriteTargets []string `json:"write_targets" text:"words" doc:"Exact paths of the files that the batch changes or creates, relative to the root. Never a directory." each:"Path of one file, relative to the root."`
 }
 
-// A form is a JSON schema.
 type form map[string]any
 
 // A maker makes schemas of Go types. The schema of a stored document allows null for a list,
@@ -226,7 +224,6 @@ func (f form) document(file string) form {
 	return top
 }
 
-// text encodes a schema.
 func (f form) text() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -254,7 +251,6 @@ var compiled = sync.OnceValue(func() map[string]*jsonform.Form {
 // HasSchema reports whether documents with this file name have a schema of their own.
 func HasSchema(file string) bool { return compiled()[file] != nil }
 
-// answerForm returns the form of a document that stores an unchanged answer.
 func answerForm(name string) *jsonform.Form {
 	parsed, err := jsonform.Parse(formsOf(true, answerTypes())[name].text())
 	if err != nil {

@@ -38,28 +38,22 @@ type Task struct {
 	Tests      []string
 	Agent      string
 
-	places taskPlaces
-}
-
-// taskPlaces has the positions of the parts of a task in the file.
-type taskPlaces struct {
-	promptFile    spot
-	reads, writes []spot
+	text taskText // the same, with positions
 }
 
 // CheckPaths refuses paths that write or read refuses.
 func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	var problems []error
-	check := func(t Task, paths []string, places []spot, permits func(path string) error) {
-		for i, path := range paths {
-			if err := permits(path); err != nil {
-				problems = append(problems, places[i].wrong(p.file, t.Name, err))
+	check := func(t Task, paths []located, permits func(path string) error) {
+		for _, path := range paths {
+			if err := permits(path.value); err != nil {
+				problems = append(problems, path.wrong(p.file, t.Name, err))
 			}
 		}
 	}
 	for _, t := range p.Tasks {
-		check(t, t.Writes, t.places.writes, write)
-		check(t, t.Reads, t.places.reads, read)
+		check(t, t.text.Writes, write)
+		check(t, t.text.Reads, read)
 	}
 	return errors.Join(problems...)
 }
@@ -74,7 +68,7 @@ func (p *TaskFile) ReadPrompts(read func(file string) (string, error)) error {
 		}
 		var err error
 		if t.Prompt, err = read(t.PromptFile); err != nil {
-			problems = append(problems, t.places.promptFile.wrong(p.file, t.Name, err))
+			problems = append(problems, t.text.PromptFile.wrong(p.file, t.Name, err))
 		}
 	}
 	return errors.Join(problems...)
@@ -102,7 +96,6 @@ func (p *TaskFile) Batches(approvedBy string, at time.Time) Plan {
 
 var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(idForm) })
 
-// check checks the tasks of a file after it was parsed.
 func (f *planText) check(file string) error {
 	var problems []error
 	report := func(at spot, member, reason, next string) {
@@ -157,7 +150,6 @@ func (f *planText) check(file string) error {
 	return f.circles(file)
 }
 
-// circles finds tasks that wait for each other.
 func (f *planText) circles(file string) error {
 	_, err := inOrder(f.plan(file).Batches("", time.Time{}).Batches)
 	var round *circleError
@@ -206,7 +198,6 @@ type misfit struct {
 	error
 }
 
-// A planText is the parsed plan file.
 type planText struct {
 	Agent located    `yaml:"agent"`
 	Tests []located  `yaml:"tests"`
@@ -256,8 +247,7 @@ func ReadTasks(name string, text []byte) (*TaskFile, error) {
 // notYAML returns an error with the position of a syntax error. It keeps only the first line of
 // the parser's message, because the rest quotes the file.
 func notYAML(name string, err error) error {
-	var form *misfit
-	if errors.As(err, &form) {
+	if form, ok := errors.AsType[*misfit](err); ok {
 		return form.at.wrong(name, "", form.error)
 	}
 	var at spot
@@ -314,8 +304,7 @@ func (f *planText) plan(name string) *TaskFile {
 	p := &TaskFile{Agent: f.Agent.value, Tests: values(f.Tests), file: name}
 	for _, t := range f.Tasks {
 		p.Tasks = append(p.Tasks, Task{Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
-			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value,
-			places: taskPlaces{promptFile: t.PromptFile.spot, reads: spots(t.Reads), writes: spots(t.Writes)}})
+			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value, text: t})
 	}
 	return p
 }
@@ -325,11 +314,4 @@ func values(list []located) (texts []string) {
 		texts = append(texts, l.value)
 	}
 	return texts
-}
-
-func spots(list []located) (places []spot) {
-	for _, l := range list {
-		places = append(places, l.spot)
-	}
-	return places
 }

@@ -193,7 +193,6 @@ func isEnding(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// lost returns why the lease was lost, or nil if it is held.
 func (r *ActiveRun) lost() error {
 	if r.lease.Context().Err() == nil {
 		return nil

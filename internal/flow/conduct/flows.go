@@ -158,38 +158,28 @@ func LastFlow(a *project.Project, named string) (string, error) {
 // agent.
 func CheckAgent(a *project.Project, names ...string) error {
 	for _, name := range names {
-		if err := checkProgram(a, name); err != nil {
-			return err
+		program := cmp.Or(name, a.Config.Agent.Name)
+		if program == a.Config.Agent.Name && len(a.Config.Agent.Command) > 0 {
+			program = a.Config.Agent.Command[0]
+		}
+		path := program
+		if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
+			path = a.Below(program) // it runs in a workspace
+		}
+		if _, err := exec.LookPath(path); err != nil {
+			if why, ok := errors.AsType[*exec.Error](err); ok {
+				err = why.Err
+			}
+			return &lockkeeper.InputError{Field: "agent", Value: program, Reason: "cannot be run: " + disk.Reason(err), Next: "install it, or set agent.command in " + config.FileName}
 		}
 	}
 	return nil
 }
 
-func checkProgram(a *project.Project, name string) error {
-	program := cmp.Or(name, a.Config.Agent.Name)
-	if program == a.Config.Agent.Name && len(a.Config.Agent.Command) > 0 {
-		program = a.Config.Agent.Command[0]
-	}
-	path := program
-	if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
-		path = a.Below(program) // it runs in a workspace
-	}
-	_, err := exec.LookPath(path)
-	if err == nil {
-		return nil
-	}
-	var why *exec.Error
-	if errors.As(err, &why) {
-		err = why.Err
-	}
-	return &lockkeeper.InputError{Field: "agent", Value: program, Reason: "cannot be run: " + disk.Reason(err), Next: "install it, or set agent.command in " + config.FileName}
-}
-
 // AgentTitle returns the name of the agent and its model for people.
 func AgentTitle(a *project.Project) string {
 	c := a.Config.Agent
-	title := strings.Join(c.Command, " ")
-	title = cmp.Or(title, c.Name)
+	title := cmp.Or(strings.Join(c.Command, " "), c.Name)
 	if c.Model != "" {
 		title += ", model " + c.Model
 	}

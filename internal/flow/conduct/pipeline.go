@@ -1,6 +1,7 @@
 package conduct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,29 +68,17 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 		Root: a.Root, Store: a.Store, Host: a.Host, Flow: f, Progress: tracker, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
 		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Folder: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
-		Limits: run.Limits{Agents: c.MaxClaudeConcurrency, API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{},
+		Limits: run.Limits{Agents: cmp.Or(o.Slots, c.MaxClaudeConcurrency), API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{},
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
 		Checks: run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{}},
-		Budget: run.Budget{USD: float64(c.Run.BudgetUSD), Tokens: int64(c.Run.BudgetTokens)},
+		Budget: run.Budget{USD: cmp.Or(o.USD, float64(c.Run.BudgetUSD)), Tokens: cmp.Or(o.Tokens, int64(c.Run.BudgetTokens))},
 		Land:   c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
-		Linked: c.Agent.Linked, Branch: c.Run.Branch, Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
+		Linked: c.Agent.Linked, Branch: cmp.Or(o.Branch, c.Run.Branch), Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
 		Permits: func(path string) error { return permitsTarget(a, path) },
 	}
 	if err := withChecks(c, &p); err != nil {
 		return p, err
-	}
-	if o.Slots > 0 {
-		p.Limits.Agents = o.Slots
-	}
-	if o.USD > 0 {
-		p.Budget.USD = o.USD
-	}
-	if o.Tokens > 0 {
-		p.Budget.Tokens = o.Tokens
-	}
-	if o.Branch != "" {
-		p.Branch = o.Branch
 	}
 	return p, errors.Join(withInputs(a, &p, o), withAgents(ctx, a, &p), withRepo(ctx, a, &p))
 }
@@ -131,7 +120,6 @@ func noSetting(phase flow.Phase, key, kind string) error {
 	return &lockkeeper.InputError{Field: "phase", Value: phase.Name, Reason: fmt.Sprintf("%s is not a setting with %s", key, kind), Next: "name one of docs/config.md in the entry of the phase"}
 }
 
-// withAgents adds the agents, their sandbox and their prompts.
 func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
 	c := a.Config.Agent
 	p.Agents = run.Agents{Default: c.Name, Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
@@ -189,7 +177,6 @@ func withInputs(a *project.Project, p *run.Options, o Options) (err error) {
 	return err
 }
 
-// readPlan reads a plan file and its prompt files.
 func readPlan(a *project.Project, name string) (*flow.TaskFile, error) {
 	path := PlanPath(a, name)
 	text, err := os.ReadFile(path)
@@ -200,17 +187,13 @@ func readPlan(a *project.Project, name string) (*flow.TaskFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = plan.ReadPrompts(func(file string) (string, error) {
+	return plan, plan.ReadPrompts(func(file string) (string, error) {
 		said, err := readBeside(path, file)
 		if err != nil {
 			return "", &lockkeeper.InputError{Field: "prompt_file", Value: file, Reason: disk.Reason(err), Next: "name a file beside the plan"}
 		}
 		return string(said), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
 }
 
 // readBeside reads a file in the directory of path, or below it.
@@ -223,7 +206,6 @@ func readBeside(path, name string) (text []byte, err error) {
 	return dir.ReadFile(filepath.FromSlash(name))
 }
 
-// withRepo opens the repository and creates the client for research.
 func withRepo(ctx context.Context, a *project.Project, p *run.Options) error {
 	r, err := git.Open(ctx, a.Root.Dir(), p.Env)
 	var none *git.NoneError

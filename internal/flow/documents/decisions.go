@@ -174,12 +174,10 @@ func Normalise(description string) string {
 	return strings.Join(strings.Fields(spaced), " ")
 }
 
-// An item identifies the item of a decision.
 type item struct{ controller, description string }
 
 func (e PastDecision) item() item { return item{e.Controller, Normalise(e.Description)} }
 
-// problem returns why a decision is invalid, or "" if it is valid.
 func (e PastDecision) problem() string {
 	switch {
 	case e.Controller == "":
@@ -218,7 +216,6 @@ func (e PastDecision) line() (line, error) {
 	return line{PastDecision: e, item: e.item(), text: text}, nil
 }
 
-// same reports whether two lines have the same text.
 func (l line) same(other line) bool { return bytes.Equal(l.text, other.text) }
 
 // MarshalJSON implements json.Marshaler.

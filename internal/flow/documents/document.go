@@ -9,8 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 	"unicode/utf8"
+
+	"lockkeeper/internal/encoding/jsonplace"
 
 	"lockkeeper"
 )
@@ -22,9 +25,9 @@ const (
 
 // About records who wrote a document, when, and after which calls. The hash does not cover it.
 type About struct {
-	WrittenAt time.Time // zero means now
-	By        string
-	Calls     []json.RawMessage // agent calls
+	WrittenAt time.Time         `json:"written_at"` // zero means now
+	By        string            `json:"by"`
+	Calls     []json.RawMessage `json:"calls,omitempty"` // agent calls
 }
 
 // A Doc is a document as stored on disk.
@@ -37,11 +40,9 @@ type Doc struct {
 
 // A note is the member "lockkeeper".
 type note struct {
-	Format    int               `json:"format"`
-	SHA256    string            `json:"sha256"`
-	WrittenAt time.Time         `json:"written_at"`
-	By        string            `json:"by"`
-	Calls     []json.RawMessage `json:"calls,omitempty"`
+	Format int    `json:"format"`
+	SHA256 string `json:"sha256"`
+	About
 }
 
 // Read reads a document. It returns nil if the document is missing. It returns *MalformedError if
@@ -91,8 +92,7 @@ func parse(data []byte) (*Doc, *MalformedError) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
 		bad := &MalformedError{Reason: err.Error()}
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			bad.Line = lineAt(data, syntax.Offset)
 		}
 		return nil, bad
@@ -103,42 +103,46 @@ func parse(data []byte) (*Doc, *MalformedError) {
 	if whole[0] != '{' {
 		return nil, &MalformedError{Line: 1, Reason: "not a JSON object"}
 	}
-	var own, body bytes.Buffer
+	var body bytes.Buffer
 	body.WriteByte('{')
-	seen := map[string]bool{}
-	for m := range members(data) {
-		bad := func(reason string) *MalformedError {
-			return &MalformedError{Line: lineAt(data, m.offset), Reason: reason}
+	seen := map[string]json.RawMessage{}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if _, err := dec.Token(); err != nil { // the opening brace
+		return nil, &MalformedError{Line: 1, Reason: err.Error()}
+	}
+	for dec.More() {
+		before := dec.InputOffset()
+		token, err := dec.Token()
+		at := dec.InputOffset()
+		text := bytes.TrimLeft(data[before:at], " \t\r\n,")
+		name, _ := token.(string)
+		if _, twice := seen[name]; twice {
+			err = fmt.Errorf("duplicate member %q", name)
 		}
-		var name string
-		if err := json.Unmarshal(m.name, &name); err != nil {
-			return nil, bad(err.Error())
+		var raw json.RawMessage
+		err = errors.Join(err, dec.Decode(&raw))
+		var value bytes.Buffer
+		if err = errors.Join(err, json.Compact(&value, raw)); err != nil {
+			return nil, &MalformedError{Line: lineAt(data, at), Reason: err.Error()}
 		}
-		if seen[name] {
-			return nil, bad(fmt.Sprintf("duplicate member %q", name))
+		seen[name] = value.Bytes()
+		if name == member {
+			continue
 		}
-		seen[name] = true
-		into := &own
-		if name != member {
-			into = &body
-			if body.Len() > 1 {
-				body.WriteByte(',')
-			}
-			body.Write(m.name)
-			body.WriteByte(':')
+		if body.Len() > 1 {
+			body.WriteByte(',')
 		}
-		if err := json.Compact(into, m.value); err != nil {
-			return nil, bad(err.Error())
-		}
+		body.Write(slices.Concat(text, []byte(":"), value.Bytes()))
 	}
 	body.WriteByte('}')
 	sum := sha256.Sum256(body.Bytes())
 	doc := &Doc{Body: body.Bytes(), Sum: hex.EncodeToString(sum[:])}
-	if !seen[member] {
+	own, ours := seen[member]
+	if !ours {
 		return doc, nil
 	}
 	var n note
-	if err := json.Unmarshal(own.Bytes(), &n); err != nil {
+	if err := json.Unmarshal(own, &n); err != nil {
 		return nil, &MalformedError{Reason: fmt.Sprintf("the member %q: %v", member, err)}
 	}
 	if n.Format != format {
@@ -148,12 +152,13 @@ func parse(data []byte) (*Doc, *MalformedError) {
 		return nil, &MalformedError{Reason: fmt.Sprintf("its content has the hash %.12s and says %.12s: it was damaged, or edited by hand (then remove the member %q)",
 			doc.Sum, n.SHA256, member)}
 	}
-	doc.About = About{WrittenAt: n.WrittenAt, By: n.By, Calls: n.Calls}
+	doc.About = n.About
 	return doc, nil
 }
 
 func lineAt(data []byte, offset int64) int {
-	return 1 + bytes.Count(data[:min(offset, int64(len(data)))], []byte("\n"))
+	line, _ := jsonplace.Position(data, offset)
+	return line
 }
 
 // compose returns the text of a document. parse is its inverse.
@@ -176,7 +181,7 @@ func compose(body any, about About) ([]byte, *Doc, error) {
 		about.WrittenAt = time.Now()
 	}
 	about.WrittenAt = about.WrittenAt.Round(0).UTC()
-	own, err := encode(note{Format: format, SHA256: doc.Sum, WrittenAt: about.WrittenAt, By: about.By, Calls: about.Calls})
+	own, err := encode(note{Format: format, SHA256: doc.Sum, About: about})
 	if err != nil {
 		return nil, nil, invalid(err.Error())
 	}
@@ -258,8 +263,7 @@ func (f *Folder) Remove(ctx context.Context, was *Doc, name string) error {
 // expect returns a *ChangedError unless the document is still was.
 func (p *location) expect(ctx context.Context, was *Doc, name string) error {
 	is, err := p.document(ctx, name, nil)
-	var bad *MalformedError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*MalformedError](err); ok {
 		changed := &ChangedError{Path: p.folder.rel(name), Malformed: bad}
 		if was != nil {
 			changed.Was = was.Sum

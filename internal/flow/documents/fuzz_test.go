@@ -36,7 +36,7 @@ func FuzzDocument(f *testing.F) {
 func FuzzText(f *testing.F) {
 	f.Add("What -- why?", "# Found\n", 40)
 	f.Fuzz(func(t *testing.T, prompt, body string, cut int) {
-		h := header{Prompt: prompt, Method: MethodPaste, At: at(1)}
+		h := header{Text: Text{Prompt: prompt, Method: MethodPaste, At: at(1)}}
 		var err error
 		h.SHA256, err = h.seal(body)
 		must(t, err)

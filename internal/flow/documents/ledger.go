@@ -11,12 +11,10 @@ import (
 	"slices"
 )
 
-// A list is the content of one file of decisions.
 type list struct {
 	Lines []line `json:"entries"`
 }
 
-// A ledger has the decisions on the items of all controllers, in an open folder.
 type ledger struct {
 	p      *location
 	disk   map[string][]line // the lines in the files
@@ -35,7 +33,7 @@ func (p *location) ledger(ctx context.Context) (*ledger, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	l.settle()
+	l.keepNewest()
 	return l, nil
 }
 
@@ -43,8 +41,7 @@ func (p *location) ledger(ctx context.Context) (*ledger, error) {
 func (p *location) list(ctx context.Context, kind string) ([]line, error) {
 	name := kind + ".json"
 	lines, there, err := p.lines(ctx, kind, name)
-	var bad *MalformedError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*MalformedError](err); ok {
 		bad.Next = fmt.Sprintf("repair it, or replace it by %s, the version before the last change", p.folder.rel(previous(kind)))
 		return nil, errors.Join(bad, p.copyAside(ctx, name))
 	}
@@ -97,8 +94,7 @@ func parseList(kind string, body []byte) ([]line, error) {
 // copyAside keeps a copy of a malformed file, one for each content.
 func (p *location) copyAside(ctx context.Context, name string) error {
 	data, _, err := p.read(ctx, name)
-	var bad *MalformedError
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[*MalformedError](err); ok {
 		return nil // a link or a directory has no content to copy
 	}
 	if err != nil {
@@ -111,9 +107,9 @@ func (p *location) copyAside(ctx context.Context, name string) error {
 	return p.write(ctx, copied, data)
 }
 
-// settle keeps the newest line of each item. An item has several after a crash between two
+// keepNewest keeps the newest line of each item. An item has several after a crash between two
 // writes, or after edits by hand.
-func (l *ledger) settle() {
+func (l *ledger) keepNewest() {
 	newest := map[item]line{}
 	for _, kind := range kinds() {
 		for _, e := range l.disk[kind] {
@@ -132,7 +128,6 @@ func (l *ledger) settle() {
 	}
 }
 
-// find returns the position of the line of an item.
 func (l *ledger) find(it item) (kind string, i int, found bool) {
 	for _, kind := range kinds() {
 		if i := slices.IndexFunc(l.wanted[kind], func(e line) bool { return e.item == it }); i >= 0 {

@@ -211,7 +211,6 @@ func (p *location) openFile(ctx context.Context, name string) (*os.File, error) 
 	}
 }
 
-// read returns the content of a file and its file info.
 func (p *location) read(ctx context.Context, name string) (data []byte, info fs.FileInfo, err error) {
 	f, err := p.openFile(ctx, name)
 	if err != nil {
@@ -240,7 +239,6 @@ func (p *location) write(ctx context.Context, name string, data []byte) error {
 
 func (p *location) writer() durable.Writer { return durable.Writer{Ops: p.ops} }
 
-// remove removes a file durably.
 func (p *location) remove(name string) error {
 	if err := p.ops.Remove(p.path(name)); err != nil {
 		return err

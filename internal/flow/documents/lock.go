@@ -94,7 +94,6 @@ func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// unlock releases the lock.
 func (s *Store) unlock(f *os.File) error {
 	err := errors.Join(filelock.Unlock(f), f.Close())
 	<-s.turn

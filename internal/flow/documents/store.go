@@ -118,7 +118,6 @@ const (
 	lockFile     = ".lock"
 )
 
-// maxName is the longest file name in bytes.
 const maxName = 255
 
 const upperHex = "0123456789ABCDEF"

@@ -30,9 +30,11 @@ const (
 
 // A Text is the answer to a topic.
 type Text struct {
-	Prompt, Method, By string
-	At                 time.Time // zero means now
-	Body               string
+	Prompt string    `json:"prompt"`
+	Method string    `json:"method"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"` // zero means now
+	Body   string    `json:"-"`
 }
 
 // The header is a comment of one line before the text.
@@ -44,11 +46,8 @@ const (
 // A header is the content of the comment. Its hash covers the header with an empty hash, and
 // the text after it.
 type header struct {
-	Prompt string    `json:"prompt"`
-	Method string    `json:"method"`
-	By     string    `json:"by"`
-	At     time.Time `json:"at"`
-	SHA256 string    `json:"sha256"`
+	Text
+	SHA256 string `json:"sha256"`
 }
 
 // comment encodes a header so that nothing in it ends the comment.
@@ -138,7 +137,8 @@ func parseText(data string) (*Text, error) {
 	if h.Method != MethodRejected && strings.TrimSpace(body) == "" {
 		return nil, nil
 	}
-	return &Text{Prompt: h.Prompt, Method: h.Method, By: h.By, At: h.At, Body: body}, nil
+	h.Body = body
+	return &h.Text, nil
 }
 
 // WriteText creates or replaces the text of a topic.
@@ -167,7 +167,8 @@ func (f *Folder) WriteText(ctx context.Context, name string, t Text) error {
 	if t.At.IsZero() {
 		t.At = time.Now()
 	}
-	h := header{Prompt: t.Prompt, Method: t.Method, By: t.By, At: t.At.Round(0).UTC()}
+	t.At = t.At.Round(0).UTC()
+	h := header{Text: t}
 	if h.SHA256, err = h.seal(t.Body); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -50,7 +51,6 @@ type Started struct {
 	At    time.Time `json:"at"`
 }
 
-// batchDocs holds the documents of a batch, valid or not.
 type batchDocs struct {
 	folder       *documents.Folder
 	started      loaded[Started]
@@ -106,8 +106,8 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 	case b.AwaitsReview:
 		b.Next, b.Status, b.Landed = ReviewPhase, last.Status, nil
 	case b.Returned():
-		fixes := b.phases[slices.IndexFunc(b.phases, func(p flow.Phase) bool { return p.Fixing != "" })]
-		b.Next, b.Status, b.Landed = fixes.Name, fixes.Fixing, nil
+		fixes := b.phases[max(0, slices.IndexFunc(b.phases, func(p flow.Phase) bool { return p.Step == flow.Checking }))]
+		b.Next, b.Status, b.Landed = fixes.Name, cmp.Or(fixes.Fixing, fixes.Status), nil
 	case b.Landed == nil:
 		b.Next, b.Status = LandPhase, last.Status
 	case len(b.Landed.Files) == 0 && len(b.Landed.Landings) == 0:

@@ -61,7 +61,7 @@ func died(t *testing.T, err error) bool {
 func state(t *testing.T, b *Tracker, unit string) string {
 	t.Helper()
 	u := b.see(t, unit)
-	s := fmt.Sprintln(u.Phase(), u.Status(), u.Unsettled(), told(t, b, unit))
+	s := fmt.Sprintln(u.Phase(), u.Status(), u.NeedsRecovery(), told(t, b, unit))
 	for _, i := range u.Items {
 		s += fmt.Sprintln(i.ID, i.Decision, i.Added)
 	}
@@ -83,7 +83,7 @@ func content(t *testing.T, b *Tracker) (all string) {
 	return all
 }
 
-// A crash anywhere in an act leaves it undone, or lets Settle or the same act complete it.
+// A crash anywhere in an act leaves it undone, or lets Recover or the same act complete it.
 // shows: PL-19 PL-66 PL-85 GP-21
 func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 	choose := func(choices ...Choice) func(context.Context, *Tracker) error {
@@ -128,12 +128,12 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 				}
 				states, last = states+1, now
 				settled, _ := copied(t, b)
-				ok(t, settled.Settle(t.Context(), unit))
+				ok(t, settled.Recover(t.Context(), unit))
 				u := settled.see(t, unit)
-				if u.Unsettled() || len(u.Malformed) > 0 {
+				if u.NeedsRecovery() || len(u.Malformed) > 0 {
 					t.Fatalf("death %d: %s, malformed %v", n, state(t, settled, unit), u.Malformed)
 				}
-				ok(t, settled.Settle(t.Context(), unit))
+				ok(t, settled.Recover(t.Context(), unit))
 				if got := state(t, settled, unit); got == want {
 					continue // the act was already complete
 				}
@@ -275,7 +275,7 @@ func TestDecidersThatAreKilled(t *testing.T) {
 			ok(t, b.Decide(t.Context(), unit, "ann", Choice{Item: i.ID, Decision: flow.Defer}))
 		}
 	}
-	ok(t, b.Settle(t.Context(), unit))
+	ok(t, b.Recover(t.Context(), unit))
 	u = b.see(t, unit)
 	if u.Status() != flow.Complete || len(told(t, b, unit)) != items {
 		t.Errorf("%s, later runs know %d", u.Status(), len(told(t, b, unit)))

@@ -98,7 +98,6 @@ func (u *Unit) undecided(act string) error {
 	return nil
 }
 
-// choose carries out one choice on the items.
 func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	act := fmt.Sprintf("decide on item %s/%s", u.Name, c.Item)
 	if c.Decision != "" && !slices.Contains([]flow.Decision{flow.Todo, flow.Defer, flow.Reject}, c.Decision) {
@@ -130,7 +129,7 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	return nil
 }
 
-// store stores the decisions as a draft, and settles them.
+// store stores the decisions as a draft, and applies it.
 func (b *Tracker) store(ctx context.Context, u *Unit, by string) error {
 	if err := b.write(ctx, u.docs.draft.stored, u.verdicts(), by); err != nil {
 		return err
@@ -139,34 +138,34 @@ func (b *Tracker) store(ctx context.Context, u *Unit, by string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.settle(ctx, u); err != nil {
+	if err := b.applyDraft(ctx, u); err != nil {
 		return fmt.Errorf("the decisions are stored in the draft, but %s cannot continue yet: %w", u.Name, err)
 	}
 	return nil
 }
 
-// Unsettled reports whether every item is decided but the unit does not continue, because a
-// process died or could not write. Settle repairs this.
-func (u *Unit) Unsettled() bool {
+// NeedsRecovery reports whether every item is decided but the unit does not continue, because a
+// process died or could not write. Recover repairs this.
+func (u *Unit) NeedsRecovery() bool {
 	return u.Audit != nil && u.Decisions == nil && len(u.Items) > 0 && u.Open() == 0
 }
 
-// Settle completes the decisions that a dead process or a new audit left incomplete. Otherwise it
+// Recover completes the decisions that a dead process or a new audit left incomplete. Otherwise it
 // changes nothing.
-func (b *Tracker) Settle(ctx context.Context, unit string) error {
+func (b *Tracker) Recover(ctx context.Context, unit string) error {
 	return b.act(ctx, unit, func(u *Unit) error {
 		if u.Plan != nil && len(u.proposals()) == 0 {
 			if err := u.docs.proposed.remove(ctx); err != nil {
 				return err
 			}
 		}
-		return b.settle(ctx, u)
+		return b.applyDraft(ctx, u)
 	})
 }
 
-// settle moves the decisions of a draft into decisions.json. It removes the draft last, so
+// applyDraft moves the decisions of a draft into decisions.json. It removes the draft last, so
 // that after a crash every step can be repeated.
-func (b *Tracker) settle(ctx context.Context, u *Unit) error {
+func (b *Tracker) applyDraft(ctx context.Context, u *Unit) error {
 	p := u.docs
 	if u.Audit == nil || u.Decisions != nil || p.draft.value == nil && p.decisions.value == nil {
 		return nil
@@ -261,19 +260,11 @@ func (i Item) before(unit string) *documents.PastDecision {
 	return e
 }
 
-// list joins names for a message.
 func list(names []string) string { return strings.Join(names, ", ") }
 
 // Audit carries out the phase audit: it compares the ready items of a unit with the decisions
-// of earlier runs, and stores the result.
+// of earlier runs, and stores the result. Decisions on the same items stay.
 func (b *Tracker) Audit(ctx context.Context, unit string) error {
-	u, err := b.Unit(ctx, unit)
-	if err != nil {
-		return err
-	}
-	if u.Synthesis == nil {
-		return refused("audit "+unit, "run the phase "+u.phase+" first", "it is %s", u.status)
-	}
 	past, err := b.documents.PastDecisions(ctx)
 	if err != nil {
 		return err
@@ -286,7 +277,13 @@ func (b *Tracker) Audit(ctx context.Context, unit string) error {
 		}
 		prior = append(prior, p)
 	}
-	return b.PutAudit(ctx, unit, flow.AuditItems(u.Synthesis.Items, unit, prior, documents.Normalise), nil)
+	err = put(ctx, b, unit, flow.AuditFile, nil, func(u *Unit) (flow.Audit, loaded[flow.Audit], error) {
+		return flow.AuditItems(u.Synthesis.Items, unit, prior, documents.Normalise), u.docs.audit, nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.Recover(ctx, unit)
 }
 
 // A DroppedItem is a ready item that the audit dropped.
@@ -331,7 +328,7 @@ func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) 
 			return nil
 		}
 		err := audit.remove(ctx)
-		if changed := (*documents.ChangedError)(nil); errors.As(err, &changed) && changed.Is == "" {
+		if changed, ok := errors.AsType[*documents.ChangedError](err); ok && changed.Is == "" {
 			return nil // another process removed it
 		}
 		return err

@@ -39,7 +39,7 @@ func TestDecidingOneByOne(t *testing.T) {
 	ok(t, b.Decide(ctx, unit, "bob", Choice{Item: "i2", Decision: flow.Reject, Notes: "never"}))
 	u := b.see(t, unit)
 	wantStatus(t, u, "decide", "awaiting_decisions")
-	if u.Open() != 1 || u.Decisions != nil || u.Unsettled() {
+	if u.Open() != 1 || u.Decisions != nil || u.NeedsRecovery() {
 		t.Errorf("open %d, decisions %v", u.Open(), u.Decisions)
 	}
 	wantTold(t, b)
@@ -191,11 +191,11 @@ func TestDamagedListsLoseNothing(t *testing.T) {
 	}
 	u := b.see(t, unit)
 	wantStatus(t, u, "decide", "awaiting_decisions")
-	if !u.Unsettled() || u.Open() != 0 {
-		t.Errorf("unsettled %v, open %d", u.Unsettled(), u.Open())
+	if !u.NeedsRecovery() || u.Open() != 0 {
+		t.Errorf("needs recovery %v, open %d", u.NeedsRecovery(), u.Open())
 	}
 	ok(t, os.WriteFile(path, whole, 0o644))
-	ok(t, b.Settle(ctx, unit))
+	ok(t, b.Recover(ctx, unit))
 	wantStatus(t, b.see(t, unit), "batch_plan", "planning_batches")
 	wantTold(t, b, "deferred Full text search")
 }

@@ -202,7 +202,6 @@ func counted(n int, one, more string) string {
 
 func orNone(names []string) string { return cmp.Or(list(names), "none") }
 
-// line shortens a text to one line.
 func line(text string) string {
 	const enough = 100
 	words := []rune(strings.Join(strings.Fields(text), " "))

@@ -30,7 +30,7 @@
 //     write compares what it replaces with what was read. A person's answer names the
 //     version they saw (IfUnchanged). If the question changed since, the answer is
 //     refused with *StaleError and nothing is written.
-//  5. A crash between two writes leaves the old state, or one that Settle or a repeated
+//  5. A crash between two writes leaves the old state, or one that Recover or a repeated
 //     call completes. A draft of decisions overrides decisions.json. decisions.json is
 //     written first, then the lists that later runs read, and the draft is removed last.
 //  6. A decision belongs to the words of its item (documents.Normalise), not to its id, so

@@ -139,7 +139,6 @@ func (u *Unit) proposals() (list []flow.Batch) {
 	return list
 }
 
-// propose stores the proposed batches.
 func (b *Tracker) propose(ctx context.Context, u *Unit, proposed []flow.Batch, by string) error {
 	if len(proposed) == 0 {
 		return u.docs.proposed.remove(ctx)

@@ -51,17 +51,15 @@ func putAs[T any](ctx context.Context, unit string, answer json.RawMessage, call
 
 // PutAnalysis stores the answer of the phase analyze and gives each topic a unique slug.
 func (b *Tracker) PutAnalysis(ctx context.Context, unit string, a flow.Analysis, calls []flow.Call) error {
-	a = a.Slugged()
 	return put(ctx, b, unit, flow.AnalysisFile, calls, func(u *Unit) (flow.Analysis, loaded[flow.Analysis], error) {
-		return a, u.docs.analysis, nil
+		return a.Slugged(), u.docs.analysis, nil
 	})
 }
 
 // PutExtract stores the answer of the phase extract and gives each item a unique id.
 func (b *Tracker) PutExtract(ctx context.Context, unit string, e flow.Extract, calls []flow.Call) error {
-	e = e.Numbered()
 	return put(ctx, b, unit, flow.ExtractFile, calls, func(u *Unit) (flow.Extract, loaded[flow.Extract], error) {
-		return e, u.docs.extract, nil
+		return e.Numbered(), u.docs.extract, nil
 	})
 }
 
@@ -71,22 +69,6 @@ func (b *Tracker) PutSynthesis(ctx context.Context, unit string, s flow.Synthesi
 	return put(ctx, b, unit, flow.SynthesizeFile, calls, func(u *Unit) (flow.Synthesis, loaded[flow.Synthesis], error) {
 		return s, u.docs.synthesis, flow.CheckSynthesis(s, *u.Extract)
 	})
-}
-
-// PutAudit stores the audit, which must keep or drop each ready item. Decisions on the same
-// items stay.
-func (b *Tracker) PutAudit(ctx context.Context, unit string, a flow.Audit, calls []flow.Call) error {
-	err := put(ctx, b, unit, flow.AuditFile, calls, func(u *Unit) (flow.Audit, loaded[flow.Audit], error) {
-		if !covers(a, *u.Synthesis) {
-			return a, u.docs.audit, &lockkeeper.InputError{Field: "audit", Value: unit, Reason: "it does not cover exactly the synthesized items",
-				Next: "read the unit again and audit what it has now"}
-		}
-		return a, u.docs.audit, nil
-	})
-	if err != nil {
-		return err
-	}
-	return b.Settle(ctx, unit)
 }
 
 // PutPlan stores the answer of the phase batch_plan: batches for exactly the TODO items, numbered
@@ -126,7 +108,6 @@ func samePlan(a, b flow.Plan) bool {
 	return slices.EqualFunc(a.Batches, b.Batches, func(x, y flow.Batch) bool { return flow.Digest(x) == flow.Digest(y) })
 }
 
-// putPlan replaces the plan.
 func (b *Tracker) putPlan(ctx context.Context, u *Unit, plan flow.Plan, by string) error {
 	if err := b.check(flow.BatchesFile, plan); err != nil {
 		return err
@@ -187,7 +168,6 @@ func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow
 	})
 }
 
-// equal reports whether two values have the same JSON encoding.
 func equal(stored, other any) bool {
 	a, err := json.Marshal(stored)
 	b, err2 := json.Marshal(other)
@@ -219,7 +199,6 @@ func (b *Tracker) reached(u *Unit, phase flow.Phase) int {
 	return 1
 }
 
-// decides reports whether people decide on items in the flow.
 func (b *Tracker) decides() bool {
 	_, ok := b.flow.PhaseOf(flow.DecisionsFile)
 	return ok

@@ -161,9 +161,9 @@ func TestCanceledWaitForTheLock(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	bored := errors.New("bored")
 	cancel(bored)
-	if err := b.Settle(ctx, unit); !errors.Is(err, bored) {
+	if err := b.Recover(ctx, unit); !errors.Is(err, bored) {
 		t.Errorf("got %v", err)
 	}
 	ok(t, release())
-	ok(t, b.Settle(t.Context(), unit))
+	ok(t, b.Recover(t.Context(), unit))
 }

@@ -31,7 +31,6 @@ type Exclusion struct {
 	Reason string    `json:"reason"`
 }
 
-// A screenDocs holds the documents of a screen.
 type screenDocs struct {
 	doc      loaded[flow.ScreenDoc]
 	excluded loaded[Exclusion]

@@ -176,7 +176,6 @@ func (u *Unit) verdicts() flow.Decisions {
 	return list
 }
 
-// same reports whether two lists have the same items and decisions.
 func same(a, b flow.Decisions) bool {
 	return slices.EqualFunc(a.Items, b.Items, func(x, y flow.Decided) bool {
 		return x.Ready == y.Ready && x.Decision == y.Decision

@@ -118,7 +118,6 @@ func (u *Unit) slugs() string {
 	return strings.Join(list, ", ")
 }
 
-// methodsFile stores the topics that the Messages API should answer.
 const methodsFile = "methods.json"
 
 type methods struct {

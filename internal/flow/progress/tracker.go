@@ -95,7 +95,6 @@ func (s stored) replace(ctx context.Context, body any, about documents.About) er
 	return err
 }
 
-// remove removes the document if it has not changed since it was read.
 func (s stored) remove(ctx context.Context) error {
 	if s.doc == nil {
 		return nil
@@ -103,7 +102,6 @@ func (s stored) remove(ctx context.Context) error {
 	return s.folder.Remove(ctx, s.doc, s.name)
 }
 
-// about returns the author, time and calls of a new document.
 func (b *Tracker) about(by string, calls ...flow.Call) (documents.About, error) {
 	about := documents.About{WrittenAt: b.time(), By: by}
 	for _, c := range calls {
@@ -156,7 +154,7 @@ func (b *Tracker) actOn(ctx context.Context, unit, batch string, do func(*Unit) 
 func retryChanged(ctx context.Context, attempt func() error) error {
 	for {
 		err := attempt()
-		if changed := (*documents.ChangedError)(nil); !errors.As(err, &changed) {
+		if _, ok := errors.AsType[*documents.ChangedError](err); !ok {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -179,7 +177,6 @@ func (b *Tracker) personal(ctx context.Context, unit, by string, do func(*Unit) 
 	})
 }
 
-// named refuses an act without a name.
 func named(by string) error {
 	if strings.TrimSpace(by) == "" {
 		return &lockkeeper.InputError{Field: "by", Value: by, Reason: "required", Next: "say who decides"}
@@ -203,7 +200,7 @@ func (s stored) archive(ctx context.Context) error {
 func (s stored) keepCopy(ctx context.Context) error {
 	for n := 1; s.doc != nil; n++ {
 		_, err := s.folder.Sub("earlier", strconv.Itoa(n)).Replace(ctx, nil, s.name, s.doc.Body, s.doc.About)
-		if changed := (*documents.ChangedError)(nil); !errors.As(err, &changed) {
+		if _, ok := errors.AsType[*documents.ChangedError](err); !ok {
 			return err
 		}
 	}
@@ -214,7 +211,6 @@ func refused(act, next, reason string, args ...any) error {
 	return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf(reason, args...), Next: next}
 }
 
-// stamp formats a time for messages.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // lockFolder waits for the exclusive lock on a folder, across processes. The kernel releases the

@@ -50,7 +50,6 @@ type Unit struct {
 	docs   unitDocs
 }
 
-// unitDocs holds the documents of a unit, valid or not.
 type unitDocs struct {
 	analysis  loaded[flow.Analysis]
 	texts     map[string]*documents.Text // by slug
@@ -118,7 +117,6 @@ func (b *Tracker) unit(ctx context.Context, name, batch string) (*Unit, error) {
 	return u, nil
 }
 
-// read reads the documents.
 func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	r, p := &reader{unit: u, folder: u.folder}, &u.docs
 	p.analysis = published[flow.Analysis](ctx, r, flow.AnalysisFile)
@@ -149,7 +147,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 		p.texts = map[string]*documents.Text{}
 		for _, t := range p.analysis.value.Topics {
 			text, err := u.folder.ReadText(ctx, t.Slug)
-			if bad := (*documents.MalformedError)(nil); errors.As(err, &bad) {
+			if bad, ok := errors.AsType[*documents.MalformedError](err); ok {
 				u.malformed(bad)
 			} else if err != nil {
 				return err

@@ -170,7 +170,6 @@ func definitions(batches []flow.Batch) (list []Fact) {
 	return list
 }
 
-// contents returns the old and new version of each file of a diff.
 func contents(files []flow.File) (list []Fact) {
 	for _, f := range files {
 		list = append(list, Fact{f.Path, fmt.Sprintf("%s, which was %s", f.New, f.Old)})

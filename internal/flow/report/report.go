@@ -256,28 +256,21 @@ func (r *Report) addUnit(u *progress.Unit, cost Cost) {
 	r.Decisions.add(unit.Decisions)
 	for i := range u.Batches {
 		b := &u.Batches[i]
-		done := Batch{ID: b.ID, Title: b.Title, Status: b.Status, Files: []string{}, Landed: b.Landed}
-		var again []flow.Recheck
-		done.Summary = b.Summary()
-		for _, f := range b.Files() {
-			done.Files = append(done.Files, f.Path)
-		}
-		done.Untested = b.Untested()
-		done.Fixes = b.Fixes()
+		done := Batch{ID: b.ID, Title: b.Title, Status: b.Status, Summary: b.Summary(), Files: []string{}, Fixes: b.Fixes(), Landed: b.Landed, Untested: b.Untested()}
 		for state, c := range map[*flow.CheckState]*flow.Checked{&done.Tests: b.Tested, &done.CI: b.CI} {
 			if c != nil {
 				*state = c.State
 			}
 		}
+		files := b.Files()
 		if b.Landed != nil {
-			done.Files = []string{}
-			for _, f := range b.Landed.Files {
-				done.Files = append(done.Files, f.Path)
+			files = b.Landed.Files
+			for _, recheck := range b.Landed.Again {
+				r.Rechecks = append(r.Rechecks, Recheck{Unit: u.Name, Batch: b.ID, Recheck: recheck})
 			}
-			again = b.Landed.Again
 		}
-		for _, recheck := range again {
-			r.Rechecks = append(r.Rechecks, Recheck{Unit: u.Name, Batch: b.ID, Recheck: recheck})
+		for _, f := range files {
+			done.Files = append(done.Files, f.Path)
 		}
 		for _, g := range b.Gaps() {
 			r.Gaps = append(r.Gaps, Gap{Unit: u.Name, Batch: b.ID, Gap: g.Gap})
@@ -323,7 +316,6 @@ func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, u
 	return err
 }
 
-// eventPage is how many events one query reads.
 const eventPage = 1_000
 
 // blockedFor returns how long items were blocked by locks, as far back as the event log reaches.

@@ -121,5 +121,4 @@ func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	return c.answer(res, m)
 }
 
-// origin returns the origin of errors of the API.
 func (c *Client) origin() agent.Origin { return agent.Origin{Agent: "the Messages API"} }

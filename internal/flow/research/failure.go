@@ -16,24 +16,20 @@ import (
 	"lockkeeper/internal/agent"
 )
 
-// garbage returns the error for a response that is not from the API.
 func (c *Client) garbage(seen response) error {
 	reason := fmt.Sprintf("a response of type %q that is not a message", c.quote(seen.header.Get("Content-Type")))
 	return &agent.GarbageError{Origin: c.origin(), Reason: reason, Sample: c.sample(seen)}
 }
 
-// sampled bounds the sample of a body in an error.
 const sampled = 1 << 10
 
-// sample returns the beginning of a response for an error.
 func (c *Client) sample(seen response) string {
 	return c.quote(string(seen.body[:min(len(seen.body), sampled)]))
 }
 
 // unreachable classifies a missing or interrupted response.
 func (c *Client) unreachable(seen response, err error) error {
-	var tooLong *http.MaxBytesError
-	if errors.As(err, &tooLong) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &agent.GarbageError{Origin: c.origin(), Reason: fmt.Sprintf("a response of more than %d MB", maxResponse>>20), Sample: c.sample(seen)}
 	}
 	what := "no answer"
@@ -45,8 +41,7 @@ func (c *Client) unreachable(seen response, err error) error {
 		err = at.Err
 	}
 	reason := what + ": " + c.quote(err.Error())
-	var untrusted *tls.CertificateVerificationError
-	if errors.As(err, &untrusted) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return &agent.RefusedError{Origin: c.origin(), Reason: reason, Next: "see whether the address of the API is right, and its certificate known to this machine"}
 	}
 	return &agent.TransientError{Origin: c.origin(), Reason: reason}
@@ -105,7 +100,6 @@ func regained(text string) time.Time {
 	return at
 }
 
-// longestRetryAfter bounds the wait that a response can ask for.
 const longestRetryAfter = 31 * 24 * time.Hour
 
 // retryAfter returns the wait that a response asks for, in seconds or until a date.
@@ -120,7 +114,6 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return max(0, min(wait, longestRetryAfter))
 }
 
-// quotable bounds a quotation in an error.
 const quotable = 300
 
 // quote makes foreign text fit for an error: short, on one line, and without the key.

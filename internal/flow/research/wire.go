@@ -18,7 +18,6 @@ const apiVersion = "2023-06-01"
 // maxResponse bounds a response, far above the longest answer of a model.
 const maxResponse = 16 << 20
 
-// A question is the body of a request.
 type question struct {
 	Model     string `json:"model"`
 	MaxTokens int64  `json:"max_tokens"`
@@ -35,7 +34,6 @@ type block struct {
 	Text string `json:"text"`
 }
 
-// A message has the used fields of a successful response.
 type message struct {
 	Content     []block `json:"content"`
 	Model       string  `json:"model"`
@@ -59,7 +57,6 @@ func parseMessage(body []byte) (message, bool) {
 	return m, err == nil && m.Content != nil
 }
 
-// A failureBody is the body of a response that reports a failure.
 type failureBody struct {
 	Error struct {
 		Type    string `json:"type"`
@@ -67,7 +64,6 @@ type failureBody struct {
 	} `json:"error"`
 }
 
-// A response is the response to one request.
 type response struct {
 	status int // 0: no response
 	header http.Header

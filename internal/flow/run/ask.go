@@ -30,7 +30,6 @@ type question struct {
 	agent   string // the agent's name; empty: the default agent
 }
 
-// asked is the result of a question.
 type asked struct {
 	agent.Result
 	call  flow.Call
@@ -88,7 +87,7 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 	if errors.As(failure, &unfinished) && most > 0 && res.CostUSD >= most {
 		failure = &shareError{most, unfinished}
 	}
-	a, err := p.settle(q, tr, adapter, began, res, failure)
+	a, err := p.recordCall(q, tr, adapter, began, res, failure)
 	return a, errors.Join(err, log.close())
 }
 
@@ -131,8 +130,8 @@ func (e *shareError) Error() string {
 }
 func (e *shareError) Unwrap() error { return e.err }
 
-// settle counts a call against the budget and records its result.
-func (p *Pipeline) settle(q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
+// recordCall counts a call against the budget and records its result.
+func (p *Pipeline) recordCall(q question, tr trace, adapter agent.Adapter, began time.Time, res agent.Result, failure error) (*asked, error) {
 	cost, warning := p.ledger.count(res, failure)
 	if warning != "" {
 		p.news(NewsWarning, q, warning)
@@ -182,7 +181,7 @@ func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 	}
 	res, finished, failure := agent.Completed(adapter, tr.files(), flow.AnswerSchema(q.form))
 	if rec == nil { // the run crashed before it counted the call
-		if a, err = p.settle(q, tr, adapter, time.Now().UTC(), res, cutShort(finished, failure)); a == nil {
+		if a, err = p.recordCall(q, tr, adapter, time.Now().UTC(), res, cutShort(finished, failure)); a == nil {
 			return nil, home, err
 		}
 	} else {
@@ -225,7 +224,6 @@ func cutShort(finished bool, failure error) error {
 	return failure
 }
 
-// agentEnv returns the environment of an agent.
 func (p *Pipeline) agentEnv(t execution, w *workspace.Workspace) []string {
 	env := w.Env(p.opt.Env)
 	if os.Geteuid() == 0 && p.opt.Sandbox.HoldsWrites() {
@@ -234,7 +232,6 @@ func (p *Pipeline) agentEnv(t execution, w *workspace.Workspace) []string {
 	return append(env, "LOCKKEEPER_ITEM="+t.ID())
 }
 
-// runAgent runs the command of an agent in the sandbox.
 func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Workspace, name string, c agent.Command) (agent.Exit, error) {
 	var exit agent.Exit
 	cmd := process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
@@ -293,8 +290,6 @@ func (p *Pipeline) orPause(ctx context.Context, err error) error {
 }
 
 // A pausedError reports that work stopped because the run is paused.
-type pausedError struct{ err error }
+type pausedError struct{ error }
 
-func (e *pausedError) Error() string         { return e.err.Error() }
-func (e *pausedError) Unwrap() error         { return e.err }
-func (e *pausedError) Code() lockkeeper.Code { return lockkeeper.CodeOf(e.err) }
+func (e *pausedError) Unwrap() error { return e.error }

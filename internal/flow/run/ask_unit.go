@@ -17,10 +17,8 @@ import (
 	"lockkeeper/sched"
 )
 
-// topicUnit is the unit of an item that researches one topic.
 const topicUnit = "topic"
 
-// work carries out an item of the queue.
 func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	d, err := workOf(&job.Item)
 	if err != nil {
@@ -34,8 +32,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 		return nil // an earlier run queued it, its plan changed, or it is done; advance queues the due phase
 	}
 	err = p.do(ctx, queuedWork{job: job, locks: p.opt.Locks}, d)
-	var paused *pausedError
-	if errors.As(err, &paused) {
+	if paused, ok := errors.AsType[*pausedError](err); ok {
 		return &sched.LaterError{Reason: paused.Error()}
 	}
 	return err
@@ -187,7 +184,6 @@ func (p *Pipeline) audit(ctx context.Context, _ execution, d workItem, phase flo
 	return nil
 }
 
-// researchTopic sends one topic to the Messages API.
 func (p *Pipeline) researchTopic(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
 	u, err := p.opt.Progress.Unit(ctx, d.unit)
 	if err != nil {

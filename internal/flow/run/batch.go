@@ -112,7 +112,6 @@ func (l *batchRun) restart(ctx context.Context, moved []string) error {
 	return err
 }
 
-// refresh reads the documents again.
 func (l *batchRun) refresh(ctx context.Context) error {
 	u, b, err := l.p.opt.Progress.BatchOf(ctx, l.unit.Name, l.batch.ID)
 	if err != nil {
@@ -125,7 +124,6 @@ func (l *batchRun) refresh(ctx context.Context) error {
 	return nil
 }
 
-// first returns the first phase of the batch.
 func (l *batchRun) first() string { return l.p.opt.Flow.FirstOfBatch() }
 
 // ask returns a question about the batch, without its prompt.
@@ -134,7 +132,6 @@ func (l *batchRun) ask(phase, form string) question {
 		purpose: fmt.Sprintf("%s/%s/%s/%s", l.p.opt.Flow.Name, l.unit.Name, l.batch.ID, phase) + "@" + flow.Digest(l.batch.Batch)[:8]}
 }
 
-// run runs the remaining phases.
 func (l *batchRun) run(ctx context.Context) error {
 	checks := 0
 	for {
@@ -306,8 +303,7 @@ func (l *batchRun) end(ctx context.Context, failure error) error {
 // changes that are stored with the batch.
 func (l *batchRun) shelve(ctx context.Context, why error, unstored bool) error {
 	changes, err := l.w.Survey(ctx, l.batch.WriteTargets)
-	var gone *workspace.LostError
-	if errors.As(err, &gone) {
+	if _, ok := errors.AsType[*workspace.LostError](err); ok {
 		return nil // the agent removed its workspace: there is nothing to keep
 	}
 	if err != nil {
@@ -327,7 +323,6 @@ func (l *batchRun) shelve(ctx context.Context, why error, unstored bool) error {
 	return err
 }
 
-// firstLine returns the first line of an error.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

@@ -92,7 +92,6 @@ func tracesWith(dir, name string) ([]string, error) {
 	return found, err
 }
 
-// folder returns the folder of the calls for one purpose.
 func (l *ledger) folder(purpose string) string {
 	return filepath.Join(l.dir, documents.FolderName(purpose))
 }
@@ -171,7 +170,6 @@ func (l *ledger) begin(purpose, workspace, item string) (trace, error) {
 		os.WriteFile(filepath.Join(t.dir, workspaceFile), []byte(workspace), 0o600))
 }
 
-// start refuses a call if the budget is used up.
 func (l *ledger) start() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

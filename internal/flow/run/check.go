@@ -79,7 +79,6 @@ func (l *batchRun) testCommands() (commands []string, skipped string) {
 	return []string{strings.NewReplacer("{path}", shellword.Quote(path), "{controller}", shellword.Quote(l.unit.Name)).Replace(l.p.opt.Checks.Test)}, ""
 }
 
-// inWorkspace reports whether the workspace has a file.
 func (l *batchRun) inWorkspace(path string) bool {
 	if path == "" {
 		return false

@@ -31,7 +31,6 @@ func readProgress(ctx context.Context, f *documents.Folder) (*checkState, error)
 	return at, json.Unmarshal(doc.Body, at)
 }
 
-// save stores the state of a check phase.
 func (l *batchRun) save(ctx context.Context, at *checkState) error {
 	_, err := l.folder.Write(context.WithoutCancel(ctx), progressFile, at, documents.About{By: l.p.opt.Actor.Name})
 	return err
@@ -80,7 +79,6 @@ func (l *batchRun) undoFiles(ctx context.Context, changes []workspace.Change) er
 	return err
 }
 
-// paths lists the files that the batch has changed so far.
 func (l *batchRun) paths() (list []string) {
 	for _, f := range l.files {
 		list = append(list, f.Path)

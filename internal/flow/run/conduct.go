@@ -66,7 +66,7 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 		return nil, err
 	}
 	if !stopped && !p.overBudget() && len(p.opt.Only) == 0 {
-		if err := p.settleCalls(ctx); err != nil {
+		if err := p.discardUnused(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -265,8 +265,8 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 	if err != nil {
 		return err
 	}
-	if u.Unsettled() { // a process died while it stored decisions
-		if err := p.opt.Progress.Settle(ctx, unit); err != nil {
+	if u.NeedsRecovery() { // a process died while it stored decisions
+		if err := p.opt.Progress.Recover(ctx, unit); err != nil {
 			return err
 		}
 		if u, err = p.opt.Progress.Unit(ctx, unit); err != nil {
@@ -318,7 +318,6 @@ func (p *Pipeline) advanceBatches(ctx context.Context, u *progress.Unit) error {
 	return nil
 }
 
-// queuedIn returns the phase in which a batch is queued.
 func (p *Pipeline) queuedIn(b *progress.Batch) string {
 	switch {
 	case b.Next == progress.LandPhase || b.Next == progress.ReviewPhase:

@@ -67,8 +67,7 @@ func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Works
 		return t.Started(ctx, self)
 	}
 	code, err = p.opt.Host.Run(ctx, c)
-	var left *process.LeftoversError
-	if errors.As(err, &left) { // while its processes run, the grant must not be released
+	if left, ok := errors.AsType[*process.LeftoversError](err); ok { // while its processes run, the grant must not be released
 		p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: left.Error()})
 		if ended := p.opt.Host.EndWork(context.WithoutCancel(ctx), group, t.Mark()); ended != nil {
 			return code, errors.Join(err, ended)
@@ -87,7 +86,6 @@ func makeTemp(w *workspace.Workspace) (string, error) {
 	return os.MkdirTemp(tempParent(w.Home(), os.TempDir()), "lk")
 }
 
-// tempParent returns the first directory whose name is short enough.
 func tempParent(dirs ...string) string {
 	for _, dir := range dirs {
 		if len(dir) <= longestTemp {

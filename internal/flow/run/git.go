@@ -50,8 +50,8 @@ func (p *Pipeline) repairIndex(ctx context.Context) error {
 	return p.lockGit(ctx, "index after "+p.opt.Flow.Name, func() error { return p.opt.Repo.RepairIndex(ctx) })
 }
 
-// untilSettled waits while a person rebases or has another branch checked out.
-func (p *Pipeline) untilSettled(ctx context.Context, q question) error {
+// awaitRepo waits while a person rebases or has another branch checked out.
+func (p *Pipeline) awaitRepo(ctx context.Context, q question) error {
 	if p.opt.Repo == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 				hash = made.Hash
 				return err
 			}
-			if err := p.untilSettled(ctx, l.ask("land", "")); err != nil {
+			if err := p.awaitRepo(ctx, l.ask("land", "")); err != nil {
 				return err
 			}
 		}

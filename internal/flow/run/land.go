@@ -34,7 +34,7 @@ func (l *batchRun) land(ctx context.Context) error {
 			defer done()
 			l.alone = true
 		}
-		if err := l.p.untilSettled(ctx, q); err != nil {
+		if err := l.p.awaitRepo(ctx, q); err != nil {
 			return err
 		}
 		moved, err := l.moved(ctx)
@@ -47,11 +47,8 @@ func (l *batchRun) land(ctx context.Context) error {
 			if slices.ContainsFunc(l.allChecks(), func(c checks) bool { return len(c.commands) > 0 }) {
 				l.p.news(NewsAgain, q, "it was tested in an earlier workspace, and is tested again before it lands")
 			}
-			if err := l.testAgain(ctx, nil); err != nil {
+			if asked, err := l.testAgain(ctx, nil); err != nil || asked {
 				return err
-			}
-			if l.batch.Next != progress.LandPhase || l.batch.Review == nil && l.needsReview() {
-				return l.review(ctx)
 			}
 			if err := l.freeSlots(ctx); err != nil {
 				return err
@@ -72,11 +69,8 @@ func (l *batchRun) land(ctx context.Context) error {
 			return lockkeeper.WithNext(fmt.Errorf("%s changed again after %d more test runs", moved[0], again), "lockkeeper job retry, when fewer changes land")
 		}
 		l.p.news(NewsAgain, q, fmt.Sprintf("%s it depends on changed (%s): testing it again", counted(len(moved), "file"), moved[0]))
-		if err := l.testAgain(ctx, moved); err != nil {
+		if asked, err := l.testAgain(ctx, moved); err != nil || asked {
 			return err
-		}
-		if l.batch.Next != progress.LandPhase || l.batch.Review == nil && l.needsReview() {
-			return l.review(ctx) // an agent fixed the batch, and no person has reviewed the fix
 		}
 	}
 }
@@ -131,7 +125,6 @@ func (l *batchRun) reads() []string {
 	return files
 }
 
-// readTargets returns the reads as lock targets.
 func (l *batchRun) readTargets() (list []lockkeeper.Target) {
 	for _, path := range l.reads() {
 		if lock, err := l.p.opt.Root.Resolve(l.p.opt.Root.Dir(), path, lockkeeper.Read); err == nil { // an unresolvable path cannot land
@@ -141,23 +134,30 @@ func (l *batchRun) readTargets() (list []lockkeeper.Target) {
 	return list
 }
 
-// testAgain runs the checks again. If one fails, the phases after the first run again.
-func (l *batchRun) testAgain(ctx context.Context, moved []string) error {
+// testAgain runs the checks again. If one fails, the phases after the first run again. If an agent
+// then fixed the batch, testAgain asks a person to review the fix.
+func (l *batchRun) testAgain(ctx context.Context, moved []string) (asked bool, err error) {
 	if len(moved) > 0 {
 		l.rechecks = append(l.rechecks, flow.Recheck{Moved: moved, At: time.Now().UTC()})
 	}
-	passes, err := l.stillPasses(ctx)
-	if err != nil || passes {
-		l.checked = passes
-		return err
+	if l.checked, err = l.stillPasses(ctx); err != nil {
+		return false, err
 	}
-	for _, phase := range l.p.opt.Flow.BatchPhases()[1:] {
-		if err := batchSteps()[phase.Step](l, ctx, phase); err != nil {
-			return err
+	if !l.checked {
+		for _, phase := range l.p.opt.Flow.BatchPhases()[1:] {
+			if err := batchSteps()[phase.Step](l, ctx, phase); err != nil {
+				return false, err
+			}
+		}
+		l.checked = true
+		if err := l.refresh(ctx); err != nil {
+			return false, err
 		}
 	}
-	l.checked = true
-	return l.refresh(ctx)
+	if l.batch.Next != progress.LandPhase || l.batch.Review == nil && l.needsReview() {
+		return true, l.review(ctx)
+	}
+	return false, nil
 }
 
 // stillPasses reports whether all checks pass without a fix. It changes no document.
@@ -177,7 +177,6 @@ func (l *batchRun) stillPasses(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// changes returns the changes of the batch for the gate.
 func (l *batchRun) changes(ctx context.Context) ([]gate.Change, error) {
 	found, err := l.w.Changes(ctx)
 	if err != nil {
@@ -274,7 +273,7 @@ func (p *Pipeline) takeLander(ctx context.Context) (done func(), err error) {
 
 // landNow lands the changes before their tests, for run.land: after_apply.
 func (l *batchRun) landNow(ctx context.Context) error {
-	if err := l.p.untilSettled(ctx, l.ask("land", "")); err != nil {
+	if err := l.p.awaitRepo(ctx, l.ask("land", "")); err != nil {
 		return err
 	}
 	if err := l.freeSlots(ctx); err != nil {

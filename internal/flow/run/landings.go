@@ -34,7 +34,6 @@ func (l *batchRun) notedLandings(ctx context.Context) ([]uint64, error) {
 	return noted.Landings, json.Unmarshal(doc.Body, &noted)
 }
 
-// landings formats landing numbers for a message.
 func landings(list []uint64) string {
 	if len(list) == 1 {
 		return fmt.Sprintf("landing %d", list[0])

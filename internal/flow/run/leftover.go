@@ -42,7 +42,6 @@ func (p *Pipeline) survey(ctx context.Context, t execution, w *workspace.Workspa
 	return w.Changes(ctx) // without grants any file may land
 }
 
-// writesOf lists the paths that a grant may write.
 func writesOf(g *lockkeeper.Grant) (paths []string) {
 	for _, l := range g.Locks {
 		if l.Mode == lockkeeper.Write {
@@ -162,7 +161,6 @@ func changesOf(out []refusal) (list []workspace.Change) {
 	return list
 }
 
-// filesIn counts the files of changes.
 func filesIn(changes []workspace.Change) (n int) {
 	for _, c := range changes {
 		if c.Whole {
@@ -190,7 +188,6 @@ func someOf(changes []workspace.Change) string {
 	return strings.Join(names, ", ")
 }
 
-// describe describes an archive of changes.
 func describe(changes []workspace.Change, packed *workspace.Packed) string {
 	text := fmt.Sprintf("%s that one archive keeps: %s", counted(filesIn(changes), "changed file"), someOf(changes))
 	if packed.Left > 0 {

@@ -81,19 +81,19 @@ func (s Overlay) Unit(u *progress.Unit, items []*lockkeeper.Item) UnitState {
 			current[Work{Unit: d.unit, Kind: d.kind, Part: d.part}] = it
 		}
 	}
-	at := UnitState{Name: u.Name, Status: u.Status(), next: u.Phase()}
-	s.overlay(current, Work{Unit: u.Name, Kind: string(flow.Controller)}, &at.Status, &at.Pending, &at.Item, &at.Since, &at.Error, &at.Note)
-	part := func(b BatchState) {
-		s.overlay(current, Work{Unit: u.Name, Kind: string(b.kind), Part: b.ID}, &b.Status, &b.Pending, &b.Item, &b.Since, &b.Error, &b.Note)
-		at.Batches = append(at.Batches, b)
-	}
+	at := UnitState{Name: u.Name, WorkState: WorkState{Status: u.Status(), next: u.Phase()}}
+	s.overlay(current, Work{Unit: u.Name, Kind: string(flow.Controller)}, &at.WorkState)
 	for _, b := range u.Batches {
-		part(BatchState{ID: b.ID, Status: b.Status, Blocked: b.Blocked, kind: flow.BatchUnit, next: b.Next})
+		at.Batches = append(at.Batches, BatchState{ID: b.ID, WorkState: WorkState{Status: b.Status, next: b.Next}, Blocked: b.Blocked, kind: flow.BatchUnit})
 	}
 	if u.Plan == nil {
 		for _, screen := range s.Screens[u.Name] {
-			part(BatchState{ID: screen.Name, Status: at.Status, kind: flow.Screen, next: u.Phase()})
+			at.Batches = append(at.Batches, BatchState{ID: screen.Name, WorkState: WorkState{Status: at.Status, next: u.Phase()}, kind: flow.Screen})
 		}
+	}
+	for i := range at.Batches {
+		b := &at.Batches[i]
+		s.overlay(current, Work{Unit: u.Name, Kind: string(b.kind), Part: b.ID}, &b.WorkState)
 	}
 	at.fail()
 	return at
@@ -111,26 +111,26 @@ func (u *UnitState) fail() {
 }
 
 // overlay replaces the state of one piece of work with the state of its item.
-func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, status, pending, id *string, since *time.Time, reason, note *string) {
+func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, at *WorkState) {
 	if s.failed != nil {
 		if failure := s.failed(w.Unit, w.Part); failure != nil {
-			*status, *reason = flow.Failed, failure.Error()
+			at.Status, at.Error = flow.Failed, failure.Error()
 		}
 	}
 	it := items[w]
 	if it == nil {
 		return
 	}
-	*id, *since, *note = it.ID, it.StatusSince(), it.Note
+	at.Item, at.Since, at.Note = it.ID, it.StatusSince(), it.Note
 	switch it.Status {
 	case lockkeeper.ItemQueued:
-		*pending, *status = it.Phase, flow.Queued
+		at.Pending, at.Status = it.Phase, flow.Queued
 	case lockkeeper.ItemDispatched:
-		*status = StatusIn(s.Flow, it.Phase)
+		at.Status = StatusIn(s.Flow, it.Phase)
 	case lockkeeper.ItemError:
-		*status = flow.Failed
+		at.Status = flow.Failed
 		if it.Failure != nil {
-			*reason = it.Failure.Phase + ": " + it.Failure.Reason
+			at.Error = it.Failure.Phase + ": " + it.Failure.Reason
 		}
 	}
 }

@@ -110,7 +110,6 @@ func (p *Pipeline) trouble(err error) {
 	}
 }
 
-// checkEnv returns the environment of a test or CI command.
 func (p *Pipeline) checkEnv(t execution, w *workspace.Workspace) []string {
 	env := append(w.Env(p.opt.Env), "LOCKKEEPER_ITEM="+t.ID())
 	if t.Slot() != 0 {
@@ -131,7 +130,6 @@ func (p *Pipeline) filesOf(unit string) []string {
 	return flow.Targets(files)
 }
 
-// testOf returns the test file of a unit.
 func (p *Pipeline) testOf(unit string) string {
 	if f, ok := p.found[unit]; ok {
 		return f.Test
@@ -139,7 +137,6 @@ func (p *Pipeline) testOf(unit string) string {
 	return flow.TestOf(p.opt.Checks.TestPath, unit)
 }
 
-// counted formats a number with its noun.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -156,7 +153,6 @@ func text(v any) string {
 	return string(b)
 }
 
-// mark marks units to advance.
 func (p *Pipeline) mark(units ...string) {
 	p.mu.Lock()
 	for _, u := range units {

@@ -16,7 +16,6 @@ import (
 	"lockkeeper/store"
 )
 
-// A workItem describes one piece of work for the queue.
 type workItem struct {
 	unit       string
 	kind       string // controller, screen, topic or batch
@@ -65,7 +64,6 @@ func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	return d, nil
 }
 
-// name returns the unit, or unit/part.
 func (d workItem) name() string {
 	if d.part == "" {
 		return d.unit
@@ -123,7 +121,6 @@ func (p *Pipeline) itemWithKey(ctx context.Context, key string) (it *lockkeeper.
 	return it, err
 }
 
-// items lists the items of the flow that are not completed.
 func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err error) {
 	err = p.opt.Store.View(ctx, func(r store.Reader) (err error) {
 		list, err = openItems(r, p.root())
@@ -137,21 +134,19 @@ func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err erro
 func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	folder := path.Join(p.opt.Folder, documents.FolderName(d.unit))
 	var locks []lockkeeper.Lock
-	own := func(at string) {
-		// The folder is locked as one file, because nothing else uses its files.
-		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+	add := func(at string, kind lockkeeper.Kind, mode lockkeeper.Mode) {
+		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: kind}, Mode: mode})
 	}
-	read := func(at string, kind lockkeeper.Kind) {
-		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: kind}, Mode: lockkeeper.Read})
-	}
+	// The folder is locked as one file, because nothing else uses its files.
+	own := func(at string) { add(at, lockkeeper.File, lockkeeper.Write) }
 	switch d.kind {
 	case string(flow.BatchUnit):
 		own(path.Join(folder, "batches", documents.FolderName(d.part)))
 		if p.opt.Flow.HasScreens() {
-			read(p.screenFolder(d.unit, ""), lockkeeper.Dir)
+			add(p.screenFolder(d.unit, ""), lockkeeper.Dir, lockkeeper.Read)
 		} else {
-			read(path.Join(folder, flow.AnalysisFile), lockkeeper.File)
-			read(path.Join(folder, flow.BatchesFile), lockkeeper.File)
+			add(path.Join(folder, flow.AnalysisFile), lockkeeper.File, lockkeeper.Read)
+			add(path.Join(folder, flow.BatchesFile), lockkeeper.File, lockkeeper.Read)
 		}
 	case string(flow.Screen):
 		own(p.screenFolder(d.unit, d.part))
@@ -164,28 +159,24 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 			}
 		}
 	}
-	for _, target := range d.targets {
-		l, err := p.opt.Root.Resolve(p.opt.Root.Dir(), target, lockkeeper.Write)
-		if err != nil {
-			return nil, fmt.Errorf("write target of %s: %w", d.name(), err)
+	resolve := func(paths []string, mode lockkeeper.Mode) error {
+		for _, at := range paths {
+			l, err := p.opt.Root.Resolve(p.opt.Root.Dir(), at, mode)
+			if err != nil {
+				return fmt.Errorf("%s target of %s: %w", mode, d.name(), err)
+			}
+			locks = append(locks, l)
 		}
-		locks = append(locks, l)
+		return nil
 	}
-	if !p.opt.LockReads {
-		return locks, nil
+	err := resolve(d.targets, lockkeeper.Write)
+	if err != nil || !p.opt.LockReads {
+		return locks, err
 	}
-	reads := d.reads
-	if len(reads) == 0 {
-		reads = p.readsOf(d)
+	if len(d.reads) == 0 {
+		d.reads = p.readsOf(d)
 	}
-	for _, at := range reads {
-		l, err := p.opt.Root.Resolve(p.opt.Root.Dir(), at, lockkeeper.Read)
-		if err != nil {
-			return nil, fmt.Errorf("read target of %s: %w", d.name(), err)
-		}
-		locks = append(locks, l)
-	}
-	return locks, nil
+	return locks, resolve(d.reads, lockkeeper.Read)
 }
 
 // readsOf lists the reads of work that declares none.

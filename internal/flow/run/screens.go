@@ -66,7 +66,6 @@ func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flo
 	return nil
 }
 
-// askAboutScreen asks an agent about one screen.
 func (p *Pipeline) askAboutScreen(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
 	for _, s := range p.groups[d.unit].Screens {
 		if s.Name != d.part {
@@ -87,7 +86,6 @@ func (p *Pipeline) askAboutScreen(ctx context.Context, t execution, d workItem, 
 	return fmt.Errorf("the manifest no longer has the screen %s", d.name())
 }
 
-// planPhase returns the name of the phase that plans the batches of a unit.
 func (p *Pipeline) planPhase() string {
 	phase, _ := p.opt.Flow.PhaseOf(flow.BatchesFile)
 	return phase.Name
@@ -108,7 +106,6 @@ func (p *Pipeline) screenDocs(ctx context.Context, unit string) (string, error) 
 	return text(docs), nil
 }
 
-// takePlan stores the batches of a plan file.
 func (p *Pipeline) takePlan(ctx context.Context) error {
 	return p.opt.Progress.PutTasks(ctx, p.opt.Flow.OneUnit, p.opt.Tasks.Batches(p.opt.Actor.Name, time.Now().UTC()))
 }

@@ -24,31 +24,30 @@ type State struct {
 
 // A UnitState describes a unit.
 type UnitState struct {
-	Name    string       `json:"name"`
-	Status  string       `json:"status"`
-	Pending string       `json:"pending,omitempty"` // the phase it waits for, if it is queued
-	Item    string       `json:"item,omitempty"`
-	Since   time.Time    `json:"since,omitzero"`
-	Error   string       `json:"error,omitempty"`
-	Note    string       `json:"note,omitempty"`
+	Name string `json:"name"`
+	WorkState
 	Batches []BatchState `json:"batches,omitempty"`
-
-	next string // the next phase by its documents; empty: none
 }
 
 // A BatchState describes a batch or a screen.
 type BatchState struct {
-	ID      string    `json:"id"`
+	ID string `json:"id"`
+	WorkState
+	Blocked []string `json:"blocked,omitempty"`
+
+	kind flow.Unit // BatchUnit or Screen
+}
+
+// A WorkState is the state of a piece of work, from its documents and the queue.
+type WorkState struct {
 	Status  string    `json:"status"`
-	Pending string    `json:"pending,omitempty"`
+	Pending string    `json:"pending,omitempty"` // the phase it waits for, if it is queued
 	Item    string    `json:"item,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Error   string    `json:"error,omitempty"`
 	Note    string    `json:"note,omitempty"`
-	Blocked []string  `json:"blocked,omitempty"`
 
-	kind flow.Unit // BatchUnit or Screen
-	next string    // the next phase by its documents; empty: none
+	next string // the next phase by its documents; empty: none
 }
 
 // State returns the state of the run, from its documents and the queue.

@@ -17,10 +17,8 @@ type unitStep struct {
 	do    func(context.Context, execution, workItem, flow.Phase) error
 }
 
-// A batchStep carries out a phase of a batch.
 type batchStep func(*batchRun, context.Context, flow.Phase) error
 
-// unitSteps returns the functions of every step of a unit.
 func (p *Pipeline) unitSteps() map[flow.Step]unitStep {
 	return map[flow.Step]unitStep{
 		flow.Asking:        {p.queueUnit, p.askAboutUnit},
@@ -31,7 +29,6 @@ func (p *Pipeline) unitSteps() map[flow.Step]unitStep {
 	}
 }
 
-// batchSteps returns the functions of every step of a batch.
 func batchSteps() map[flow.Step]batchStep {
 	return map[flow.Step]batchStep{
 		flow.Applying:  (*batchRun).apply,

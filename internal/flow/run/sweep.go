@@ -27,12 +27,13 @@ func (p *Pipeline) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := p.wanted()
+	unused, err := p.unusedTraces()
 	if err != nil {
 		return err
 	}
 	for _, l := range left {
-		if l.Root != "" && l.Root != p.opt.Root.Dir() || wanted[l.Home] {
+		wanted := slices.ContainsFunc(unused, func(t unusedTrace) bool { return t.home == l.Home })
+		if l.Root != "" && l.Root != p.opt.Root.Dir() || wanted {
 			continue
 		}
 		if err := p.clear(ctx, l); err != nil {
@@ -42,18 +43,19 @@ func (p *Pipeline) sweep(ctx context.Context) error {
 	return nil
 }
 
-// settleCalls marks all calls of the flow as used and removes their workspaces, at the end of
+// discardUnused marks all calls of the flow as used and removes their workspaces, at the end of
 // a run. A call whose changes are stored nowhere else stays, for a retry of its batch.
-func (p *Pipeline) settleCalls(ctx context.Context) error {
+func (p *Pipeline) discardUnused(ctx context.Context) error {
 	unused, err := p.unusedTraces()
 	if err != nil {
 		return err
 	}
-	for t, rec := range unused {
+	for _, t := range unused {
+		rec := t.rec
 		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), documents.FolderName(p.opt.Flow.Name+"/")) {
 			continue // it belongs to another flow
 		}
-		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t) {
+		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t.home) {
 			continue
 		}
 		if rec == nil { // the run crashed before it counted the call
@@ -75,11 +77,7 @@ func (p *Pipeline) settleCalls(ctx context.Context) error {
 
 // isUnstored reports whether the workspace of a call exists and has changes that are stored
 // nowhere else.
-func (p *Pipeline) isUnstored(ctx context.Context, t trace) bool {
-	home, err := t.workspace()
-	if err != nil {
-		return false
-	}
+func (p *Pipeline) isUnstored(ctx context.Context, home string) bool {
 	w, err := p.adoptWorkspace(home)
 	if err != nil {
 		return false // the workspace is gone, or sweep reports the error
@@ -92,45 +90,31 @@ func (p *Pipeline) isUnstored(ctx context.Context, t trace) bool {
 	})
 }
 
-// unusedTraces returns the calls of agents with unused results, and their records.
-func (p *Pipeline) unusedTraces() (map[trace]*record, error) {
+// An unusedTrace is a call of an agent whose result is unused.
+type unusedTrace struct {
+	trace
+	home string  // the home of its workspace
+	rec  *record // nil: the run crashed before it counted the call
+}
+
+func (p *Pipeline) unusedTraces() (unused []unusedTrace, err error) {
 	names, err := tracesWith(p.ledger.dir, workspaceFile)
 	if err != nil {
 		return nil, err
 	}
-	unused := map[trace]*record{}
 	for _, name := range names {
-		t := trace{dir: filepath.Dir(name)}
-		home, err := t.workspace()
-		if err != nil {
+		t := unusedTrace{trace: trace{dir: filepath.Dir(name)}}
+		if t.home, err = t.workspace(); err != nil {
 			return nil, err
 		}
-		rec, err := t.record()
-		if err != nil {
+		if t.rec, err = t.record(); err != nil {
 			return nil, err
 		}
-		if home != "" && (rec == nil || !rec.Used) {
-			unused[t] = rec
+		if t.home != "" && (t.rec == nil || !t.rec.Used) {
+			unused = append(unused, t)
 		}
 	}
 	return unused, nil
-}
-
-// wanted returns the homes of the workspaces of unused calls.
-func (p *Pipeline) wanted() (map[string]bool, error) {
-	unused, err := p.unusedTraces()
-	if err != nil {
-		return nil, err
-	}
-	homes := map[string]bool{}
-	for t := range unused {
-		home, err := t.workspace()
-		if err != nil {
-			return nil, err
-		}
-		homes[home] = true
-	}
-	return homes, nil
 }
 
 // clear removes an abandoned workspace and keeps its changes for lockkeeper rescue.
@@ -143,8 +127,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 		return w.Close(ctx, false)
 	}
 	changes, err := w.Survey(ctx, nil)
-	var refused *lockkeeper.RefusedError
-	if errors.As(err, &refused) { // retrying cannot help: a later run could not list the changes either
+	if refused, ok := errors.AsType[*lockkeeper.RefusedError](err); ok { // retrying cannot help: a later run could not list the changes either
 		return errors.Join(fmt.Errorf("nothing of it is kept: %s", refused.Reason), w.Close(ctx, false))
 	}
 	if err != nil {
@@ -202,7 +185,6 @@ func (p *Pipeline) isTooLarge(c workspace.Change) bool {
 	return c.Now != nil && c.Now.Size > p.opt.Gate.Rescue().Limits().Entry
 }
 
-// sumOfFile returns the hash of a file in a workspace.
 func sumOfFile(w *workspace.Workspace, path string) (sum [32]byte, err error) {
 	f, err := w.Open(path)
 	if err != nil {

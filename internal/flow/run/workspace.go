@@ -23,7 +23,6 @@ import (
 	"lockkeeper/store"
 )
 
-// makeWorkspace creates a workspace for an agent.
 func (p *Pipeline) makeWorkspace(ctx context.Context) (*workspace.Workspace, error) {
 	last, err := p.lastLanding(ctx)
 	if err != nil {
@@ -88,7 +87,6 @@ func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, la
 	}
 }
 
-// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -100,7 +98,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errReadOnly refuses a change by a phase that only reads.
 func errReadOnly(phase string) error {
 	return fmt.Errorf("the phase %s only reads the code", phase)
 }
@@ -162,10 +159,8 @@ func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *work
 	return gap, err
 }
 
-// reasonOf returns the reason of a gap.
 func reasonOf(why error) string {
-	var v *lockkeeper.LockViolationError
-	if errors.As(why, &v) {
+	if v, ok := errors.AsType[*lockkeeper.LockViolationError](why); ok {
 		return v.Check + ": " + v.Reason
 	}
 	return why.Error()

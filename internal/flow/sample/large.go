@@ -65,7 +65,6 @@ func drawShape(chance *rand.Rand) shape {
 	return s
 }
 
-// A unit is one controller.
 type unit struct {
 	module, name string
 	shape        int // the number of its shape

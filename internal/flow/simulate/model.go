@@ -7,7 +7,6 @@ import (
 	"lockkeeper"
 )
 
-// A model is a plan with its items numbered.
 type model struct {
 	items []*Item
 	slots int
@@ -15,7 +14,6 @@ type model struct {
 	paths pathUses
 }
 
-// A task is an item for the models.
 type task struct {
 	duration time.Duration
 	rank     int
@@ -45,7 +43,6 @@ func newModel(items []*Item, slots int) *model {
 	return m
 }
 
-// work returns the sum of all durations.
 func (m *model) work() (sum time.Duration) {
 	for i := range m.tasks {
 		sum += m.tasks[i].duration
@@ -53,7 +50,6 @@ func (m *model) work() (sum time.Duration) {
 	return sum
 }
 
-// A use is one lock of one item.
 type use struct {
 	item int
 	lock lockkeeper.Lock

@@ -59,7 +59,6 @@ func (m *model) finish(r rule) time.Duration {
 	}
 }
 
-// A schedule is the state of a model under a rule.
 type schedule struct {
 	*model
 	rule    rule
@@ -73,7 +72,6 @@ type schedule struct {
 	ends    endings
 }
 
-// A waiting is an item in the queue.
 type waiting struct{ order, item int }
 
 func (s *schedule) join(item int) {
@@ -121,7 +119,6 @@ func (s *schedule) end(e ending) {
 	}
 }
 
-// An ending is the end of an item.
 type ending struct {
 	at   time.Duration
 	item int

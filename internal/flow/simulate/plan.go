@@ -88,12 +88,10 @@ func (it *Item) position() string {
 	return it.at
 }
 
-// refuse returns an error about a field of an item.
 func (it *Item) refuse(field, value, reason, next string) error {
 	return &lockkeeper.InputError{Field: it.position() + ": " + field, Value: value, Reason: reason, Next: next}
 }
 
-// isRefused reports whether a key has an invalid value.
 func (it *Item) isRefused(key string) bool { return slices.Contains(it.refused, key) }
 
 // check refuses an invalid plan, with all problems at once.
@@ -168,7 +166,6 @@ func findCycle(items []Item, byName map[string]*Item) []error {
 	return nil
 }
 
-// maxNameSize is the limit of names in the queue.
 const maxNameSize = 200
 
 // unprintable reports whether a name has control characters or is too long.

@@ -26,20 +26,20 @@ const maxFileSize = 32 << 20
 
 // ReadPlan reads and checks the plan at path. Messages use name for it.
 func ReadPlan(path, name string) (*Plan, error) {
-	return checked(name, func() ([]byte, error) { return readFile(path) })
+	text, err := readFile(path)
+	return checked(name, text, err)
 }
 
 // ReadPlanFrom reads and checks a plan from a stream. Messages use name for it.
 func ReadPlanFrom(from io.Reader, name string) (*Plan, error) {
-	return checked(name, func() ([]byte, error) { return readAll(from) })
+	text, err := readAll(from)
+	return checked(name, text, err)
 }
 
-// checked reads a plan and returns all its problems.
-func checked(name string, read func() ([]byte, error)) (*Plan, error) {
-	text, err := read()
+// checked parses a plan and returns all its problems. The argument err is the error of reading it.
+func checked(name string, text []byte, err error) (*Plan, error) {
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err
 		}
 		return nil, &lockkeeper.InputError{Field: "plan", Value: name, Reason: err.Error(), Next: "name a YAML file that you may read, or - for standard input"}
@@ -196,29 +196,21 @@ func (r *reader) pairs(node ast.Node, what string, known ...string) (pairs []*as
 func (r *reader) items(node ast.Node) (items []Item) {
 	for _, value := range r.list(node, "items") {
 		it := Item{at: r.at(value.GetToken())}
+		fields := map[string]any{"name": &it.Name, "phase": &it.Phase, "project": &it.Project, "unit": &it.Unit,
+			"duration": &it.Duration, "reads": &it.Reads, "writes": &it.Writes, "after": &it.After}
 		for i, pair := range r.pairs(value, "an item", "name", "phase", "project", "unit", "duration", "reads", "writes", "after") {
 			if i == 0 {
 				it.at = r.at(pair.Key.GetToken())
 			}
 			key := pair.Key.(*ast.StringNode).Value
 			before := len(r.problems)
-			switch key {
-			case "name":
-				it.Name = r.text(pair.Value, key)
-			case "phase":
-				it.Phase = r.text(pair.Value, key)
-			case "project":
-				it.Project = r.text(pair.Value, key)
-			case "unit":
-				it.Unit = r.text(pair.Value, key)
-			case "duration":
-				it.Duration = r.duration(pair.Value)
-			case "reads":
-				it.Reads = r.texts(pair.Value, key)
-			case "writes":
-				it.Writes = r.texts(pair.Value, key)
-			case "after":
-				it.After = r.texts(pair.Value, key)
+			switch into := fields[key].(type) {
+			case *string:
+				*into = r.text(pair.Value, key)
+			case *[]string:
+				*into = r.texts(pair.Value, key)
+			case *time.Duration:
+				*into = r.duration(pair.Value)
 			}
 			if len(r.problems) > before {
 				it.refused = append(it.refused, key)

@@ -34,7 +34,6 @@ type simulation struct {
 	began   []run // all items, in the order of their starts
 }
 
-// A run is a running item.
 type run struct {
 	item       *Item
 	job        *sched.Job
@@ -58,14 +57,12 @@ func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
 	return s, err
 }
 
-// moment returns the simulated time.
 func (s *simulation) moment() store.Moment {
 	return store.Moment{Lease: lockkeeper.Instant(s.now) + 1, Wall: time.Unix(0, 0).UTC().Add(s.now)}
 }
 
 func (s *simulation) close() error { return errors.Join(s.locks.Close(), s.store.Close()) }
 
-// enqueue queues the whole plan.
 func (s *simulation) enqueue(ctx context.Context, p *Plan) error {
 	var orders []sched.ItemSpec
 	for i := range p.Items {

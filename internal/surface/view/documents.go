@@ -201,7 +201,7 @@ func (p *documents) states(items map[string][]*lockkeeper.Item) []run.UnitState 
 	states := make([]run.UnitState, len(p.units))
 	for i, u := range p.units {
 		if u.Unit == nil {
-			states[i] = run.UnitState{Name: u.name, Status: flow.Failed, Error: "its documents cannot be read: " + u.err.Error()}
+			states[i] = run.UnitState{Name: u.name, WorkState: run.WorkState{Status: flow.Failed, Error: "its documents cannot be read: " + u.err.Error()}}
 			continue
 		}
 		states[i] = sight.Unit(u.Unit, items[u.name])
