@@ -160,7 +160,7 @@ func checkBatches(p Plan) *fault {
 		}
 		for n, item := range b.Items {
 			if other, twice := in[item]; twice {
-				return faultAt(lockkeeper.WithNext(fmt.Errorf("item %q of batch %s is already in batch %s", item, b.ID, other), "keep it in one"), "batches", i, "items", n)
+				return faultAt(lockkeeper.WithNext(fmt.Errorf("item %q of batch %s is already in batch %s", item, b.ID, other), "keep it in one batch"), "batches", i, "items", n)
 			}
 			in[item] = b.ID
 		}

@@ -65,7 +65,7 @@ func configured(a *project.Project, key string, paths []string) (list []string, 
 		}
 		for _, own := range []string{a.StateDir, a.Below(project.DirName)} {
 			if meets(path, own) {
-				return nil, &lockkeeper.InputError{Field: key, Value: given, Reason: "Lockkeeper's own state is in " + own, Next: "name the directories that are needed, without that one"}
+				return nil, &lockkeeper.InputError{Field: key, Value: given, Reason: "Lockkeeper's own state is in " + own, Next: "name only directories outside of it"}
 			}
 		}
 		list = append(list, path)

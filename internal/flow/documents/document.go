@@ -79,7 +79,7 @@ func (p *location) document(ctx context.Context, name string, check func(body []
 		}
 	}
 	if bad != nil {
-		bad.Path, bad.Next = p.folder.rel(name), "repair it, or let it be made again"
+		bad.Path, bad.Next = p.folder.rel(name), "repair it, or run its phase again"
 		return nil, bad
 	}
 	doc.Path = p.folder.rel(name)
@@ -149,7 +149,7 @@ func parse(data []byte) (*Doc, *MalformedError) {
 		return nil, &MalformedError{Reason: fmt.Sprintf("its format is %d, but this program supports %d", n.Format, format)}
 	}
 	if n.SHA256 != doc.Sum {
-		return nil, &MalformedError{Reason: fmt.Sprintf("its content has the hash %.12s and says %.12s: it was damaged, or edited by hand (then remove the member %q)",
+		return nil, &MalformedError{Reason: fmt.Sprintf("its content has the hash %.12s, but the stored hash is %.12s: it was damaged, or edited by hand (then remove the member %q)",
 			doc.Sum, n.SHA256, member)}
 	}
 	doc.About = n.About

@@ -54,7 +54,7 @@ func (p *location) list(ctx context.Context, kind string) ([]line, error) {
 	}
 	if len(before) > 0 {
 		return nil, &MalformedError{Path: p.folder.rel(name), Reason: fmt.Sprintf("missing; it had %d entries", len(before)),
-			Next: fmt.Sprintf("copy %[1]s to it; or remove %[1]s as well to forget these decisions", p.folder.rel(previous(kind)))}
+			Next: fmt.Sprintf("restore it from %[1]s, or remove %[1]s too to forget these decisions", p.folder.rel(previous(kind)))}
 	}
 	return nil, nil
 }
@@ -82,7 +82,7 @@ func parseList(kind string, body []byte) ([]line, error) {
 	for i, e := range l.Lines {
 		problem := e.problem()
 		if problem == "" && e.Decision != kind {
-			problem = fmt.Sprintf("its decision is %q, in the file of those %s", e.Decision, kind)
+			problem = fmt.Sprintf("its decision is %q, but the file is for items that are %s", e.Decision, kind)
 		}
 		if problem != "" {
 			return nil, fmt.Errorf("entry %d: %s", i+1, problem)

@@ -32,21 +32,14 @@ type rooted struct {
 	root       *os.Root
 }
 
-// Lstat implements durable.Ops.
 func (r rooted) Lstat(path string) (fs.FileInfo, error) { return r.root.Lstat(filepath.Base(path)) }
-
-// CreateTemp implements durable.Ops.
-func (r rooted) CreateTemp(_, _ string) (*os.File, error) {
-	return r.root.OpenFile(durable.TempPrefix+rand.Text(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-}
-
-// Rename implements durable.Ops.
+func (r rooted) Remove(path string) error               { return r.root.Remove(filepath.Base(path)) }
 func (r rooted) Rename(from, to string) error {
 	return r.root.Rename(filepath.Base(from), filepath.Base(to))
 }
-
-// Remove implements durable.Ops.
-func (r rooted) Remove(path string) error { return r.root.Remove(filepath.Base(path)) }
+func (r rooted) CreateTemp(_, _ string) (*os.File, error) {
+	return r.root.OpenFile(durable.TempPrefix+rand.Text(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+}
 
 // A location is an open folder.
 type location struct {
@@ -232,7 +225,7 @@ func (p *location) read(ctx context.Context, name string) (data []byte, info fs.
 func (p *location) write(ctx context.Context, name string, data []byte) error {
 	if len(data) > maxSize {
 		return &lockkeeper.InputError{Field: "document", Value: p.folder.rel(name),
-			Reason: fmt.Sprintf("%d bytes, but the limit is %d", len(data), maxSize), Next: "write less into it"}
+			Reason: fmt.Sprintf("%d bytes, but the limit is %d", len(data), maxSize), Next: "store a smaller document"}
 	}
 	return p.writer().WriteFile(ctx, p.path(name), data, filePerm)
 }

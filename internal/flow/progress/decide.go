@@ -71,7 +71,7 @@ func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by 
 		}
 		for _, i := range u.Items {
 			if documents.Normalise(i.Description) == documents.Normalise(item.Description) {
-				return refused("add an item to "+unit, "decide on that one", "item %s/%s says the same", unit, i.ID)
+				return refused("add an item to "+unit, "decide on that item", "item %s/%s has the same description", unit, i.ID)
 			}
 		}
 		for n := 1; ; n++ {
@@ -116,9 +116,9 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	case item.Decision == c.Decision && item.Notes == c.Notes:
 		return nil // the same decision is stored
 	case item.Decision != c.Was && item.Decision == "":
-		return refused(act, "decide on it as it is", "it was %s when you looked, and was reset since", c.Was)
+		return refused(act, "decide again, without --was", "it was %s when you read it, and that decision was undone since", c.Was)
 	case item.Decision != c.Was:
-		return refused(act, "say what it was: --was "+string(item.Decision), "it is %s by %s since %s", item.Decision, item.By, stamp(item.At))
+		return refused(act, "name the present decision: --was "+string(item.Decision), "it is %s by %s since %s", item.Decision, item.By, stamp(item.At))
 	case c.Decision == "" && item.Added:
 		u.Items = slices.Delete(u.Items, n, n+1)
 	case c.Decision == "":

@@ -154,7 +154,7 @@ func (b *Tracker) gap(ctx context.Context, act, unit, batch string, number int, 
 
 func answered(act, unit, batch string, g Gap) error {
 	name := fmt.Sprintf("gap %s/%s/%d", unit, batch, g.Number)
-	return refused(act+" "+name, "undo that answer first: lockkeeper decide undo "+name, "the answer of %s was: %s", g.By, g.Answer)
+	return refused(act+" "+name, "undo the answer first: lockkeeper decide undo "+name, "the answer of %s was: %s", g.By, g.Answer)
 }
 
 // followUp returns a batch that makes the change of a gap.

@@ -118,7 +118,7 @@ func (b *Tracker) WithdrawApproval(ctx context.Context, unit, by string) error {
 			return err
 		}
 		if u.Plan.Approved == nil {
-			return refused("withdraw the approval of "+unit, "approve it when it is right", "it is not approved")
+			return refused("withdraw the approval of "+unit, "approve the plan when you agree with it", "it is not approved")
 		}
 		plan := *u.Plan
 		plan.Approved = nil

@@ -74,7 +74,7 @@ func ParsePolicy(text string) (Policy, error) {
 		case word == "reviews":
 			p.Reviews = true
 		case word == "":
-			return invalid("a part of it is empty")
+			return invalid("it has a comma without a word beside it")
 		default:
 			return invalid("unknown word " + word)
 		}

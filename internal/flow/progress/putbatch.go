@@ -30,7 +30,7 @@ func (b *Tracker) Begin(ctx context.Context, unit, batch, by string) (begun *Bat
 		case !begun.Approved:
 			return refused("begin "+unit+"/"+batch, "approve plan "+unit, "it is not approved")
 		case len(begun.Blocked) > 0:
-			return refused("begin "+unit+"/"+batch, "wait for those", "it comes after %s, which are not complete", list(begun.Blocked))
+			return refused("begin "+unit+"/"+batch, "wait until they are complete", "it comes after %s, which are not complete", list(begun.Blocked))
 		case begun.Started != nil:
 			return nil
 		}

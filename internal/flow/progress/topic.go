@@ -68,7 +68,7 @@ func (b *Tracker) answer(ctx context.Context, act, unit, slug, method, text, by 
 	}
 	return b.setTopic(ctx, act, unit, slug, by, func(t Topic) (*documents.Text, error) {
 		if t.State != Pending {
-			return nil, refused(act+" "+t.ref(unit), "undo that answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
+			return nil, refused(act+" "+t.ref(unit), "undo the answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
 		}
 		return &documents.Text{Prompt: t.Prompt, Method: method, By: by, At: b.time(), Body: text}, nil
 	})
@@ -188,7 +188,7 @@ func (b *Tracker) choose(ctx context.Context, act, unit, slug, by string, change
 			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "list open decisions: lockkeeper decide"}
 		}
 		if t := u.Topics[at]; t.State != Pending {
-			return refused(act+" "+t.ref(unit), "undo that answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
+			return refused(act+" "+t.ref(unit), "undo the answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
 		}
 		was, err := u.methods(ctx)
 		if err != nil {

@@ -42,7 +42,7 @@ func (c *Client) unreachable(seen response, err error) error {
 	}
 	reason := what + ": " + c.quote(err.Error())
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return &agent.RefusedError{Origin: c.origin(), Reason: reason, Next: "see whether the address of the API is right, and its certificate known to this machine"}
+		return &agent.RefusedError{Origin: c.origin(), Reason: reason, Next: "check the address of the API, and whether this machine trusts its certificate"}
 	}
 	return &agent.TransientError{Origin: c.origin(), Reason: reason}
 }
@@ -59,7 +59,7 @@ var limitWords = regexp.MustCompile(`(?i)credit balance|credits are required|usa
 func (c *Client) refusal(seen response) error {
 	status := seen.status
 	if status < 400 {
-		return &agent.RefusedError{Origin: c.origin(), Next: "see whether the address of the API is right",
+		return &agent.RefusedError{Origin: c.origin(), Next: "check the address of the API",
 			Reason: fmt.Sprintf("it answered with status %d and no message", status)}
 	}
 	var said failureBody
@@ -76,9 +76,9 @@ func (c *Client) refusal(seen response) error {
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooManyRequests || status >= 500:
 		return &agent.TransientError{Origin: c.origin(), Status: status, Reason: text, RetryAfter: retryAfter(seen.header, time.Now())}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "see whether " + KeyVariable + " holds a key that is valid and permits the model " + c.options.Model + ", or paste the text"}
+		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "check that the key in " + KeyVariable + " is valid and permits the model " + c.options.Model + ", or paste the text"}
 	case status == http.StatusNotFound:
-		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "see whether the model " + c.options.Model + " and the address of the API are right, or paste the text"}
+		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "check the model " + c.options.Model + " and the address of the API, or paste the text"}
 	}
 	// Other statuses are about this question, for example that it is too long.
 	return &agent.UnfinishedError{Origin: c.origin(), Reason: fmt.Sprintf("the question was refused (HTTP %d): %s", status, text),

@@ -125,11 +125,11 @@ func (c *Client) answer(res agent.Result, m message) (agent.Result, error) {
 		if why := c.quote(m.StopDetails.Explanation); why != "" {
 			reason += ": " + why
 		}
-		return unfinished(reason, "word the topic in another way, or research it elsewhere and paste the text")
+		return unfinished(reason, "reword the topic, or research it elsewhere and paste the text")
 	case "max_tokens":
-		return unfinished(fmt.Sprintf("the answer was cut off after %d tokens, its limit", m.Usage.Output), "permit more tokens, or ask for less at once")
+		return unfinished(fmt.Sprintf("the answer was cut off after %d tokens, its limit", m.Usage.Output), "ask a shorter question, or split it")
 	case "model_context_window_exceeded":
-		return unfinished("the answer was cut off at the end of the model's context window", "ask for less at once")
+		return unfinished("the answer was cut off at the end of the model's context window", "ask a shorter question, or split it")
 	case "end_turn", "stop_sequence":
 	default:
 		return unfinished(fmt.Sprintf("the answer ended for the reason %q", c.quote(m.StopReason)), paste)

@@ -253,17 +253,7 @@ func (l *batchRun) change(ctx context.Context, q question, phase string, at *che
 		}
 	}
 	if a == nil {
-		if err := l.t.Phase(ctx, phase, sched.PoolAgent); err != nil {
-			return err
-		}
-		if ask.Diff, err = diffOf(l.files, l.folder); err != nil {
-			return err
-		}
-		if q.prompt, err = l.prompt(ctx, q.phase, ask); err != nil {
-			return err
-		}
-		l.p.news(NewsStarted, q, told)
-		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+		if a, err = l.callAgent(ctx, q, phase, ask, told); err != nil {
 			return err
 		}
 	}
@@ -288,6 +278,22 @@ func (l *batchRun) change(ctx context.Context, q question, phase string, at *che
 		return l.landNow(ctx)
 	}
 	return nil
+}
+
+// callAgent waits for an agent slot and calls an agent about the changes of the batch.
+func (l *batchRun) callAgent(ctx context.Context, q question, phase string, ask flow.Ask, told string) (*asked, error) {
+	err := l.t.Phase(ctx, phase, sched.PoolAgent)
+	if err != nil {
+		return nil, err
+	}
+	if ask.Diff, err = diffOf(l.files, l.folder); err != nil {
+		return nil, err
+	}
+	if q.prompt, err = l.prompt(ctx, q.phase, ask); err != nil {
+		return nil, err
+	}
+	l.p.news(NewsStarted, q, told)
+	return l.p.ask(ctx, l.t, q, l.w)
 }
 
 // maxShown bounds how much of an output an agent sees.

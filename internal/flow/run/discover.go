@@ -237,54 +237,39 @@ func (p *Pipeline) Untested() (string, error) {
 			return "", nil
 		}
 	}
-	all, bare, what, why := 0, 0, p.opt.Flow.Counted+"s", "no test_command and no ci commands are configured"
-	missing := func(unit string) (bool, error) {
-		if c.Test == "" || !strings.Contains(c.Test, "{path}") || c.Suite != "" {
-			return c.Test == "", nil
-		}
-		file := p.testOf(unit)
-		if file == "" {
-			return true, nil
-		}
-		_, err := os.Stat(filepath.Join(p.opt.Root.Dir(), filepath.FromSlash(file)))
-		if errors.Is(err, fs.ErrNotExist) {
-			return true, nil
-		}
-		return false, err
-	}
+	why := "no test_command and no ci commands are configured"
 	if c.Test != "" {
 		why = "their test files are missing, and no suite_command and no ci commands are configured"
 	}
-	count := func(unit string, own []string) error {
-		all++
-		if len(own) > 0 {
-			return nil
-		}
-		is, err := missing(unit)
-		if is {
-			bare++
-		}
-		return err
-	}
-	var err error
+	all, bare := len(p.units), slices.Clone(p.units) // bare are the units of work without tests of its own
 	if p.opt.Tasks != nil {
+		all, bare = len(p.opt.Tasks.Tasks), nil
 		for _, t := range p.opt.Tasks.Tasks {
-			own := t.Tests
-			if len(own) == 0 {
-				own = p.opt.Tasks.Tests
+			if len(t.Tests) == 0 && len(p.opt.Tasks.Tests) == 0 {
+				bare = append(bare, p.opt.Flow.OneUnit)
 			}
-			err = errors.Join(err, count(p.opt.Flow.OneUnit, own))
-		}
-	} else {
-		for _, unit := range p.Units() {
-			err = errors.Join(err, count(unit, nil))
 		}
 	}
-	switch bare {
+	var problem error
+	bare = slices.DeleteFunc(bare, func(unit string) bool {
+		if c.Test == "" || !strings.Contains(c.Test, "{path}") || c.Suite != "" {
+			return c.Test != ""
+		}
+		file := p.testOf(unit)
+		if file == "" {
+			return false
+		}
+		_, err := os.Stat(filepath.Join(p.opt.Root.Dir(), filepath.FromSlash(file)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			problem = errors.Join(problem, err)
+		}
+		return !errors.Is(err, fs.ErrNotExist)
+	})
+	switch len(bare) {
 	case 0:
-		return "", err
+		return "", problem
 	case all:
-		return "nothing will be tested: " + why, err
+		return "nothing will be tested: " + why, problem
 	}
-	return fmt.Sprintf("%d of %d %s will not be tested: %s", bare, all, what, why), err
+	return fmt.Sprintf("%d of %d %ss will not be tested: %s", len(bare), all, p.opt.Flow.Counted, why), problem
 }

@@ -190,12 +190,10 @@ func (p *Pipeline) KnowsPlan(ctx context.Context) (bool, error) {
 	if err != nil || p.opt.Tasks == nil {
 		return false, err
 	}
-	for _, def := range p.opt.Tasks.Batches("", time.Time{}).Batches {
-		if known, ok := u.Batch(def.ID); !ok || known.Digest != flow.Digest(def) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return !slices.ContainsFunc(p.opt.Tasks.Batches("", time.Time{}).Batches, func(def flow.Batch) bool {
+		known, ok := u.Batch(def.ID)
+		return !ok || known.Digest != flow.Digest(def)
+	}), nil
 }
 
 // upcoming lists the batches of a unit that are not complete, including those of a plan file that

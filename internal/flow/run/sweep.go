@@ -128,7 +128,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	}
 	changes, err := w.Survey(ctx, nil)
 	if refused, ok := errors.AsType[*lockkeeper.RefusedError](err); ok { // retrying cannot help: a later run could not list the changes either
-		return errors.Join(fmt.Errorf("nothing of it is kept: %s", refused.Reason), w.Close(ctx, false))
+		return errors.Join(fmt.Errorf("its changes cannot be kept: %s", refused.Reason), w.Close(ctx, false))
 	}
 	if err != nil {
 		return errors.Join(err, w.Close(ctx, true))
@@ -143,7 +143,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 			keep = append(keep, c)
 		}
 	}
-	kept, err := p.shelveAll(ctx, w, keep, nil, "a supervisor that died", "it was not finished")
+	kept, err := p.shelveAll(ctx, w, keep, nil, "an agent of a crashed run", "the run crashed before the agent finished")
 	if err != nil {
 		return errors.Join(err, w.Close(ctx, true))
 	}

@@ -9,7 +9,6 @@ import (
 
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/sched"
 )
 
 // verify calls an agent to compare the original with the changes. It changes nothing.
@@ -24,18 +23,7 @@ func (l *batchRun) verify(ctx context.Context, phase flow.Phase) error {
 		return err
 	}
 	if a == nil {
-		if err := l.t.Phase(ctx, phase.Name, sched.PoolAgent); err != nil {
-			return err
-		}
-		changes, err := diffOf(l.files, l.folder)
-		if err != nil {
-			return err
-		}
-		if q.prompt, err = l.prompt(ctx, phase.Name, flow.Ask{Diff: changes, Checks: l.outcomes()}); err != nil {
-			return err
-		}
-		l.p.news(NewsStarted, q, "")
-		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+		if a, err = l.callAgent(ctx, q, phase.Name, flow.Ask{Checks: l.outcomes()}, ""); err != nil {
 			return err
 		}
 		if err := l.restore(ctx, q); err != nil {

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"cmp"
-	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -54,7 +53,9 @@ func (m *model) finish(r rule) time.Duration {
 			s.now = ceil(s.now, int(r.every)) * r.every
 		}
 		for len(s.ends) > 0 && s.ends[0].at <= s.now {
-			s.end(heap.Pop(&s.ends).(ending))
+			next := s.ends[0]
+			s.ends = s.ends[1:]
+			s.end(next)
 		}
 	}
 }
@@ -69,7 +70,7 @@ type schedule struct {
 	open    []int // by item: predecessors that are not complete
 	blocked []int // by item: how many running items it conflicts with
 	queue   []waiting
-	ends    endings
+	ends    []ending // of the running items, the earliest first, then in the order of the plan
 }
 
 type waiting struct{ order, item int }
@@ -103,7 +104,11 @@ func (s *schedule) start(item int) {
 	for _, other := range s.tasks[item].rivals {
 		s.blocked[other]++
 	}
-	heap.Push(&s.ends, ending{s.now + s.tasks[item].duration, item})
+	e := ending{s.now + s.tasks[item].duration, item}
+	at, _ := slices.BinarySearchFunc(s.ends, e, func(a, b ending) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.item, b.item))
+	})
+	s.ends = slices.Insert(s.ends, at, e)
 }
 
 func (s *schedule) end(e ending) {
@@ -122,20 +127,4 @@ func (s *schedule) end(e ending) {
 type ending struct {
 	at   time.Duration
 	item int
-}
-
-// An endings is a heap of endings, the earliest first, then in the order of the plan.
-type endings []ending
-
-func (h endings) Len() int { return len(h) }
-func (h endings) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].item, h[j].item)) < 0
-}
-func (h endings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *endings) Push(e any)   { *h = append(*h, e.(ending)) }
-func (h *endings) Pop() any {
-	last := len(*h) - 1
-	e := (*h)[last]
-	*h = (*h)[:last]
-	return e
 }
