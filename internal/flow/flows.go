@@ -13,27 +13,15 @@ type Flow struct {
 	Name   string  `json:"name"`
 	Phases []Phase `json:"phases"`
 
-	// Source is the source of the units of the flow.
-	Source Source `json:"-"`
-	// OneUnit is the only unit of a flow whose batches people write, and "" in other flows. Its
-	// name starts with a plus, which no discovered unit has.
-	OneUnit string `json:"-"`
-	// Counted is the noun for counts: a unit, or a batch in a flow with one unit.
-	Counted string `json:"-"`
-	// Folder is the flow's folder inside the directory of documents. If it is "", the flow uses
-	// that directory.
-	Folder string `json:"-"`
-	// PlannedBy names the step that declares the write targets of batches.
-	PlannedBy string `json:"-"`
-	// OptionalReview is a phase after which a setting can add a review, or "".
-	OptionalReview string `json:"-"`
-	// UnitsOwnFiles is true if a unit is a set of files, so that a change outside it is risky.
-	UnitsOwnFiles bool `json:"-"`
-	// DeclaresReads is true if a batch lists all its dependencies. In other flows a batch without
-	// a list depends on every file of its unit.
-	DeclaresReads bool `json:"-"`
-	// LocksReads is true if batches lock their reads by default.
-	LocksReads bool `json:"-"`
+	Source         Source `json:"-"` // where its units come from
+	OneUnit        string `json:"-"` // the only unit of a flow whose batches people write; its name starts with a plus, which no discovered unit has
+	Counted        string `json:"-"` // the noun for counts: a unit, or a batch in a flow with one unit
+	Folder         string `json:"-"` // its folder inside the directory of documents; empty: that directory
+	PlannedBy      string `json:"-"` // the step that declares the write targets of batches
+	OptionalReview string `json:"-"` // the phase after which a setting can add a review; empty: none
+	UnitsOwnFiles  bool   `json:"-"` // a unit is a set of files, so a change outside it is risky
+	DeclaresReads  bool   `json:"-"` // a batch lists all its dependencies; otherwise a batch without a list depends on every file of its unit
+	LocksReads     bool   `json:"-"` // batches lock their reads by default
 }
 
 // A Source is a source of units.

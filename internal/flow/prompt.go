@@ -166,16 +166,10 @@ func (p *Prompts) Render(name string, a Ask) (string, error) {
 // fence encloses text in fences that are longer than any fence in the text, so that the text
 // cannot end them.
 func fence(language, text string) string {
-	longest, run := 2, 0
-	for _, r := range text {
-		if r == '`' {
-			run++
-		} else {
-			run = 0
-		}
-		longest = max(longest, run)
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
 	}
-	mark := strings.Repeat("`", longest+1)
 	return mark + language + "\n" + strings.TrimRight(text, "\n") + "\n" + mark
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -120,8 +121,6 @@ const (
 
 const maxName = 255
 
-const upperHex = "0123456789ABCDEF"
-
 // FolderName returns the folder name of a unit. No two units share one, also on a disk that
 // ignores case or the form of accents. Lower-case letters, digits, "_", "-" and "." stay; every
 // other byte becomes %XX. A leading dot is escaped, a leading "+" is not. The folder of the empty
@@ -134,20 +133,14 @@ func FolderName(unit string) string {
 	for i := range len(unit) {
 		switch c := unit[i]; {
 		case i == 0 && unit == decisionsDir:
-			escape(&b, c)
+			fmt.Fprintf(&b, "%%%02X", c)
 		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-', c == '.' && i > 0, c == '+' && i == 0:
 			b.WriteByte(c)
 		default:
-			escape(&b, c)
+			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
 	return b.String()
-}
-
-func escape(b *strings.Builder, c byte) {
-	b.WriteByte('%')
-	b.WriteByte(upperHex[c>>4])
-	b.WriteByte(upperHex[c&15])
 }
 
 // UnitName is the inverse of FolderName. It returns false if no unit has this folder name.
@@ -155,24 +148,8 @@ func UnitName(folder string) (unit string, ok bool) {
 	if folder == "%" {
 		return "", true
 	}
-	var b strings.Builder
-	for i := 0; i < len(folder); i++ {
-		if folder[i] != '%' {
-			b.WriteByte(folder[i])
-			continue
-		}
-		if i+2 >= len(folder) {
-			return "", false
-		}
-		high, low := strings.IndexByte(upperHex, folder[i+1]), strings.IndexByte(upperHex, folder[i+2])
-		if high < 0 || low < 0 {
-			return "", false
-		}
-		b.WriteByte(byte(high<<4 | low))
-		i += 2
-	}
-	unit = b.String()
-	return unit, unit != "" && FolderName(unit) == folder
+	unit, err := url.PathUnescape(folder)
+	return unit, err == nil && unit != "" && FolderName(unit) == folder
 }
 
 // spell returns FolderName with a suffix. It refuses a name that is too long.

@@ -105,11 +105,7 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	}
 	n := slices.IndexFunc(u.Items, func(i Item) bool { return i.ID == c.Item })
 	if n < 0 {
-		var ids []string
-		for _, i := range u.Items {
-			ids = append(ids, i.ID)
-		}
-		return &lockkeeper.InputError{Field: "item", Value: c.Item, Reason: u.Name + " has no such item", Next: "use one of " + list(ids)}
+		return &lockkeeper.InputError{Field: "item", Value: c.Item, Reason: u.Name + " has no such item", Next: "use one of " + listOf(u.Items, func(i Item) string { return i.ID })}
 	}
 	item := &u.Items[n]
 	switch {
@@ -261,6 +257,15 @@ func (i Item) before(unit string) *documents.PastDecision {
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }
+
+// listOf joins the names of values for a message.
+func listOf[T any](values []T, name func(T) string) string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = name(v)
+	}
+	return list(names)
+}
 
 // Audit carries out the phase audit: it compares the ready items of a unit with the decisions
 // of earlier runs, and stores the result. Decisions on the same items stay.

@@ -139,7 +139,7 @@ func (u *Unit) batchDecisions(b *Batch) (list []Decision) {
 		if asked := b.Asked(); len(asked) > 0 {
 			facts = []Fact{{"sent back for", strings.Join(asked, "\n")}}
 		}
-		facts = append(facts, Fact{"summary", b.Summary()}, Fact{"files", orNone(paths(b.Review.Files))})
+		facts = append(facts, Fact{"summary", b.Summary()}, Fact{"files", cmp.Or(listOf(b.Review.Files, func(f flow.File) string { return f.Path }), "none")})
 		if b.Verification != nil {
 			facts = append(facts, Fact{"verification", b.Verification.Report})
 		}
@@ -184,13 +184,6 @@ func findSame(queue []Decision) {
 			queue[i].Frees += len(queue[i].Same)
 		}
 	}
-}
-
-func paths(files []flow.File) (list []string) {
-	for _, f := range files {
-		list = append(list, f.Path)
-	}
-	return list
 }
 
 func counted(n int, one, more string) string {

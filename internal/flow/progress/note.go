@@ -29,7 +29,7 @@ func (b *Tracker) AddNote(ctx context.Context, unit string, n Note) error {
 		return &lockkeeper.InputError{Field: "note", Value: n.Text, Reason: "empty", Next: "say what the agent should know"}
 	}
 	if _, ok := b.flow.Phase(n.Phase); !ok {
-		return &lockkeeper.InputError{Field: "phase", Value: n.Phase, Reason: "the flow " + b.flow.Name + " has no such phase", Next: "use one of " + list(b.phaseNames())}
+		return &lockkeeper.InputError{Field: "phase", Value: n.Phase, Reason: "the flow " + b.flow.Name + " has no such phase", Next: "use one of " + b.phaseNames()}
 	}
 	return b.personal(ctx, unit, n.By, func(u *Unit) error {
 		if n.Batch != "" {
@@ -71,9 +71,6 @@ func (u *Unit) Notes(batch string, phase flow.Phase) (list []Note) {
 	return list
 }
 
-func (b *Tracker) phaseNames() (names []string) {
-	for _, p := range b.flow.Phases {
-		names = append(names, p.Name)
-	}
-	return names
+func (b *Tracker) phaseNames() string {
+	return listOf(b.flow.Phases, func(p flow.Phase) string { return p.Name })
 }

@@ -68,7 +68,7 @@ func (b *Tracker) PutApplied(ctx context.Context, unit, batch string, a flow.App
 func (b *Tracker) PutCheck(ctx context.Context, unit, batch, phase string, c flow.Checked, calls []flow.Call) error {
 	p, ok := b.flow.Phase(phase)
 	if !ok || p.Step != flow.Checking {
-		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a check phase of the flow " + b.flow.Name, Next: "use one of " + list(b.phaseNames())}
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a check phase of the flow " + b.flow.Name, Next: "use one of " + b.phaseNames()}
 	}
 	return putBatch(ctx, b, unit, batch, p.Output, c, calls, func(is *Batch) (loaded[flow.Checked], error) {
 		return is.docs.checks[p.Output], is.needs(unit, p.Output, is.reached(phase))
@@ -173,11 +173,7 @@ func (u *Unit) needBatch(act, id string) (*Batch, error) {
 	}
 	is, ok := u.Batch(id)
 	if !ok {
-		var ids []string
-		for _, batch := range u.Batches {
-			ids = append(ids, batch.ID)
-		}
-		return nil, &lockkeeper.InputError{Field: "batch", Value: id, Reason: u.Name + " has no such batch", Next: "use one of " + list(ids)}
+		return nil, &lockkeeper.InputError{Field: "batch", Value: id, Reason: u.Name + " has no such batch", Next: "use one of " + listOf(u.Batches, func(b Batch) string { return b.ID })}
 	}
 	return is, nil
 }
@@ -267,7 +263,7 @@ func (b *Batch) after(file string) (later []stored) {
 func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 	from := slices.IndexFunc(b.flow.Phases, func(p flow.Phase) bool { return p.Name == phase && p.Unit != flow.BatchUnit && p.Output != "" })
 	if from < 0 {
-		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a phase of the units of " + b.flow.Name, Next: "use one of " + list(b.phaseNames())}
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a phase of the units of " + b.flow.Name, Next: "use one of " + b.phaseNames()}
 	}
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		for _, f := range u.docs.stored() {
@@ -288,7 +284,7 @@ func (b *Tracker) Redo(ctx context.Context, unit, phase, by string) error {
 func (b *Tracker) RedoBatch(ctx context.Context, unit, batch, phase, by string) error {
 	p, ok := b.flow.Phase(phase)
 	if !ok || p.Unit != flow.BatchUnit {
-		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a phase of the batches of " + b.flow.Name, Next: "use one of " + list(b.phaseNames())}
+		return &lockkeeper.InputError{Field: "phase", Value: phase, Reason: "not a phase of the batches of " + b.flow.Name, Next: "use one of " + b.phaseNames()}
 	}
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		is, err := u.needBatch("redo", batch)

@@ -97,7 +97,7 @@ func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, deci
 		}
 		at := slices.IndexFunc(u.Topics, func(t Topic) bool { return t.Slug == slug })
 		if at < 0 {
-			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "use one of " + u.slugs()}
+			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "use one of " + listOf(u.Topics, func(t Topic) string { return t.Slug })}
 		}
 		if u.Extract != nil {
 			return refused(what, "run the phase extract again", "its answers were read at %s, %s is %s", stamp(u.docs.extract.since()), unit, u.Status())
@@ -108,14 +108,6 @@ func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, deci
 		}
 		return u.folder.WriteText(ctx, slug, *text)
 	})
-}
-
-func (u *Unit) slugs() string {
-	var list []string
-	for _, t := range u.Topics {
-		list = append(list, t.Slug)
-	}
-	return strings.Join(list, ", ")
 }
 
 const methodsFile = "methods.json"

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,7 +86,8 @@ func (b *Tracker) checkSeen(u *Unit) error {
 		return nil
 	}
 	open := u.OpenDecisions()
-	for _, ref := range sortedRefs(b.seen) {
+	refs := slices.SortedFunc(maps.Keys(b.seen), func(a, b Ref) int { return strings.Compare(a.String(), b.String()) })
+	for _, ref := range refs {
 		if ref.Unit != u.Name {
 			continue
 		}
@@ -99,14 +101,6 @@ func (b *Tracker) checkSeen(u *Unit) error {
 		}
 	}
 	return nil
-}
-
-func sortedRefs(seen map[Ref]string) (list []Ref) {
-	for ref := range seen {
-		list = append(list, ref)
-	}
-	slices.SortFunc(list, func(a, b Ref) int { return strings.Compare(a.String(), b.String()) })
-	return list
 }
 
 // changedSince lists the facts that are not in a version.

@@ -101,9 +101,7 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 	if done.Grant != "" {
 		c.Trailers = append(c.Trailers, git.Trailer{Key: grantTrailer, Value: done.Grant}, git.Trailer{Key: fenceTrailer, Value: fmt.Sprint(done.Fence)})
 	}
-	for _, f := range l.files {
-		c.Paths = append(c.Paths, f.Path)
-	}
+	c.Paths = l.paths()
 	err = p.lockGit(ctx, name+" commit", func() error {
 		for {
 			made, err := p.opt.Repo.Commit(ctx, c)

@@ -93,19 +93,11 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 			others = append(others, change)
 		}
 	}
-	for _, f := range l.files {
-		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == f.Path }) {
-			continue
-		}
-		base, err := l.w.Base(f.Path)
-		if err != nil {
-			return err
-		}
-		if base != f.New { // the command reverted the change of the batch
-			own = append(own, workspace.Change{Path: f.Path})
-		}
+	reverted, err := l.reverted(changes)
+	if err != nil {
+		return err
 	}
-	if len(own) > 0 {
+	if own = append(own, reverted...); len(own) > 0 {
 		run.Exit = exitRewrote
 		_, err := fmt.Fprintf(out, "\nthe command changed %s, which the batch changes: what it tested is not what would land\n", someOf(own))
 		return err
@@ -125,6 +117,24 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 			"check whether it passes only because of that"))
 	}
 	return nil
+}
+
+// reverted lists the files of the batch that the workspace has neither changed nor as the batch
+// made them.
+func (l *batchRun) reverted(changes []workspace.Change) (list []workspace.Change, err error) {
+	for _, f := range l.files {
+		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == f.Path }) {
+			continue
+		}
+		base, err := l.w.Base(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		if base != f.New {
+			list = append(list, workspace.Change{Path: f.Path})
+		}
+	}
+	return list, nil
 }
 
 // exitRewrote is the exit status recorded for a command that passed but changed a file of the

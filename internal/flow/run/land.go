@@ -10,7 +10,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
-	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/sched"
@@ -211,19 +210,11 @@ func (l *batchRun) holdsAll(ctx context.Context) error {
 			return errors.Join(err, fmt.Errorf("%s is not what was tested", c.Path))
 		}
 	}
-	for _, f := range l.files {
-		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == f.Path }) {
-			continue
-		}
-		base, err := l.w.Base(f.Path)
-		if err != nil {
-			return err
-		}
-		if base != f.New {
-			return &lockkeeper.MovedError{Path: f.Path}
-		}
+	reverted, err := l.reverted(changes)
+	if len(reverted) > 0 {
+		err = &lockkeeper.MovedError{Path: reverted[0].Path}
 	}
-	return nil
+	return err
 }
 
 // carryOut lands the changes in the workspace as one landing.

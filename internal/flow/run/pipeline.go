@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -168,13 +169,8 @@ func (p *Pipeline) mark(units ...string) {
 func (p *Pipeline) marked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []string
-	for u := range p.dirty {
-		list = append(list, u)
-	}
-	clear(p.dirty)
-	slices.Sort(list)
-	return list
+	defer clear(p.dirty)
+	return slices.Sorted(maps.Keys(p.dirty))
 }
 
 // stopping reports whether an error only means that the run is stopping.

@@ -74,8 +74,10 @@ func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, la
 			return paths, last, err
 		}
 		// Another process lands: it completes soon, or has died.
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return nil, 0, err
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, 0, context.Cause(ctx)
 		}
 		for _, l := range open {
 			if time.Since(l.At) > 2*time.Second {
@@ -84,17 +86,6 @@ func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, la
 				}
 			}
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
