@@ -19,7 +19,7 @@ const (
 // phase whose output is missing, malformed or outdated determines the status. Later documents do
 // not count.
 func (u *Unit) judge(f flow.Flow) {
-	for _, p := range f.Phases {
+	for i, p := range f.Phases {
 		if p.Unit == flow.BatchUnit {
 			break
 		}
@@ -28,10 +28,10 @@ func (u *Unit) judge(f flow.Flow) {
 		}
 		done, last := u.accept(f, p)
 		if !done {
-			u.phase, u.status = p.Name, p.Status
-			if p.Output == flow.BatchesFile && u.Plan == nil {
-				u.before(f, p)
+			if i > 0 && f.Phases[i-1].Unit == flow.Screen && u.Plan == nil {
+				p = f.Phases[i-1] // the screens have documents of their own
 			}
+			u.phase, u.status = p.Name, p.Status
 			return
 		}
 		if last {
@@ -49,15 +49,6 @@ func (u *Unit) judge(f flow.Flow) {
 			}
 			return
 		}
-	}
-}
-
-// before sets the phase of a unit without a plan. If the flow has screens, the unit is in the phase
-// that analyzes them.
-func (u *Unit) before(f flow.Flow, plan flow.Phase) {
-	at := slices.IndexFunc(f.Phases, func(p flow.Phase) bool { return p.Name == plan.Name })
-	if at > 0 && f.Phases[at-1].Unit == flow.Screen {
-		u.phase, u.status = f.Phases[at-1].Name, f.Phases[at-1].Status
 	}
 }
 

@@ -28,7 +28,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	if err != nil {
 		return err
 	}
-	if !p.wants(d) || !isCurrent(u, &job.Item, d) {
+	if !p.wants(d.Work) || !isCurrent(u, &job.Item, d) {
 		return nil // an earlier run queued it, its plan changed, or it is done; advance queues the due phase
 	}
 	err = p.do(ctx, queuedWork{job: job, locks: p.opt.Locks}, d)
@@ -40,10 +40,10 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 
 // unitOf reads the unit of a work item. For a batch it reads only that batch.
 func (p *Pipeline) unitOf(ctx context.Context, d workItem) (*progress.Unit, error) {
-	if d.kind != string(flow.BatchUnit) {
-		return p.opt.Progress.Unit(ctx, d.unit)
+	if d.Kind != string(flow.BatchUnit) {
+		return p.opt.Progress.Unit(ctx, d.Unit)
 	}
-	u, _, err := p.opt.Progress.BatchOf(ctx, d.unit, d.part)
+	u, _, err := p.opt.Progress.BatchOf(ctx, d.Unit, d.Part)
 	return u, err
 }
 
@@ -56,21 +56,21 @@ func (p *Pipeline) ended(it lockkeeper.Item) {
 		return
 	}
 	if it.Status == lockkeeper.ItemError && it.Failure != nil {
-		p.tell(News{Kind: NewsFailed, Unit: d.unit, Batch: d.part, Phase: it.Failure.Phase, Item: it.ID, Text: it.Failure.Reason})
+		p.tell(News{Kind: NewsFailed, Unit: d.Unit, Batch: d.Part, Phase: it.Failure.Phase, Item: it.ID, Text: it.Failure.Reason})
 	}
-	p.mark(d.unit)
+	p.mark(d.Unit)
 }
 
 // askAboutUnit asks an agent that only reads, and stores its answer.
 func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
-	u, err := p.opt.Progress.Unit(ctx, d.unit)
+	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil {
 		return err
 	}
 	if u.Phase() != d.phase {
 		return nil // its document exists: an earlier run crashed before it completed the item
 	}
-	ask := flow.Ask{Files: p.filesOf(d.unit), Outputs: map[string]string{}}
+	ask := flow.Ask{Files: p.filesOf(d.Unit), Outputs: map[string]string{}}
 	for _, n := range u.Notes("", phase) {
 		ask.Notes = append(ask.Notes, n.Text)
 	}
@@ -95,12 +95,12 @@ func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, ph
 		}
 		ask.Items, ask.Todo = todo, text(todo)
 	}
-	q := question{unit: d.unit, phase: d.phase, form: phase.Answer, purpose: p.opt.Flow.Name + "/" + d.unit + "/" + d.phase}
+	q := question{unit: d.Unit, phase: d.phase, form: phase.Answer, purpose: p.opt.Flow.Name + "/" + d.Unit + "/" + d.phase}
 	return askReader(ctx, p, t, q, phase.Prompt, ask, func(doc json.RawMessage, calls []flow.Call) error {
 		if err := p.checkAnswer(phase, doc); err != nil {
 			return err
 		}
-		return p.opt.Progress.PutAnswer(ctx, d.unit, phase, doc, calls)
+		return p.opt.Progress.PutAnswer(ctx, d.Unit, phase, doc, calls)
 	})
 }
 
@@ -173,33 +173,33 @@ func (p *Pipeline) checkTargets(batches []flow.Batch) error {
 
 // audit compares the ready items with earlier decisions.
 func (p *Pipeline) audit(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
-	u, err := p.opt.Progress.Unit(ctx, d.unit)
+	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil || u.Phase() != phase.Name {
 		return err
 	}
-	if err := p.opt.Progress.Audit(ctx, d.unit); err != nil {
+	if err := p.opt.Progress.Audit(ctx, d.Unit); err != nil {
 		return err
 	}
-	p.news(NewsDone, question{unit: d.unit, phase: phase.Name}, "")
+	p.news(NewsDone, question{unit: d.Unit, phase: phase.Name}, "")
 	return nil
 }
 
 func (p *Pipeline) researchTopic(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
-	u, err := p.opt.Progress.Unit(ctx, d.unit)
+	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil {
 		return err
 	}
 	for _, topic := range u.Topics {
-		if topic.Slug != d.part || topic.State != progress.Pending {
+		if topic.Slug != d.Part || topic.State != progress.Pending {
 			continue
 		}
-		q := question{unit: d.unit, batch: d.part, phase: phase.Name}
+		q := question{unit: d.Unit, batch: d.Part, phase: phase.Name}
 		p.news(NewsStarted, q, "")
 		text, err := p.askAPI(ctx, q, topic.Prompt)
 		if err != nil {
 			return p.orPause(ctx, err)
 		}
-		if err := p.opt.Progress.Answer(ctx, d.unit, topic.Slug, documents.MethodAPI, text, "api"); err != nil {
+		if err := p.opt.Progress.Answer(ctx, d.Unit, topic.Slug, documents.MethodAPI, text, "api"); err != nil {
 			return err
 		}
 		p.news(NewsDone, q, "")
@@ -220,7 +220,7 @@ func (p *Pipeline) queueTopics(ctx context.Context, u *progress.Unit, phase flow
 		if topic.State != progress.Pending || !p.opt.API && !slices.Contains(chosen, topic.Slug) {
 			continue
 		}
-		err := p.enqueue(ctx, workItem{unit: u.Name, kind: topicUnit, part: topic.Slug, phase: phase.Name, pools: []string{sched.PoolAPI}})
+		err := p.enqueue(ctx, workItem{Work: Work{Unit: u.Name, Kind: topicUnit, Part: topic.Slug}, phase: phase.Name, pools: []string{sched.PoolAPI}})
 		if err != nil {
 			return err
 		}

@@ -191,7 +191,7 @@ func (p *Pipeline) follow(ctx context.Context, events *feed.Feed, end context.Ca
 
 // noteBlocked records why a unit cannot advance, or that it can. Other units continue.
 func (p *Pipeline) noteBlocked(unit string, why error) {
-	key := p.key(workItem{unit: unit, phase: "advance"})
+	key := p.key(workItem{Work: Work{Unit: unit}, phase: "advance"})
 	p.mu.Lock()
 	was := p.failed[key]
 	if delete(p.failed, key); why != nil {
@@ -307,7 +307,7 @@ func (p *Pipeline) advanceBatches(ctx context.Context, u *progress.Unit) error {
 		if b.Next == "" || b.AwaitsReview || !b.Approved || len(b.Blocked) > 0 {
 			continue
 		}
-		d := workItem{unit: u.Name, kind: string(flow.BatchUnit), part: b.ID, phase: p.queuedIn(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads}
+		d := workItem{Work: Work{Unit: u.Name, Kind: string(flow.BatchUnit), Part: b.ID}, phase: p.queuedIn(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads}
 		if phase, _ := p.opt.Flow.Phase(b.Next); phase.Executor == flow.Agent || b.Returned() {
 			d.pools = []string{sched.PoolAgent}
 		}

@@ -128,7 +128,7 @@ func (p *Pipeline) named(ctx context.Context, name string) (unit, part string, e
 		if below {
 			known = nil
 			for _, part := range parts {
-				known = append(known, workItem{unit: unit, part: part}.name())
+				known = append(known, Work{Unit: unit, Part: part}.Name())
 			}
 			break
 		}
@@ -172,8 +172,8 @@ func (p *Pipeline) checkOrder(ctx context.Context) error {
 		for _, b := range open {
 			for _, before := range b.After {
 				if slices.Contains(parts, b.ID) && isOpen(before) && !slices.Contains(parts, before) {
-					name := workItem{unit: unit, part: before}.name()
-					return &lockkeeper.InputError{Field: "only", Value: workItem{unit: unit, part: b.ID}.name(), Reason: fmt.Sprintf("it comes after %s, which is not complete", name), Next: "add --only " + name}
+					name := Work{Unit: unit, Part: before}.Name()
+					return &lockkeeper.InputError{Field: "only", Value: Work{Unit: unit, Part: b.ID}.Name(), Reason: fmt.Sprintf("it comes after %s, which is not complete", name), Next: "add --only " + name}
 				}
 			}
 		}
@@ -188,7 +188,7 @@ func (p *Pipeline) Agents() []string {
 	}
 	var names []string
 	for _, b := range p.opt.Tasks.Batches("", time.Time{}).Batches {
-		if p.wants(workItem{unit: p.opt.Flow.OneUnit, part: b.ID}) && !slices.Contains(names, b.Agent) {
+		if p.wants(Work{Unit: p.opt.Flow.OneUnit, Part: b.ID}) && !slices.Contains(names, b.Agent) {
 			names = append(names, b.Agent)
 		}
 	}
@@ -196,12 +196,12 @@ func (p *Pipeline) Agents() []string {
 }
 
 // wants reports whether the run includes a piece of work.
-func (p *Pipeline) wants(d workItem) bool {
-	if p.opt.Wants != nil && !p.opt.Wants(d.unit, d.part) {
+func (p *Pipeline) wants(d Work) bool {
+	if p.opt.Wants != nil && !p.opt.Wants(d.Unit, d.Part) {
 		return false
 	}
-	parts, limited := p.parts[d.unit]
-	return slices.Contains(p.units, d.unit) && (!limited || slices.Contains(parts, d.part))
+	parts, limited := p.parts[d.Unit]
+	return slices.Contains(p.units, d.Unit) && (!limited || slices.Contains(parts, d.Part))
 }
 
 // narrow reduces the state of a unit to the parts in the run, and reads the state of its
@@ -219,7 +219,7 @@ func (p *Pipeline) narrow(ctx context.Context, u *progress.Unit, s *UnitState) e
 		s.Batches[at].Status = state.Status
 	}
 	if _, limited := p.parts[u.Name]; limited {
-		s.Batches = slices.DeleteFunc(s.Batches, func(b BatchState) bool { return !p.wants(workItem{unit: u.Name, part: b.ID}) })
+		s.Batches = slices.DeleteFunc(s.Batches, func(b BatchState) bool { return !p.wants(Work{Unit: u.Name, Part: b.ID}) })
 		if !slices.ContainsFunc(s.Batches, func(b BatchState) bool { return !flow.IsDone(b.Status) }) {
 			s.Status, s.Pending = flow.Complete, ""
 		}

@@ -119,8 +119,8 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 	return nil
 }
 
-// reverted lists the files of the batch that the workspace has neither changed nor as the batch
-// made them.
+// reverted lists the files of the batch that were changed back: they are not among the changes in
+// the workspace, and do not have the content that the batch stored.
 func (l *batchRun) reverted(changes []workspace.Change) (list []workspace.Change, err error) {
 	for _, f := range l.files {
 		if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == f.Path }) {

@@ -15,13 +15,18 @@ import (
 
 // A Work identifies the work that an item of a flow is for.
 type Work struct {
-	Unit string
-	Kind string // controller, screen, topic or batch
-	Part string // the screen, topic or batch
+	Unit string `json:"unit"`
+	Kind string `json:"kind"`           // controller, screen, topic or batch
+	Part string `json:"part,omitempty"` // the screen, topic or batch; empty: the unit
 }
 
 // Name returns the unit, or unit/part.
-func (w Work) Name() string { return workItem{unit: w.Unit, part: w.Part}.name() }
+func (w Work) Name() string {
+	if w.Part == "" {
+		return w.Unit
+	}
+	return w.Unit + "/" + w.Part
+}
 
 // WorkOf returns the work of an item. It returns false if the item belongs to no flow.
 func WorkOf(it *lockkeeper.Item) (Work, bool) {
@@ -29,7 +34,7 @@ func WorkOf(it *lockkeeper.Item) (Work, bool) {
 	if err != nil || FlowOf(it) == "" {
 		return Work{}, false
 	}
-	return Work{Unit: d.unit, Kind: d.kind, Part: d.part}, true
+	return d.Work, true
 }
 
 // OpenItems lists the items of a flow that are not completed, by unit.
@@ -38,7 +43,7 @@ func OpenItems(r store.Reader, flowName string) (map[string][]*lockkeeper.Item, 
 	units := map[string][]*lockkeeper.Item{}
 	for _, it := range list {
 		if d, err := workOf(it); err == nil {
-			units[d.unit] = append(units[d.unit], it)
+			units[d.Unit] = append(units[d.Unit], it)
 		}
 	}
 	return units, err
@@ -78,7 +83,7 @@ func (s Overlay) Unit(u *progress.Unit, items []*lockkeeper.Item) UnitState {
 	current := map[Work]*lockkeeper.Item{}
 	for _, it := range items {
 		if d, err := workOf(it); err == nil && isCurrent(u, it, d) {
-			current[Work{Unit: d.unit, Kind: d.kind, Part: d.part}] = it
+			current[d.Work] = it
 		}
 	}
 	at := UnitState{Name: u.Name, WorkState: WorkState{Status: u.Status(), next: u.Phase()}}
@@ -198,7 +203,7 @@ func FailuresIn(f flow.Flow, items map[string][]*lockkeeper.Item, unit func(name
 		}
 		for _, it := range of {
 			if d, err := workOf(it); err == nil && isCurrent(u, it, d) {
-				list = append(list, Failure{Item: it.ID, Unit: d.unit, Kind: d.kind, Part: d.part, Phase: phaseNamed(f, it.Failure.Phase), Reason: it.Failure.Reason, At: it.CompletedAt, seq: it.Seq})
+				list = append(list, Failure{Item: it.ID, Work: d.Work, Phase: phaseNamed(f, it.Failure.Phase), Reason: it.Failure.Reason, At: it.CompletedAt, seq: it.Seq})
 			}
 		}
 	}
@@ -208,19 +213,14 @@ func FailuresIn(f flow.Flow, items map[string][]*lockkeeper.Item, unit func(name
 
 // A Failure is failed work of a flow that waits until a person retries it.
 type Failure struct {
-	Item   string    `json:"item"`
-	Unit   string    `json:"unit"`
-	Kind   string    `json:"kind"`           // controller, screen, topic or batch
-	Part   string    `json:"part,omitempty"` // the screen, topic or batch
-	Phase  string    `json:"phase"`          // the phase of the flow in which the work failed
+	Item string `json:"item"`
+	Work
+	Phase  string    `json:"phase"` // the phase of the flow in which the work failed
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 
 	seq uint64 // the item's sequence number
 }
-
-// Name returns the name of the unit, or of the part of it that failed.
-func (f Failure) Name() string { return Work{Unit: f.Unit, Part: f.Part}.Name() }
 
 // Failures lists the work of a flow that failed and is still due, in the order in which it was
 // queued.
@@ -251,13 +251,13 @@ func phaseNamed(f flow.Flow, scheduled string) string {
 // isCurrent reports whether an item is for the current phase, topic or plan of its unit. An item
 // of an earlier plan, or of a phase that was redone, is not current.
 func isCurrent(u *progress.Unit, it *lockkeeper.Item, d workItem) bool {
-	switch d.kind {
+	switch d.Kind {
 	case string(flow.BatchUnit):
-		b, known := u.Batch(d.part)
+		b, known := u.Batch(d.Part)
 		return known && b.Next != "" && strings.Contains(it.Key, "@"+b.Digest[:8])
 	case topicUnit:
 		for _, topic := range u.Topics {
-			if topic.Slug == d.part {
+			if topic.Slug == d.Part {
 				return topic.State == progress.Pending
 			}
 		}

@@ -17,9 +17,7 @@ import (
 )
 
 type workItem struct {
-	unit       string
-	kind       string // controller, screen, topic or batch
-	part       string // the screen, topic or batch; empty: the unit
+	Work
 	phase      string // the first phase
 	generation string // the digest of a batch's definition
 	pools      []string
@@ -31,13 +29,13 @@ type workItem struct {
 // twice. Names in a key contain no slashes (documents.FolderName).
 func (p *Pipeline) key(d workItem) string {
 	what := d.phase
-	if d.part != "" {
-		what = d.kind + "/" + documents.FolderName(d.part)
+	if d.Part != "" {
+		what = d.Kind + "/" + documents.FolderName(d.Part)
 	}
 	if d.generation != "" {
 		what += "@" + d.generation
 	}
-	return p.opt.Flow.Name + "/" + documents.FolderName(d.unit) + "/" + what
+	return p.opt.Flow.Name + "/" + documents.FolderName(d.Unit) + "/" + what
 }
 
 // workOf parses the key of an item.
@@ -53,28 +51,21 @@ func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	if !ok {
 		return bad()
 	}
-	d = workItem{unit: unit, kind: it.Unit, phase: it.Phase}
+	d = workItem{Work: Work{Unit: unit, Kind: it.Unit}, phase: it.Phase}
 	if len(parts) == 4 {
 		name, _, _ := strings.Cut(parts[3], "@")
 		name, _, _ = strings.Cut(name, "#")
-		if d.part, ok = documents.UnitName(name); !ok {
+		if d.Part, ok = documents.UnitName(name); !ok {
 			return bad()
 		}
 	}
 	return d, nil
 }
 
-func (d workItem) name() string {
-	if d.part == "" {
-		return d.unit
-	}
-	return d.unit + "/" + d.part
-}
-
 // enqueue queues work that the run wants and that is not queued. Failed work stays failed
 // until a person retries it.
 func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
-	if !p.wants(d) {
+	if !p.wants(d.Work) {
 		return nil
 	}
 	if p.opt.Locks == nil {
@@ -99,7 +90,7 @@ func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
 		if err != nil {
 			return err
 		}
-		_, err = p.opt.Queue.Enqueue(ctx, sched.ItemSpec{Key: key, Workflow: d.name(), Unit: d.kind, Phase: d.phase, Project: moduleOf(d.unit),
+		_, err = p.opt.Queue.Enqueue(ctx, sched.ItemSpec{Key: key, Workflow: d.Name(), Unit: d.Kind, Phase: d.phase, Project: moduleOf(d.Unit),
 			Locks: locks, Pools: d.pools, Root: p.root(), By: p.opt.Actor})
 		return err
 	}
@@ -132,26 +123,26 @@ func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err erro
 // locksOf returns the locks of a work item: its write targets, its folder of documents and, if
 // reads are locked, its reads.
 func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
-	folder := path.Join(p.opt.Folder, documents.FolderName(d.unit))
+	folder := path.Join(p.opt.Folder, documents.FolderName(d.Unit))
 	var locks []lockkeeper.Lock
 	add := func(at string, kind lockkeeper.Kind, mode lockkeeper.Mode) {
 		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: kind}, Mode: mode})
 	}
 	// The folder is locked as one file, because nothing else uses its files.
 	own := func(at string) { add(at, lockkeeper.File, lockkeeper.Write) }
-	switch d.kind {
+	switch d.Kind {
 	case string(flow.BatchUnit):
-		own(path.Join(folder, "batches", documents.FolderName(d.part)))
+		own(path.Join(folder, "batches", documents.FolderName(d.Part)))
 		if p.opt.Flow.HasScreens() {
-			add(p.screenFolder(d.unit, ""), lockkeeper.Dir, lockkeeper.Read)
+			add(p.screenFolder(d.Unit, ""), lockkeeper.Dir, lockkeeper.Read)
 		} else {
 			add(path.Join(folder, flow.AnalysisFile), lockkeeper.File, lockkeeper.Read)
 			add(path.Join(folder, flow.BatchesFile), lockkeeper.File, lockkeeper.Read)
 		}
 	case string(flow.Screen):
-		own(p.screenFolder(d.unit, d.part))
+		own(p.screenFolder(d.Unit, d.Part))
 	case topicUnit:
-		own(path.Join(folder, "research", documents.FolderName(d.part)))
+		own(path.Join(folder, "research", documents.FolderName(d.Part)))
 	default:
 		for _, phase := range p.opt.Flow.Phases {
 			if phase.Name == d.phase && phase.Output != "" {
@@ -163,7 +154,7 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 		for _, at := range paths {
 			l, err := p.opt.Root.Resolve(p.opt.Root.Dir(), at, mode)
 			if err != nil {
-				return fmt.Errorf("%s target of %s: %w", mode, d.name(), err)
+				return fmt.Errorf("%s target of %s: %w", mode, d.Name(), err)
 			}
 			locks = append(locks, l)
 		}
@@ -181,17 +172,17 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 
 // readsOf lists the reads of work that declares none.
 func (p *Pipeline) readsOf(d workItem) []string {
-	if d.kind == string(flow.Screen) {
-		for _, s := range p.groups[d.unit].Screens {
-			if s.Name == d.part {
+	if d.Kind == string(flow.Screen) {
+		for _, s := range p.groups[d.Unit].Screens {
+			if s.Name == d.Part {
 				return p.opt.Layout.ReadsOf(s)
 			}
 		}
 	}
-	if d.kind == string(flow.BatchUnit) {
+	if d.Kind == string(flow.BatchUnit) {
 		return nil
 	}
-	return p.filesOf(d.unit)
+	return p.filesOf(d.Unit)
 }
 
 // retryFailed returns failed work to the queue.
@@ -205,10 +196,10 @@ func (p *Pipeline) retryFailed(ctx context.Context) error {
 	}
 	for _, it := range items {
 		d, err := workOf(it)
-		if it.Status != lockkeeper.ItemError || err != nil || !p.wants(d) {
+		if it.Status != lockkeeper.ItemError || err != nil || !p.wants(d.Work) {
 			continue
 		}
-		u, err := p.opt.Progress.Unit(ctx, d.unit)
+		u, err := p.opt.Progress.Unit(ctx, d.Unit)
 		if err != nil {
 			return err
 		}
@@ -235,7 +226,7 @@ func (p *Pipeline) startUnqueued(ctx context.Context, d workItem) error {
 	p.going[key] = true
 	p.mu.Unlock()
 	p.goroutines.Go(func() {
-		t := p.newUnqueued(d.name())
+		t := p.newUnqueued(d.Name())
 		defer t.freeSlots()
 		err := t.Phase(ctx, d.phase, d.pools...)
 		if err == nil {
@@ -250,9 +241,9 @@ func (p *Pipeline) startUnqueued(ctx context.Context, d workItem) error {
 		}
 		p.mu.Unlock()
 		if failed {
-			p.tell(News{Kind: NewsFailed, Unit: d.unit, Batch: d.part, Phase: d.phase, Text: err.Error()})
+			p.tell(News{Kind: NewsFailed, Unit: d.Unit, Batch: d.Part, Phase: d.phase, Text: err.Error()})
 		}
-		p.mark(d.unit)
+		p.mark(d.Unit)
 	})
 	return nil
 }

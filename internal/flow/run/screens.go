@@ -46,7 +46,7 @@ func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flo
 			docs = append(docs, *state.Doc)
 		default:
 			open++
-			err := p.enqueue(ctx, workItem{unit: unit, kind: string(flow.Screen), part: s.Name, phase: phase.Name, pools: poolsOf(phase)})
+			err := p.enqueue(ctx, workItem{Work: Work{Unit: unit, Kind: string(flow.Screen), Part: s.Name}, phase: phase.Name, pools: poolsOf(phase)})
 			if err != nil {
 				return err
 			}
@@ -67,15 +67,15 @@ func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flo
 }
 
 func (p *Pipeline) askAboutScreen(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
-	for _, s := range p.groups[d.unit].Screens {
-		if s.Name != d.part {
+	for _, s := range p.groups[d.Unit].Screens {
+		if s.Name != d.Part {
 			continue
 		}
 		state, err := p.opt.Progress.Screen(ctx, s.Module, s.Controller, s.Name)
 		if err != nil || state.Doc != nil || state.Excluded != nil {
 			return err
 		}
-		q := question{unit: d.unit, batch: d.part, phase: phase.Name, form: phase.Answer, purpose: p.opt.Flow.Name + "/" + d.unit + "/" + d.part + "/" + phase.Name}
+		q := question{unit: d.Unit, batch: d.Part, phase: phase.Name, form: phase.Answer, purpose: p.opt.Flow.Name + "/" + d.Unit + "/" + d.Part + "/" + phase.Name}
 		return askReader(ctx, p, t, q, phase.Prompt, flow.Ask{Files: p.opt.Layout.ReadsOf(s), Screen: &s}, func(doc flow.ScreenDoc, calls []flow.Call) error {
 			if err := p.checkTargets([]flow.Batch{{Title: s.Name, WriteTargets: flow.Aggregate([]flow.ScreenDoc{doc})}}); err != nil {
 				return err
@@ -83,7 +83,7 @@ func (p *Pipeline) askAboutScreen(ctx context.Context, t execution, d workItem, 
 			return p.opt.Progress.PutScreen(ctx, s.Module, s.Controller, s.Name, doc, calls)
 		})
 	}
-	return fmt.Errorf("the manifest no longer has the screen %s", d.name())
+	return fmt.Errorf("the manifest no longer has the screen %s", d.Name())
 }
 
 func (p *Pipeline) planPhase() string {

@@ -95,7 +95,7 @@ func (p *Pipeline) failureOf(unit, part string) error {
 	defer p.mu.Unlock()
 	for key, err := range p.failed {
 		d, bad := workOf(&lockkeeper.Item{Key: key})
-		if bad == nil && d.unit == unit && d.part == part {
+		if bad == nil && d.Unit == unit && d.Part == part {
 			return err
 		}
 	}
@@ -168,8 +168,8 @@ func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
 			return nil, err
 		}
 		for _, b := range p.upcoming(u) {
-			d := workItem{unit: name, kind: string(flow.BatchUnit), part: b.ID, targets: b.WriteTargets, reads: b.Reads}
-			if !p.wants(d) {
+			d := workItem{Work: Work{Unit: name, Kind: string(flow.BatchUnit), Part: b.ID}, targets: b.WriteTargets, reads: b.Reads}
+			if !p.wants(d.Work) {
 				continue
 			}
 			locks, err := p.locksOf(d)

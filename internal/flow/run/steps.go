@@ -39,7 +39,7 @@ func batchSteps() map[flow.Step]batchStep {
 
 // queueUnit queues a phase of a unit as one item.
 func (p *Pipeline) queueUnit(ctx context.Context, u *progress.Unit, phase flow.Phase) error {
-	return p.enqueue(ctx, workItem{unit: u.Name, kind: string(phase.Unit), phase: phase.Name, pools: poolsOf(phase)})
+	return p.enqueue(ctx, workItem{Work: Work{Unit: u.Name, Kind: string(phase.Unit)}, phase: phase.Name, pools: poolsOf(phase)})
 }
 
 func poolsOf(p flow.Phase) []string {
@@ -51,8 +51,8 @@ func poolsOf(p flow.Phase) []string {
 
 // do carries out one work item. It stores a document or returns an error.
 func (p *Pipeline) do(ctx context.Context, t execution, d workItem) error {
-	if d.kind == string(flow.BatchUnit) {
-		return p.runBatch(ctx, t, d.unit, d.part)
+	if d.Kind == string(flow.BatchUnit) {
+		return p.runBatch(ctx, t, d.Unit, d.Part)
 	}
 	phase, _ := p.opt.Flow.Phase(d.phase)
 	step := p.unitSteps()[phase.Step]

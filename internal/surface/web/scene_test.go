@@ -127,7 +127,7 @@ func middle(w words) *scene {
 		return view.Line{Event: lockkeeper.Event{Seq: 4700 - uint64(d.Seconds()), At: ago(d), Kind: kind, Actor: lockkeeper.Actor{Name: w.holder, Kind: lockkeeper.ActorPerson}, GrantID: blocker.GrantID, Reason: w.text,
 			Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: w.path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}}, Data: map[string]string{"why": w.text}}, Name: w.unit, Item: "j7", What: what + " " + w.path, Text: what}
 	}
-	failure := run.Failure{Item: "j9", Unit: w.unit, Kind: "batch", Part: "b2", Phase: "test", Reason: "the tests failed three times: " + w.text, At: ago(4 * time.Minute)}
+	failure := run.Failure{Item: "j9", Work: run.Work{Unit: w.unit, Kind: "batch", Part: "b2"}, Phase: "test", Reason: "the tests failed three times: " + w.text, At: ago(4 * time.Minute)}
 	s.now = view.Now{Moment: moment,
 		Run: view.RunLine{State: view.RunActive, ID: "20260131T090000.000", Flow: "controllers", Began: ago(3*time.Hour + 20*time.Minute), Conductor: w.holder, Units: 120, Complete: 61, Failed: 2},
 		Needs: view.Needs{Total: 41, Oldest: ago(2 * time.Hour), Kinds: []view.NeedsKind{{Kind: progress.ItemKind, Count: 37, First: w.ref(progress.ItemKind)}, {Kind: progress.PlanKind, Count: 2, First: w.ref(progress.PlanKind)},
