@@ -65,7 +65,7 @@ func documents() map[string]form {
 	return set
 }
 
-// A described is a value of the type that a schema describes, with the description of the whole.
+// A described is a value of a Go type, with the description of the type's schema.
 type described struct {
 	value any
 	about string
@@ -109,17 +109,17 @@ type screenAnswer struct {
 
 type form map[string]any
 
-// A maker makes schemas of Go types. The schema of a stored document allows null for a list,
-// because an empty list may be stored as null.
+// A maker makes the schemas of Go types. If stored is set, a schema is of a document and allows
+// null for a list, because an empty list may be stored as null.
 type maker struct{ stored bool }
 
 // idForm is the form of ids and of file names.
 const idForm = `^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`
 
-// patterns are the values of the tag "text".
+// patterns has a regular expression for each value of the tag "text".
 var patterns = map[string]string{"words": `\S`, "id": idForm, "sum": `^[0-9a-f]{64}$`}
 
-// enums are the values of types with few values.
+// enums has the permitted texts of a type, separated by spaces.
 var enums = map[reflect.Type]string{
 	reflect.TypeFor[Level](): "high medium low", reflect.TypeFor[Decision](): "TODO DEFER REJECT", reflect.TypeFor[CheckState](): "passed failed skipped",
 }

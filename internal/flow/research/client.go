@@ -3,6 +3,7 @@ package research
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -114,8 +115,8 @@ func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	case seen.status != http.StatusOK:
 		return res, c.refusal(seen)
 	}
-	m, ok := parseMessage(seen.body)
-	if !ok {
+	var m message
+	if err := json.Unmarshal(seen.body, &m); err != nil || m.Content == nil {
 		return res, c.garbage(seen)
 	}
 	return c.answer(res, m)

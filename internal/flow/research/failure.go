@@ -62,7 +62,9 @@ func (c *Client) refusal(seen response) error {
 		return &agent.RefusedError{Origin: c.origin(), Next: "check the address of the API",
 			Reason: fmt.Sprintf("it answered with status %d and no message", status)}
 	}
-	var said failureBody
+	var said struct {
+		Error struct{ Type, Message string }
+	}
 	text := string(seen.body)
 	if json.Unmarshal(seen.body, &said) == nil && said.Error.Message != "" {
 		text = said.Error.Message
@@ -89,13 +91,9 @@ var regainPattern = regexp.MustCompile(`regain access on (\d{4}-\d\d-\d\d) at (\
 
 // regained returns the end of a limit, or the zero time if it is unknown.
 func regained(text string) time.Time {
-	m := regainPattern.FindStringSubmatch(text)
-	if m == nil {
-		return time.Time{}
-	}
-	at, err := time.Parse("2006-01-02 15:04", m[1]+" "+m[2])
-	if err != nil {
-		return time.Time{}
+	var at time.Time
+	if m := regainPattern.FindStringSubmatch(text); m != nil {
+		at, _ = time.Parse("2006-01-02 15:04", m[1]+" "+m[2]) // the zero time if it is not a date
 	}
 	return at
 }

@@ -18,17 +18,6 @@ const apiVersion = "2023-06-01"
 // maxResponse bounds a response, far above the longest answer of a model.
 const maxResponse = 16 << 20
 
-type question struct {
-	Model     string `json:"model"`
-	MaxTokens int64  `json:"max_tokens"`
-	Messages  []turn `json:"messages"`
-}
-
-type turn struct {
-	Role    string  `json:"role"`
-	Content []block `json:"content"`
-}
-
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
@@ -49,21 +38,6 @@ type message struct {
 	} `json:"usage"`
 }
 
-// parseMessage reads the body of a successful response. It reports false for a body that
-// is not a message.
-func parseMessage(body []byte) (message, bool) {
-	var m message
-	err := json.Unmarshal(body, &m)
-	return m, err == nil && m.Content != nil
-}
-
-type failureBody struct {
-	Error struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
 type response struct {
 	status int // 0: no response
 	header http.Header
@@ -73,10 +47,9 @@ type response struct {
 // post sends a question. If it returns an error, it also returns the part of the response that
 // arrived.
 func (c *Client) post(ctx context.Context, prompt string) (response, error) {
-	body, err := json.Marshal(question{
-		Model:     c.options.Model,
-		MaxTokens: c.options.MaxTokens,
-		Messages:  []turn{{Role: "user", Content: []block{{Type: "text", Text: prompt}}}},
+	body, err := json.Marshal(map[string]any{
+		"model": c.options.Model, "max_tokens": c.options.MaxTokens,
+		"messages": []any{map[string]any{"role": "user", "content": []block{{Type: "text", Text: prompt}}}},
 	})
 	if err != nil {
 		return response{}, fmt.Errorf("encode the question: %w", err)
