@@ -3,13 +3,13 @@
 //
 //	flows.go, controllers.go, screens.go, tasks.go   what a flow is, and one file for each
 //	phase.go                                         what a phase is, and the phases of a batch
-//	document.go, forms.go, schema.go, check.go       documents, their schemas and rules
-//	source.go, discover.go, manifest.go, taskfile.go where units come from
+//	document.go, schema.go, check.go                 documents, their schemas and rules
+//	discover.go, manifest.go, task.go                where units come from
 //	prompt.go, prompts/                              what agents are asked
 //
 // To add a flow, write one file with a function that returns a Flow and add it to All. To
-// add a phase, add an entry to the flow's table with one of the existing steps, its document
-// and its settings, its prompt in prompts/, and its name to the ranks in sched/options.go.
+// add a phase, add an entry to the flow's table with one of the existing steps, its document,
+// its rank in the queue and its settings, and its prompt in prompts/.
 //
 // Invariants:
 //
@@ -27,8 +27,6 @@
 //  6. Targets is the only function that collects write targets.
 //  7. Every batch of a plan comes after the batches named in its After. An edited plan is
 //     not approved.
-//  8. The audit drops an item only if the same item of the same unit was rejected before
-//     and was not re-enabled. A similar item is kept and marked.
 //
 // The package has no goroutines and keeps no state.
 package flow

@@ -156,7 +156,7 @@ func TestListsOfOthers(t *testing.T) {
 		`{"entries":null}`:        "entries",
 		`{"entries":{}}`:          "entries",
 		`{"entries":[],"more":1}`: "more",
-		`{"entries":[{"description":"x","controller":"c","decision":"deferred","timestamp":"2026-01-01T00:00:00Z"}]}`: "file of those rejected",
+		`{"entries":[{"description":"x","controller":"c","decision":"deferred","timestamp":"2026-01-01T00:00:00Z"}]}`: "items that are rejected",
 		`{"entries":[{"description":"","controller":"c","decision":"rejected","timestamp":"2026-01-01T00:00:00Z"}]}`:  "entry 1",
 		`{"entries":[{"description":"x","controller":"c","decision":"rejected","timestamp":"yesterday"}]}`:            "yesterday",
 	} {

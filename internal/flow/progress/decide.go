@@ -2,7 +2,6 @@ package progress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -265,78 +264,4 @@ func listOf[T any](values []T, name func(T) string) string {
 		names[i] = name(v)
 	}
 	return list(names)
-}
-
-// Audit carries out the phase audit: it compares the ready items of a unit with the decisions
-// of earlier runs, and stores the result. Decisions on the same items stay.
-func (b *Tracker) Audit(ctx context.Context, unit string) error {
-	past, err := b.documents.PastDecisions(ctx)
-	if err != nil {
-		return err
-	}
-	var prior []flow.EarlierDecision
-	for _, e := range past {
-		p := flow.EarlierDecision{Controller: e.Controller, Description: e.Description, Decision: flow.Defer, At: e.Timestamp, Notes: e.Notes, Reenabled: e.Reenabled != nil}
-		if e.Decision == documents.Rejected {
-			p.Decision = flow.Reject
-		}
-		prior = append(prior, p)
-	}
-	err = put(ctx, b, unit, flow.AuditFile, nil, func(u *Unit) (flow.Audit, loaded[flow.Audit], error) {
-		return flow.AuditItems(u.Synthesis.Items, unit, prior, documents.Normalise), u.docs.audit, nil
-	})
-	if err != nil {
-		return err
-	}
-	return b.Recover(ctx, unit)
-}
-
-// A DroppedItem is a ready item that the audit dropped.
-type DroppedItem struct {
-	flow.Ready
-	Reason string `json:"reason"`
-}
-
-// DroppedItems lists the items that the audit dropped. People can re-enable them.
-func (u *Unit) DroppedItems() (list []DroppedItem) {
-	if u.Audit == nil {
-		return nil
-	}
-	for _, d := range u.Audit.Dropped {
-		for _, i := range u.Synthesis.Items {
-			if i.ID == d.ID {
-				list = append(list, DroppedItem{i, d.Reason})
-			}
-		}
-	}
-	return list
-}
-
-// Reenable re-enables a rejected item. The result again reports whether the audit runs again with
-// it. If the batches are planned already, the item is in the next run.
-func (b *Tracker) Reenable(ctx context.Context, unit, description, by string) (again bool, err error) {
-	return b.mark(ctx, unit, by, func() error { return b.documents.Reenable(ctx, unit, description, by) })
-}
-
-// UndoReenable undoes Reenable.
-func (b *Tracker) UndoReenable(ctx context.Context, unit, description, by string) (again bool, err error) {
-	return b.mark(ctx, unit, by, func() error { return b.documents.UndoReenable(ctx, unit, description, by) })
-}
-
-func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) (again bool, err error) {
-	err = b.personal(ctx, unit, by, func(u *Unit) error {
-		if err := mark(); err != nil {
-			return err
-		}
-		audit := u.docs.audit
-		if again = u.Plan == nil && audit.doc != nil; !again {
-			return nil
-		}
-		err := audit.remove(ctx)
-		if changed, ok := errors.AsType[*documents.ChangedError](err); ok && changed.Is == "" {
-			return nil // another process removed it
-		}
-		return err
-	})
-	return again, err
 }

@@ -43,6 +43,8 @@
 //     the batch is applied again.
 //  9. What people wrote and what agents were paid for is moved to earlier/ or renamed,
 //     never overwritten. The exception is a malformed text of a topic.
+//  10. The audit drops an item only if the same item of the same unit was rejected before
+//     and was not re-enabled. A similar item is kept and marked.
 //
 // The package starts no work and locks no code. The store knows which items run and which
 // failed. A policy (AutoDecide) decides in the name of the person who chose it.

@@ -9,7 +9,7 @@
 //
 //	conduct.go             the loop: what is due, what is idle, when to stop
 //	steps.go               the code of every step; a phase of a flow names its step
-//	queue.go, execution.go work items, their keys and locks, and how they are executed
+//	queue.go               work items, their keys and locks, and how they are executed
 //	batch.go               a batch from its first phase to its landing
 //	ask.go, call.go        calls of agents, their records, the budget
 //	overlay.go, state.go   the state of a run for viewers
