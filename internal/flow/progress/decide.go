@@ -111,7 +111,7 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	case item.Decision == c.Decision && item.Notes == c.Notes:
 		return nil // the same decision is stored
 	case item.Decision != c.Was && item.Decision == "":
-		return refused(act, "decide again, without --was", "it was %s when you read it, and that decision was undone since", c.Was)
+		return refused(act, "decide again, without --was", "it was %s when you read it, and was reset since", c.Was)
 	case item.Decision != c.Was:
 		return refused(act, "name the present decision: --was "+string(item.Decision), "it is %s by %s since %s", item.Decision, item.By, stamp(item.At))
 	case c.Decision == "" && item.Added:
