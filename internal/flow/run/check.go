@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -225,7 +224,7 @@ func (l *batchRun) isStoredAs(c workspace.Change) (bool, error) {
 
 // fix calls an agent to fix a failed command.
 func (l *batchRun) fix(ctx context.Context, c checks, at *checkState, failed *flow.CheckRun) error {
-	said, err := os.ReadFile(filepath.Join(l.p.opt.Root.Dir(), filepath.FromSlash(failed.Output)))
+	said, err := l.p.endOf(failed.Output, maxShown)
 	if err != nil {
 		return err
 	}
@@ -233,7 +232,7 @@ func (l *batchRun) fix(ctx context.Context, c checks, at *checkState, failed *fl
 	q := l.ask(c.Prompt, c.Answer)
 	q.purpose += fmt.Sprintf("-%d-%x", at.Done.Fixes, sumOf(l.files))[:12]
 	return l.change(ctx, q, c.FixQueue, at, flow.Ask{
-		Failure: fmt.Sprintf("$ %s\nexit status %d\n\n%s", failed.Command, failed.Exit, tail(said, maxShown)), Attempt: at.Done.Fixes, Max: c.max,
+		Failure: fmt.Sprintf("$ %s\nexit status %d\n\n%s", failed.Command, failed.Exit, said), Attempt: at.Done.Fixes, Max: c.max,
 	}, fmt.Sprintf("fix %d of %d", at.Done.Fixes, c.max))
 }
 
@@ -299,13 +298,6 @@ func (l *batchRun) callAgent(ctx context.Context, q question, phase string, ask 
 // maxShown bounds how much of an output an agent sees.
 const maxShown = 24 << 10
 
-func tail(text []byte, n int) string {
-	if len(text) > n {
-		text = text[len(text)-n:]
-	}
-	return strings.ToValidUTF8(string(text), "\uFFFD")
-}
-
 // runAll runs the commands in order and returns the first failed run, or nil if all passed.
 func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.CheckRun, error) {
 	for _, command := range c.commands {
@@ -359,22 +351,10 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 	if err = errors.Join(err, out.Close()); err != nil {
 		return run, err
 	}
-	said, err := os.Open(tr.files().Output)
-	if err != nil {
-		return run, err
-	}
-	run.Last, err = lastLine(said)
-	return run, errors.Join(err, said.Close(), l.undo(ctx, changes))
+	said, err := l.p.endOf(run.Output, 4<<10)
+	said = strings.TrimSpace(said)
+	run.Last = said[strings.LastIndexByte(said, '\n')+1:]
+	return run, errors.Join(err, l.undo(ctx, changes))
 }
 
 var errTooLong = errors.New("timed out")
-
-// lastLine returns the last line of a file that is not blank.
-func lastLine(f *os.File) (string, error) {
-	text, err := lastBytes(f, 4<<10)
-	if err != nil {
-		return "", err
-	}
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return strings.ToValidUTF8(string(lines[len(lines)-1]), "\uFFFD"), nil
-}

@@ -28,15 +28,11 @@ func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
 	if !l.p.opt.Sandbox.HoldsReads() {
 		return nil
 	}
-	f, err := os.Open(filepath.Join(l.p.opt.Root.Dir(), filepath.FromSlash(failed.Output)))
+	said, err := l.p.endOf(failed.Output, maxShown)
 	if err != nil {
 		return err
 	}
-	said, err := lastBytes(f, maxShown)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if path := hiddenPath(string(said), l.w.Dir()); path != "" {
+	if path := hiddenPath(said, l.w.Dir()); path != "" {
 		l.p.news(NewsWarning, q, lockkeeper.JoinNext(fmt.Sprintf("%s exists on this machine, but the sandbox may not show it to %q", path, failed.Command),
 			"add it to agent.read in lockkeeper.yaml if the command needs it"))
 	}
@@ -61,17 +57,22 @@ func hiddenPath(output, workspace string) string {
 	return ""
 }
 
-// lastBytes reads the last n bytes of a file.
-func lastBytes(f *os.File, n int64) ([]byte, error) {
+// endOf returns the last n bytes of an output file. Its path is relative to the root.
+func (p *Pipeline) endOf(output string, n int64) (_ string, err error) {
+	f, err := os.Open(filepath.Join(p.opt.Root.Dir(), filepath.FromSlash(output)))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	text := make([]byte, min(info.Size(), n))
 	if _, err := f.ReadAt(text, info.Size()-int64(len(text))); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return "", err
 	}
-	return text, nil
+	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
 }
 
 // notice checks which files a command that passed has changed. If it changed a file of the
