@@ -223,7 +223,7 @@ func (w words) board(moment view.Moment) view.Board {
 	}
 	b.Phases[6].Units = 1
 	row := func(name, status string, at int, mark view.Mark) view.BoardUnit {
-		u := view.BoardUnit{UnitState: run.UnitState{Name: name, Status: status, Since: ago(9 * time.Minute)}, Open: map[progress.Kind]int{}}
+		u := view.BoardUnit{UnitState: run.UnitState{Name: name, WorkState: run.WorkState{Status: status, Since: ago(9 * time.Minute)}}, Open: map[progress.Kind]int{}}
 		for i := range b.Phases {
 			switch {
 			case i < at:
@@ -243,9 +243,9 @@ func (w words) board(moment view.Moment) view.Board {
 	fails.Error = w.text
 	works := row("tags", "applying", 8, view.MarkActive)
 	works.Item = "j8"
-	works.Batches = []view.BoardBatch{{BatchState: run.BatchState{ID: "b1", Status: "complete"}, Title: w.text, Mark: view.MarkDone},
-		{BatchState: run.BatchState{ID: "b2", Status: "applying", Item: "j8"}, Title: "Counts", Mark: view.MarkActive},
-		{BatchState: run.BatchState{ID: "b3", Status: "queued", Blocked: []string{"b2"}}, Mark: view.MarkWaiting}}
+	works.Batches = []view.BoardBatch{{BatchState: run.BatchState{ID: "b1", WorkState: run.WorkState{Status: "complete"}}, Title: w.text, Mark: view.MarkDone},
+		{BatchState: run.BatchState{ID: "b2", WorkState: run.WorkState{Status: "applying", Item: "j8"}}, Title: "Counts", Mark: view.MarkActive},
+		{BatchState: run.BatchState{ID: "b3", WorkState: run.WorkState{Status: "queued"}, Blocked: []string{"b2"}}, Mark: view.MarkWaiting}}
 	b.Units = []view.BoardUnit{waits, works, fails, row("users", "complete", len(b.Phases), view.MarkDone), row("comments", "ready", 1, view.MarkWaiting)}
 	b.Units[4].Phase = "analyze"
 	return b
