@@ -20,7 +20,7 @@ func lockRoutes() []route {
 	return []route{
 		ask(grants, lookers, "Grants and waiting requests, the oldest first.", listGrants),
 		act(grants, writers, "Acquire locks, all of them or none. With wait_seconds the request waits for them.", acquire).withRoom(roomWaits),
-		ask(grants+"/{id}", lookers, "One grant or waiting request, with the conflicts that block it.", showGrant),
+		ask(grants+"/{id}", lookers, "One grant or waiting request, with the conflicts that block it.", func(s *Server, c *call, _ nothing) (*lock.RequestInfo, error) { return s.grant(c) }),
 		change("renew", "Renew the lease of a grant.", renew),
 		change("upgrade", "Upgrade upgradeable locks to write locks.", upgrade),
 		change("extend", "Add locks to a grant.", extend),
@@ -88,7 +88,7 @@ func acquire(s *Server, c *call, in wanted) (given, error) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(s.leaving, func() { cancel(errLeaving) })()
-	if err := s.allowWait(c, wait); err != nil {
+	if err := c.control.SetWriteDeadline(time.Now().Add(wait + s.opt.Limits.Write)); err != nil {
 		return given{}, err
 	}
 	g, err := s.opt.App.Hold(ctx, req, wait)
@@ -105,11 +105,6 @@ func acquire(s *Server, c *call, in wanted) (given, error) {
 }
 
 var errLeaving = &refusal{code: codeBusy, reason: "the server is stopping; no lock was acquired", next: "retry when the server runs again", after: 5 * time.Second}
-
-// allowWait extends the write deadline of the response by the wait.
-func (s *Server) allowWait(c *call, wait time.Duration) error {
-	return c.control.SetWriteDeadline(time.Now().Add(wait + s.opt.Limits.Write))
-}
 
 // request builds the lock request. The holder's name includes the caller, so that the record
 // shows who asked.
@@ -164,8 +159,6 @@ func listGrants(s *Server, c *call, q struct {
 func placeOf(e lock.RequestInfo) string {
 	return e.AcquiredAt.UTC().Format("20060102T150405.000000000") + "-" + e.ID
 }
-
-func showGrant(s *Server, c *call, _ nothing) (*lock.RequestInfo, error) { return s.grant(c) }
 
 func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
 	id := c.r.PathValue("id")

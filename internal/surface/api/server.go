@@ -139,7 +139,14 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		roomOpen:    newRoom(o.Limits.Strangers, 2*time.Second, "requests without a login"),
 	}
 	s.metrics = newMetrics(s)
-	if err := errors.Join(s.mount(), s.lay()); err != nil {
+	s.table = routes()
+	for i := range s.table {
+		s.add(&s.table[i])
+	}
+	if s.openapi, err = describe(s.table, o.Version); err != nil {
+		return nil, err
+	}
+	if err := s.mount(); err != nil {
 		return nil, err
 	}
 	if s.queue, err = job.Open(o.App); err != nil {
@@ -171,16 +178,6 @@ func (o *Options) fill() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-}
-
-// lay registers the routes with the mux and builds their description.
-func (s *Server) lay() (err error) {
-	s.table = routes()
-	for i := range s.table {
-		s.add(&s.table[i])
-	}
-	s.openapi, err = describe(s.table, s.opt.Version)
-	return err
 }
 
 // announce records the address of the server, for logins.

@@ -154,7 +154,8 @@ func (rd *Reader) locks(ctx context.Context) (*Locks, error) {
 	}
 	v.Moment = s.Moment
 	for _, e := range entries {
-		if isResource(e) {
+		named := slices.ContainsFunc(e.Targets, func(t lockkeeper.Lock) bool { return !isFile(t) })
+		if named || e.Policy == "author" || author.Names(e.Metadata) != nil {
 			v.Resources = append(v.Resources, rd.resourcesOf(e, known, s.Moment)...)
 		}
 		switch {
@@ -236,11 +237,6 @@ func (s *snapshot) queuedWaits() []QueuedWait {
 		}
 	}
 	return list
-}
-
-// isResource reports whether a request is for named resources, not files.
-func isResource(e lock.RequestInfo) bool {
-	return e.Policy == "author" || author.Names(e.Metadata) != nil || slices.ContainsFunc(e.Targets, func(t lockkeeper.Lock) bool { return !isFile(t) })
 }
 
 func isFile(l lockkeeper.Lock) bool { return l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir }

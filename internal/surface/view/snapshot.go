@@ -211,14 +211,14 @@ func (rd *Reader) cost(s *snapshot, p *documents, states []run.UnitState) (c Cos
 			c.add(call.Call)
 		}
 	}
-	c.RestUSD = cents(run.Rest(p.flow, ofRun, states))
-	c.TotalUSD = cents(c.USD + c.RestUSD)
+	c.RestUSD = rounded(run.Rest(p.flow, ofRun, states), 1e2)
+	c.TotalUSD = rounded(c.USD+c.RestUSD, 1e2)
 	c.Exhausted = c.BudgetUSD > 0 && c.USD >= c.BudgetUSD || c.BudgetTokens > 0 && c.Tokens >= c.BudgetTokens
 	return c, err
 }
 
 func (c *Cost) add(call flow.Call) {
-	c.USD, c.Tokens, c.Calls = micros(c.USD+call.USD), c.Tokens+call.Tokens, c.Calls+1
+	c.USD, c.Tokens, c.Calls = rounded(c.USD+call.USD, 1e6), c.Tokens+call.Tokens, c.Calls+1
 }
 
 func needs(open []progress.Decision) Needs {

@@ -14,11 +14,9 @@ import (
 	"lockkeeper/store"
 )
 
-// micros rounds an amount to a millionth, the precision of prices.
-func micros(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
-
-// cents rounds an estimate.
-func cents(usd float64) float64 { return math.Round(usd*1e2) / 1e2 }
+// rounded rounds an amount: a cost to a millionth, the precision of prices, and an estimate to
+// a cent.
+func rounded(usd, parts float64) float64 { return math.Round(usd*parts) / parts }
 
 // ItemName returns the name of an item.
 func ItemName(it *lockkeeper.Item) string {
