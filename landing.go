@@ -98,14 +98,9 @@ const (
 	Undone // rolled back: another edit conflicted with it, or its content was lost
 )
 
-var landingStates = [...]string{Decided: "decided", Committed: "committed", Undone: "undone"}
+var landingStates = []string{Decided: "decided", Committed: "committed", Undone: "undone"}
 
-func (s LandingState) String() string {
-	if int(s) < len(landingStates) && s != 0 {
-		return landingStates[s]
-	}
-	return fmt.Sprintf("state(%d)", uint8(s))
-}
+func (s LandingState) String() string { return nameIn(landingStates, s, "state") }
 
 // MarshalText returns the name of the state.
 func (s LandingState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

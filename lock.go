@@ -20,21 +20,22 @@ const (
 	Write
 )
 
-var modeNames = [...]string{Read: "read", Upgradeable: "upgradeable", Write: "write"}
+var modeNames = []string{Read: "read", Upgradeable: "upgradeable", Write: "write"}
 
-func (m Mode) String() string {
-	if int(m) < len(modeNames) && m != 0 {
-		return modeNames[m]
+func (m Mode) String() string { return nameIn(modeNames, m, "mode") }
+
+// nameIn returns the name of a value of an enumeration that begins with 1.
+func nameIn[T ~uint8](names []string, v T, what string) string {
+	if v != 0 && int(v) < len(names) {
+		return names[v]
 	}
-	return fmt.Sprintf("mode(%d)", uint8(m))
+	return fmt.Sprintf("%s(%d)", what, uint8(v))
 }
 
 // ParseMode is the inverse of Mode.String.
 func ParseMode(s string) (Mode, error) {
-	for m := Read; m <= Write; m++ {
-		if modeNames[m] == s {
-			return m, nil
-		}
+	if i := slices.Index(modeNames, s); i > 0 {
+		return Mode(i), nil
 	}
 	return 0, &InputError{Field: "mode", Value: s, Reason: "unknown mode", Next: "use read, upgradeable or write"}
 }
@@ -82,25 +83,18 @@ const (
 	Tree
 )
 
-var kindNames = [...]string{File: "file", Dir: "dir", Node: "node", Tree: "tree"}
+var kindNames = []string{File: "file", Dir: "dir", Node: "node", Tree: "tree"}
 
-func (k Kind) String() string {
-	if int(k) < len(kindNames) && k != 0 {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return nameIn(kindNames, k, "kind") }
 
 // MarshalText returns the name of the kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText sets the kind with a name.
 func (k *Kind) UnmarshalText(b []byte) error {
-	for i := File; i <= Tree; i++ {
-		if kindNames[i] == string(b) {
-			*k = i
-			return nil
-		}
+	if i := slices.Index(kindNames, string(b)); i > 0 {
+		*k = Kind(i)
+		return nil
 	}
 	return &InputError{Field: "kind", Value: string(b), Reason: "unknown kind", Next: "use file, dir, node or tree"}
 }

@@ -71,48 +71,32 @@ func memoryGrowth(b *bench) []row {
 	}.atMost(100*(median(ratios(t[0], t[1]))-1), 40, "%+.1f %%")}
 }
 
-// A scanned is a lock table without an index.
-type scanned struct {
-	mu     sync.Mutex
-	grants [][]lockkeeper.Lock
-}
-
-func (s *scanned) acquire(asked []lockkeeper.Lock) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, held := range s.grants {
-		for _, h := range held {
-			for _, a := range asked {
-				if a.Conflicts(h) {
-					return false
-				}
-			}
-		}
-	}
-	s.grants = append(s.grants, asked)
-	return true
-}
-
-func (s *scanned) releaseLast() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.grants = s.grants[:len(s.grants)-1]
-}
-
 func memoryScan(b *bench) []row {
 	const grants = 10_000
 	m := b.newMemory()
 	b.hold(m, grants)
-	s := &scanned{}
+	var mu sync.Mutex
+	var table [][]lockkeeper.Lock // without an index
 	for i := range grants {
-		s.grants = append(s.grants, request("held", i).Locks)
+		table = append(table, request("held", i).Locks)
 	}
 	asked := request("asked", 1).Locks
 	scan := times(func() {
-		if !s.acquire(asked) {
-			check(errors.New("a conflict between requests that do not overlap"))
+		mu.Lock()
+		for _, held := range table {
+			for _, h := range held {
+				for _, a := range asked {
+					if a.Conflicts(h) {
+						check(errors.New("a conflict between requests that do not overlap"))
+					}
+				}
+			}
 		}
-		s.releaseLast()
+		table = append(table, asked)
+		mu.Unlock()
+		mu.Lock()
+		table = table[:len(table)-1]
+		mu.Unlock()
 	})
 	t := b.race(memorySlice, b.takeAndGive(m, request("asked", 1)), scan)
 	return []row{row{

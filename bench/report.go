@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -12,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// row is one line of the table.
+// A row is one line of the table.
 type row struct {
 	Name    string  `json:"name"`
 	What    string  `json:"what"`
 	Ours    string  `json:"ours"`
 	Peer    string  `json:"peer"`
-	Value   float64 `json:"value"` // what the target is about
-	Ratio   string  `json:"ratio"` // Value as it is read
+	Value   float64 `json:"value"` // compared with the target
+	Ratio   string  `json:"ratio"` // Value, formatted
 	Target  string  `json:"target"`
 	Met     bool    `json:"met"`
 	How     string  `json:"how"`
 	Skipped string  `json:"skipped,omitempty"`
 }
 
-// atMost and atLeast judge a value that is printed with format, as is its limit.
+// atMost and atLeast compare a value with its limit. format prints both.
 func (r row) atMost(value, limit float64, format string) row {
 	r.Value, r.Ratio, r.Target, r.Met = value, fmt.Sprintf(format, value), "≤ "+fmt.Sprintf(format, limit), value <= limit
 	return r
@@ -47,7 +48,7 @@ func (r row) met() string {
 	return "no"
 }
 
-// report is everything that one run found out.
+// A report has the results of one run.
 type report struct {
 	Machine machine       `json:"machine"`
 	Began   time.Time     `json:"began"`
@@ -56,7 +57,7 @@ type report struct {
 	Rows    []row         `json:"rows"`
 }
 
-// machine is what figures depend on, apart from the code.
+// A machine describes what the figures depend on, apart from the code.
 type machine struct {
 	Cores      int    `json:"cores"`
 	Kernel     string `json:"kernel"`
@@ -80,22 +81,12 @@ func fileSystem(dir string) string {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return "unknown"
 	}
-	switch st.Type {
-	case unix.EXT4_SUPER_MAGIC:
-		return "ext4"
-	case unix.TMPFS_MAGIC:
-		return "tmpfs"
-	case unix.BTRFS_SUPER_MAGIC:
-		return "btrfs"
-	case unix.XFS_SUPER_MAGIC:
-		return "xfs"
-	case unix.OVERLAYFS_SUPER_MAGIC:
-		return "overlayfs"
-	}
-	return fmt.Sprintf("type %#x", st.Type)
+	known := map[int64]string{unix.EXT4_SUPER_MAGIC: "ext4", unix.TMPFS_MAGIC: "tmpfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
+		unix.XFS_SUPER_MAGIC: "xfs", unix.OVERLAYFS_SUPER_MAGIC: "overlayfs"}
+	return cmp.Or(known[st.Type], fmt.Sprintf("type %#x", st.Type))
 }
 
-// loadAverage is the load of the last minute.
+// loadAverage returns the load of the last minute.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -154,7 +145,7 @@ the median of the ratios of neighboring slices, unless a line says otherwise bel
 	return out.Bytes()
 }
 
-// ns prints nanoseconds in the unit people read them in.
+// ns formats nanoseconds in a unit that suits the size.
 func ns(v float64) string {
 	switch {
 	case v < 1e3:

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +74,7 @@ func copiedTree(b *bench, name string) (root string) {
 	return root
 }
 
-// ourCopies, cpCopies and gitCopies copy a tree.
+// ourCopies copies a tree into workspaces.
 func ourCopies(b *bench, root string, sums *workspace.Sums) copier {
 	return func(to string) {
 		w := get(workspace.Make(b.ctx, workspace.Options{Root: root, Dir: to, Sums: sums}))
@@ -81,19 +82,15 @@ func ourCopies(b *bench, root string, sums *workspace.Sums) copier {
 	}
 }
 
-func cpCopies(b *bench, root string) copier {
-	return func(to string) { timed(exec.CommandContext(b.ctx, "cp", "-a", root, to)) }
-}
-
-func gitCopies(b *bench, root string) copier {
-	return func(to string) {
-		timed(exec.CommandContext(b.ctx, "git", "-C", root, "worktree", "add", "-q", "--detach", to))
-	}
+// copiesBy copies a tree with a command, whose last argument is the path of the copy.
+func copiesBy(b *bench, name string, args ...string) copier {
+	return func(to string) { timed(exec.CommandContext(b.ctx, name, append(slices.Clone(args), to)...)) }
 }
 
 func workspaceMake(b *bench) []row {
 	root := copiedTree(b, "alone")
-	t := b.copies("alone", b.rounds, 1, ourCopies(b, root, nil), cpCopies(b, root), gitCopies(b, root))
+	t := b.copies("alone", b.rounds, 1, ourCopies(b, root, nil), copiesBy(b, "cp", "-a", root),
+		copiesBy(b, "git", "-C", root, "worktree", "add", "-q", "--detach"))
 	return []row{
 		row{What: "Workspace of 10,000 files, to cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 			How: "A tree of 200 MB is copied, each file hashed, checked for changes meanwhile, and recorded, with a private repository. The peer copies the files. A turn is one copy, and all are kept.",
@@ -113,7 +110,7 @@ func workspaceCrowd(b *bench) []row {
 	case <-b.ctx.Done():
 		check(context.Cause(b.ctx))
 	}
-	t := b.copies("crowd", min(b.rounds, crowdRounds), copiersAtOnce, ourCopies(b, root, workspace.NewSums()), cpCopies(b, root))
+	t := b.copies("crowd", min(b.rounds, crowdRounds), copiersAtOnce, ourCopies(b, root, workspace.NewSums()), copiesBy(b, "cp", "-a", root))
 	return []row{row{What: "Sixteen workspaces at once, to sixteen cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "The same tree copied sixteen times at once, until all copies are complete; at most two turns, each started after the disk has written everything. As in a run, files that do not change are hashed once, before.",
 	}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×")}

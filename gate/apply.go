@@ -326,19 +326,12 @@ func (p *applier) sync() error {
 	}
 	dirs = unique(dirs)
 	return inParallel(len(dirs), func(i int) error {
-		if dir := p.held[dirs[i]]; dir != nil {
-			// A failed sync is never tried again on the same descriptor.
-			again, err := p.g.disk.OpenDir(dir, ".")
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil // removed
-			}
-			if err != nil {
-				return err
-			}
-			return errors.Join(p.g.disk.Sync(again), p.g.disk.Close(again))
+		at, path, held := p.g.root, dirs[i], p.held[dirs[i]]
+		if held != nil {
+			at, path = held, "." // a failed sync is never tried again on the same descriptor
 		}
-		dir, err := p.g.disk.OpenDir(p.g.root, dirs[i])
-		if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
+		dir, err := p.g.disk.OpenDir(at, path)
+		if errors.Is(err, fs.ErrNotExist) || held == nil && isElsewhere(err) {
 			return nil // removed, or moved by another program
 		}
 		if err != nil {

@@ -59,11 +59,8 @@ func (s *stage) noteDirs(items []*item) error {
 func (s *stage) notedDirs() (map[string]dirID, error) {
 	dirs := map[string]dirID{}
 	f, err := s.g.disk.OpenFile(s.dir, s.entry(dirsNote))
-	if errors.Is(err, fs.ErrNotExist) {
-		return dirs, nil
-	}
 	if err != nil {
-		return nil, err
+		return dirs, unlessMissing(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -179,11 +176,11 @@ func (p *applier) dirOf(path string) (dir *os.File, release func(), err error) {
 // skips directories that it cannot open, and those of git and Lockkeeper.
 func (g *Gate) findDir(at *os.File, want dirID, top bool) (found *os.File, err error) {
 	names, err := g.disk.List(at)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, unlessMissing(err)
 	}
 	for _, name := range names {
 		if top && (name == stateDir || name == lockkeeper.GitTarget) {

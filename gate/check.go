@@ -192,14 +192,12 @@ func (g *Gate) inspectPath(path string) (found pathState, err error) {
 	}
 	dir, name, err := g.openParent(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return found, nil
 	case errors.Is(err, fs.ErrPermission):
 		return found, bad("permission denied on its directory", "ask for write permission there")
 	case isElsewhere(err):
 		return found, justReplaced(path)
 	case err != nil:
-		return found, err
+		return found, unlessMissing(err)
 	}
 	defer dir.Close()
 	if err := writable(dir, path); err != nil {
@@ -210,10 +208,8 @@ func (g *Gate) inspectPath(path string) (found pathState, err error) {
 	}
 	st, err := g.disk.Lstat(dir, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return found, nil
 	case err != nil:
-		return found, err
+		return found, unlessMissing(err)
 	case st.Mode.IsDir():
 		return found, bad("is a directory", "name the files in it")
 	case !st.Mode.IsRegular():

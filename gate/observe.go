@@ -25,10 +25,8 @@ var errIrregular = errors.New("neither a file nor a directory")
 func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	st, err := g.disk.Lstat(dir, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return lockkeeper.Version{}, nil
 	case err != nil:
-		return lockkeeper.Version{}, err
+		return lockkeeper.Version{}, unlessMissing(err)
 	case st.Mode.IsDir():
 		return g.observeDir(dir, name)
 	case !st.Mode.IsRegular():
@@ -36,12 +34,10 @@ func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	}
 	f, err := g.disk.OpenFile(dir, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // removed in between
-		return lockkeeper.Version{}, nil
 	case errors.Is(err, fs.ErrPermission): // its content is unknown
 		return lockkeeper.Version{}, errors.Join(errIrregular, err)
 	case err != nil:
-		return lockkeeper.Version{}, err
+		return lockkeeper.Version{}, unlessMissing(err) // it may have been removed in between
 	}
 	v, err := g.versionOf(f)
 	return v, errors.Join(err, g.disk.Close(f))

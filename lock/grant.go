@@ -45,9 +45,7 @@ func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Grant{Grant: rec, m: m, hash: hashToken(token), began: began}
-	g.Token = token
-	return g, nil
+	return m.handle(&store.Record{Grant: rec, TokenHash: hashToken(token)}, token, began), nil
 }
 
 // Release releases the grant and ends its context. It is idempotent.

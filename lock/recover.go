@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -218,15 +219,7 @@ func (m *Manager) endWork(ctx context.Context, f *finding) error {
 func unchanged(cur, judged *store.Record) bool {
 	return cur.Ticket == judged.Ticket && cur.State == judged.State &&
 		cur.Heartbeat == judged.Heartbeat && cur.Expires == judged.Expires &&
-		sameProcess(cur.Process, judged.Process)
-}
-
-// sameProcess compares values, because a store may return a new copy with each read.
-func sameProcess(a, b *lockkeeper.Process) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
+		reflect.DeepEqual(cur.Process, judged.Process) // a store may return a new copy with each read
 }
 
 // noteFailure records, once an hour, that processes or landings of a holder did not end.

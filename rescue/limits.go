@@ -53,8 +53,8 @@ func (e *LimitError) Code() lockkeeper.Code { return lockkeeper.CodeFailed }
 // exceeds a limit of the shelf, it puts an entry of the kind Noted, which says so.
 func (s *Shelf) PutOrNote(ctx context.Context, e Entry, content io.Reader) (Entry, error) {
 	kept, err := s.Put(ctx, e, content)
-	var limit *LimitError
-	if !errors.As(err, &limit) {
+	limit, ok := errors.AsType[*LimitError](err)
+	if !ok {
 		return kept, err
 	}
 	e.Kind, e.Reason = Noted, e.Reason+"; its content is not kept: "+limit.Reason

@@ -222,8 +222,8 @@ func (j *Job) release(ctx context.Context, body func(*lock.Tx, *lockkeeper.Item)
 // end ends an item and frees its locks and slots. An item whose grant is gone returns to the
 // queue, because its later work was not protected by locks.
 func (q *Queue) end(tx *lock.Tx, it *lockkeeper.Item, failure error) (landingOpen bool, err error) {
-	status := outcome(failure)
-	if it.Failure != nil { // it was canceled
+	status := lockkeeper.ItemCompleted
+	if failure != nil || it.Failure != nil { // a set Failure means that it was canceled
 		status = lockkeeper.ItemError
 	}
 	freed, err := tx.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{statusKey: string(status)}})
@@ -251,13 +251,6 @@ func (q *Queue) end(tx *lock.Tx, it *lockkeeper.Item, failure error) (landingOpe
 		return false, err
 	}
 	return false, q.wakeNext(tx, it, wokenBy)
-}
-
-func outcome(failure error) lockkeeper.ItemStatus {
-	if failure != nil {
-		return lockkeeper.ItemError
-	}
-	return lockkeeper.ItemCompleted
 }
 
 // maxText bounds the length of an error or a note, which may quote the output of a command.

@@ -33,32 +33,19 @@ func DefaultLimits() Limits {
 
 // Of returns how many slots a pool has, and whether the pool exists.
 func (l Limits) Of(pool string) (int, bool) {
-	switch pool {
-	case PoolAgent:
-		return l.Agents, true
-	case PoolAPI:
-		return l.API, true
-	case PoolTest:
-		return l.Tests, true
-	case PoolJobs:
-		return l.Jobs, true
-	case PoolCPU:
-		return l.CPU, true
-	}
 	switch {
 	case strings.HasPrefix(pool, jobsOf):
 		return l.JobsPerProject, true
 	case strings.HasPrefix(pool, mapsOf):
 		return l.MapsPerProject, true
 	}
-	return 0, false
+	n, known := map[string]int{PoolAgent: l.Agents, PoolAPI: l.API, PoolTest: l.Tests, PoolJobs: l.Jobs, PoolCPU: l.CPU}[pool]
+	return n, known
 }
 
 func (l Limits) check() error {
-	for _, n := range []int{l.Agents, l.API, l.Tests, l.Jobs, l.CPU, l.JobsPerProject, l.MapsPerProject} {
-		if n < 1 {
-			return &lockkeeper.InputError{Field: "limits", Reason: "a pool without slots would stop all work that needs it", Next: "give each pool at least one"}
-		}
+	if min(l.Agents, l.API, l.Tests, l.Jobs, l.CPU, l.JobsPerProject, l.MapsPerProject) < 1 {
+		return &lockkeeper.InputError{Field: "limits", Reason: "a pool without slots would stop all work that needs it", Next: "give each pool at least one"}
 	}
 	return nil
 }

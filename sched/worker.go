@@ -239,12 +239,12 @@ func (w *Worker) run(job *Job) *Job {
 	}
 	failure := guard(func() error { return w.opt.Run(ctx, job) })
 	told = true
-	var later *LaterError
+	later, isLater := errors.AsType[*LaterError](failure)
 	switch {
 	case failure != nil && w.work.Err() != nil: // the work did not fail: Close ended it
 		w.storeEnd(at, func(ctx context.Context) error { return job.Return(ctx, errClosed.Error()) })
 		return nil
-	case errors.As(failure, &later):
+	case isLater:
 		w.storeEnd(at, func(ctx context.Context) error { return job.Return(ctx, later.Reason) })
 		return nil
 	}
@@ -253,9 +253,9 @@ func (w *Worker) run(job *Job) *Job {
 	case <-w.quit:
 		claimant = nil
 	default:
-		if w.paused.Load() {
-			claimant = nil
-		}
+	}
+	if w.paused.Load() {
+		claimant = nil
 	}
 	var next *Job
 	w.storeEnd(at, func(ctx context.Context) (err error) {
@@ -316,10 +316,7 @@ func (w *Worker) tick() time.Duration {
 	if err != nil {
 		w.report(err)
 	}
-	if next == 0 {
-		return w.opt.TickEvery
-	}
-	return min(next, w.opt.TickEvery)
+	return earlier(next, w.opt.TickEvery)
 }
 
 // leave removes the worker from the store.

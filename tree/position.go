@@ -90,9 +90,8 @@ func (p *position) checkFolded(seg, name string) error {
 
 // reasonOf returns an error of package os without its operation and path.
 func reasonOf(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err.Error()
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
 	}
 	return err.Error()
 }

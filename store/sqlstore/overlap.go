@@ -56,8 +56,6 @@ type seenRow struct {
 	ticket uint64
 }
 
-func newCollector(q store.Query) *collector { return &collector{query: q} }
-
 // row adds one target of a record. A row can come twice, once from each kind of place.
 func (c *collector) row(held lockkeeper.Lock, rec *store.Record) {
 	if !c.query.Counts(rec) {

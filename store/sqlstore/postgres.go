@@ -143,7 +143,7 @@ func (p *Postgres) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	version, err := p.version(ctx, p.pool)
+	version, err := p.version(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -167,14 +167,9 @@ func (p *Postgres) open(ctx context.Context) error {
 	return p.Update(ctx, func(t store.Tx) error { return t.(*tx).newEpoch(now, 0) })
 }
 
-// A querier is a pool or a connection.
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // version returns the number of schema steps that were applied.
-func (p *Postgres) version(ctx context.Context, q querier) (version int, err error) {
-	err = q.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
+func (p *Postgres) version(ctx context.Context) (version int, err error) {
+	err = p.pool.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42P01" || errors.Is(err, pgx.ErrNoRows) { // undefined table, or an empty one
 		return 0, nil

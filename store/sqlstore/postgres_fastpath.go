@@ -59,8 +59,8 @@ func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeepe
 // interrupted reports whether the server aborted a statement. The function admit may already
 // have granted the request and been waiting for the disk.
 func interrupted(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, "57")
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(pg.Code, "57")
 }
 
 // injected returns the time of the test clock, or NULL to use the server's clock.

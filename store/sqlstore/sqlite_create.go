@@ -74,19 +74,18 @@ func makeSQLite(ctx context.Context, path, space string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = sess.conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
-	if err == nil {
-		err = migrateSQLite(sess)
-	}
-	if err == nil {
-		err = sess.exec(`INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ($1, 0, $2, '', $3)`,
-			space, id, time.Now().UnixNano())
-	}
-	if err == nil {
-		err = s.guardCompanions()
-	}
-	if err == nil {
-		err = sess.conn.Exec(`PRAGMA journal_mode = WAL`) // persistent in the file
+	for _, step := range []func() error{
+		func() error { return sess.conn.Exec(fmt.Sprintf(`PRAGMA application_id = %d`, applicationID)) },
+		func() error { return migrateSQLite(sess) },
+		func() error {
+			return sess.exec(`INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ($1, 0, $2, '', $3)`, space, id, time.Now().UnixNano())
+		},
+		s.guardCompanions,
+		func() error { return sess.conn.Exec(`PRAGMA journal_mode = WAL`) }, // persistent in the file
+	} {
+		if err = step(); err != nil {
+			break
+		}
 	}
 	if err = errors.Join(s.explain(err), sess.close()); err != nil {
 		return err

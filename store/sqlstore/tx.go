@@ -119,7 +119,7 @@ func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	c := newCollector(q)
+	c := &collector{query: q}
 	for _, m := range met {
 		rec := recs[m.ticket]
 		if rec == nil {

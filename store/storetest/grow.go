@@ -21,10 +21,7 @@ var growTests = []test{
 	{"where the set is fixed", testFixedSet},
 }
 
-func isRefused(err error) bool {
-	var r *lockkeeper.RefusedError
-	return errors.As(err, &r)
-}
+func isRefused(err error) bool { return errors.As(err, new(*lockkeeper.RefusedError)) }
 
 // shows: DL-13 DL-19 DL-20
 func testUpgrade(t *testing.T, f Fixture) {
@@ -38,9 +35,7 @@ func testUpgrade(t *testing.T, f Fixture) {
 	b.release(b.takes(asks("k", "dal", read("b"))))
 	b.wants("", b.upgrade(g, "a"), "what is written already upgrades to itself")
 	for _, path := range []string{"c", "d"} {
-		if _, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "b", path); !isRefused(err) {
-			t.Errorf("upgrade of %s, not held as upgradeable: %v", path, err)
-		}
+		b.wants(lockkeeper.CodeRefused, b.upgrade(g, "b", path), "upgrade of what is not held as upgradeable: "+path)
 	}
 	if rec := b.get(g.ID); slices.Contains(rec.Paths(lockkeeper.Write), "b") {
 		t.Error("a refused upgrade changed part of the grant")
@@ -55,9 +50,9 @@ func testUpgradeRefused(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "dal", upgradeable("a", "b")))
 	reader := b.takes(asks("reader", "dal", read("a/x")))
-	_, err := b.m.Upgrade(b.ctx, g.ID, g.Token, "b", "a")
-	var blocked *lockkeeper.BlockedError
-	if !errors.As(err, &blocked) || len(blocked.Conflicts) != 1 || blocked.Conflicts[0].GrantID != reader.ID {
+	err := b.upgrade(g, "b", "a")
+	blocked, ok := errors.AsType[*lockkeeper.BlockedError](err)
+	if !ok || len(blocked.Conflicts) != 1 || blocked.Conflicts[0].GrantID != reader.ID {
 		t.Fatalf("got %v, want blocked by the reader", err)
 	}
 	if rec := b.get(g.ID); !slices.Equal(rec.Locks, upgradeable("a", "b")) {
@@ -102,21 +97,14 @@ func testExtendInOrder(t *testing.T, f Fixture) {
 	node := func(p string) lockkeeper.Lock { return locks(lockkeeper.Write, lockkeeper.Node, []string{p})[0] }
 	g := b.takes(asks("h", "dal", []lockkeeper.Lock{node("project/p2")}))
 	for _, p := range []string{"project/p3", "project/p1/map/m5", "project/p0/map/m6"} {
-		if _, err := b.m.Extend(b.ctx, g.ID, g.Token, node(p)); err != nil {
-			t.Fatalf("extend by %s: %v", p, err)
-		}
+		b.wants("", b.extend(g, node(p)), "extend by "+p)
 	}
 	for _, p := range []string{"project/p9", "project/p9/map/m1"} {
-		if _, err := b.m.Extend(b.ctx, g.ID, g.Token, node(p)); !isRefused(err) {
-			t.Errorf("extend by %s, out of order: %v", p, err)
-		}
+		b.wants(lockkeeper.CodeRefused, b.extend(g, node(p)), "extend out of order by "+p)
 	}
 	b.wants("", b.extend(g, node("project/p2")), "extend by what is held")
 	b.takes(asks("k", "dal", []lockkeeper.Lock{node("project/p9/map/m9")}))
-	_, err := b.m.Extend(b.ctx, g.ID, g.Token, node("project/p8/map/m8"), node("project/p9/map/m9"))
-	if !lock.IsBlocked(err) {
-		t.Errorf("extend by what another holds: %v", err)
-	}
+	b.wants(lockkeeper.CodeBlocked, b.extend(g, node("project/p8/map/m8"), node("project/p9/map/m9")), "extend by what another holds")
 	if n := len(b.get(g.ID).Locks); n != 4 {
 		t.Errorf("holds %d locks, want 4: extending is all or nothing", n)
 	}
@@ -132,9 +120,7 @@ func testExtendByTry(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "session", write("m")))
 	for _, p := range []string{"z", "a"} { // any order
-		if _, err := b.m.Extend(b.ctx, g.ID, g.Token, write(p)...); err != nil {
-			t.Errorf("extend by %s: %v", p, err)
-		}
+		b.wants("", b.extend(g, write(p)...), "extend by "+p)
 	}
 	if got := b.get(g.ID).Paths(lockkeeper.Write); !slices.Equal(got, []string{"a", "m", "z"}) {
 		t.Errorf("holds %v", got)
@@ -173,7 +159,6 @@ func testFixedSet(t *testing.T, f Fixture) {
 	g := b.takes(asks("h", "agent", write("a")))
 	b.wants(lockkeeper.CodeRefused, b.extend(g, write("b")...), "extend")
 	b.wants(lockkeeper.CodeRefused, b.upgrade(g, "a"), "upgrade")
-	if _, err := b.m.TryAcquire(b.ctx, asks("k", "agent", upgradeable("c"))); !isRefused(err) {
-		t.Errorf("upgradeable: %v", err)
-	}
+	_, err := b.m.TryAcquire(b.ctx, asks("k", "agent", upgradeable("c")))
+	b.wants(lockkeeper.CodeRefused, err, "upgradeable")
 }

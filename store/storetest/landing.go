@@ -85,8 +85,8 @@ func sameLanding(t *testing.T, got, want *lockkeeper.Landing) {
 var hostile = []string{`it's.rb`, `"double"`, "two\nlines", "tab\there", `back\slash`, "ünïcode/名前/🔒", "%s_%d", "$1", "?1", "{a,b}", "NULL", " ", "a;--", "<&>", "\u2028"}
 
 func testLanding(t *testing.T, f Fixture) {
-	clock := NewClock()
-	s := open(t, f, clock)
+	handles := openAll(t, f, NewClock())
+	s := handles[0]
 	full := lockkeeper.Landing{
 		GrantID: ident(1), Holder: `Zoë "quote" 'tick'` + "\n名前", Fence: 1<<63 - 1, Site: "host:/a dir/it's", Draft: "app/.new 'x'",
 		Undoes: 1<<63 - 2, Commit: "c'1\"", Made: hostile, Clears: []string{"z/y", "z"},
@@ -101,10 +101,6 @@ func testLanding(t *testing.T, f Fixture) {
 	}
 	want := landed(t, s, full)
 	bare := landed(t, s, lockkeeper.Landing{})
-	handles := []store.Store{s}
-	if f.Second != nil {
-		handles = append(handles, second(t, f, s, clock))
-	}
 	for _, h := range handles {
 		got := landings(t, h, store.LandingQuery{})
 		if len(got) != 2 {

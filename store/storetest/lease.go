@@ -74,6 +74,13 @@ func (p *processes) EndWork(ctx context.Context, q lockkeeper.Process, id string
 	return p.EndLeftovers(ctx, q, id)
 }
 
+// asksBy returns a request with the process of its holder.
+func asksBy(p lockkeeper.Process, holder, policy string, ls []lockkeeper.Lock) lockkeeper.Request {
+	r := asks(holder, policy, ls)
+	r.Process = &p
+	return r
+}
+
 func (b *bench) recover(want int) {
 	b.Helper()
 	if n, err := b.m.Recover(b.ctx); n != want || err != nil {
@@ -121,9 +128,8 @@ func testRenew(t *testing.T, f Fixture) {
 			t.Fatalf("renewed %+v, %v", got, err)
 		}
 	}
-	if _, err := b.m.Renew(b.ctx, g.ID, "guess"); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
-		t.Errorf("with a wrong token: %v", err)
-	}
+	_, err := b.m.Renew(b.ctx, g.ID, "guess")
+	b.wants(lockkeeper.CodeNotHeld, err, "with a wrong token")
 	b.clock.Advance(time.Minute) // an expired grant is not revived, even if it is not freed yet
 	b.wants(lockkeeper.CodeNotHeld, b.renew(g), "after expiry")
 	if n := len(b.events(lockkeeper.EventRenewFailed)); n != 2 {
@@ -141,9 +147,7 @@ func testWallJump(t *testing.T, f Fixture) {
 		b.recover(0)
 		b.blocked(asks("k", "", write("a")))
 		b.stillWaits(w)
-		if _, err := b.m.Renew(b.ctx, g.ID, g.Token); err != nil {
-			t.Errorf("after a jump of %v: %v", jump, err)
-		}
+		b.wants("", b.renew(g), "after a jump of "+jump.String())
 	}
 	if got := b.get(w.ID()).Ticket; got != ticket {
 		t.Error("a jump of the wall clock cost a request its position in the wait list")
@@ -230,10 +234,8 @@ func testFourConditions(t *testing.T, f Fixture) {
 func testLiveProcess(t *testing.T, f Fixture) {
 	ps := &processes{}
 	b := newBench(t, f, lock.Options{Processes: ps})
-	r := asks("job", "dal", write("a"))
-	r.Process = &lockkeeper.Process{PID: 1}
 	ps.set(1, lockkeeper.ProcessAlive)
-	b.takes(r)
+	b.takes(asksBy(lockkeeper.Process{PID: 1}, "job", "dal", write("a")))
 	b.clock.Advance(2 * time.Minute)
 	b.recover(0) // the holder is alive
 	ps.set(1, lockkeeper.ProcessDead)
@@ -279,10 +281,8 @@ func testAsk(t *testing.T, f Fixture) {
 func testOverruled(t *testing.T, f Fixture) {
 	ps := &processes{}
 	b := newBench(t, f, lock.Options{Processes: ps})
-	r := asks("h", "", write("a"))
-	r.Process = &lockkeeper.Process{PID: 1}
 	ps.set(1, lockkeeper.ProcessAlive)
-	g := b.takes(r)
+	g := b.takes(asksBy(lockkeeper.Process{PID: 1}, "h", "", write("a")))
 	beats := 3
 	ps.asked = func() { // after the grant was read, before it is freed
 		if beats--; beats < 0 {
@@ -302,10 +302,8 @@ func testOverruled(t *testing.T, f Fixture) {
 func testOverruledAtWork(t *testing.T, f Fixture) {
 	ps := &processes{}
 	b := newBench(t, f, lock.Options{Processes: ps})
-	r := asks("h", "", write("a"))
-	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
 	ps.set(1, lockkeeper.ProcessAlive)
-	g := b.takes(r)
+	g := b.takes(asksBy(lockkeeper.Process{PID: 1, Group: 5}, "h", "", write("a")))
 	ps.busy = func() {
 		if err := g.Live(b.ctx); lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
 			t.Errorf("its holder is not told: %v", err)
@@ -328,14 +326,10 @@ func testOverruledAtWork(t *testing.T, f Fixture) {
 func testDeadHolder(t *testing.T, f Fixture) {
 	ps := &processes{}
 	b := newBench(t, f, lock.Options{Processes: ps})
-	r := asks("h", "", write("a"))
-	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
-	g := b.takes(r)
-	r = asks("dead waiter", "", write("a"))
-	r.Process = &lockkeeper.Process{PID: 2}
+	g := b.takes(asksBy(lockkeeper.Process{PID: 1, Group: 5}, "h", "", write("a")))
 	ps.set(1, lockkeeper.ProcessAlive)
 	ps.set(2, lockkeeper.ProcessAlive)
-	b.waits(r)
+	b.waits(asksBy(lockkeeper.Process{PID: 2}, "dead waiter", "", write("a")))
 	b.blocked(asks("k", "", write("a")))
 	ps.set(1, lockkeeper.ProcessDead)
 	ps.set(2, lockkeeper.ProcessDead)
@@ -352,9 +346,7 @@ func testDeadHolder(t *testing.T, f Fixture) {
 func testLeftovers(t *testing.T, f Fixture) {
 	ps := &processes{stuck: errors.New("pid 6 is in uninterruptible sleep")}
 	b := newBench(t, f, lock.Options{Processes: ps})
-	r := asks("h", "", write("a"))
-	r.Process = &lockkeeper.Process{PID: 1, Group: 5}
-	b.takes(r)
+	b.takes(asksBy(lockkeeper.Process{PID: 1, Group: 5}, "h", "", write("a")))
 	ps.set(1, lockkeeper.ProcessDead)
 	for range 3 {
 		b.recover(0)

@@ -137,7 +137,8 @@ func overlaid(it *lockkeeper.Item, c lockkeeper.Item) *lockkeeper.Item {
 // shows: SW-57 SW-58 GP-13
 func testItem(t *testing.T, f Fixture) {
 	clock := NewClock()
-	s := open(t, f, clock)
+	handles := openAll(t, f, clock)
+	s := handles[0]
 	full := queue(t, s, fullItem(clock.Now()))[0]
 	for i, v := 0, reflect.ValueOf(*full); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
@@ -146,10 +147,6 @@ func testItem(t *testing.T, f Fixture) {
 	}
 	bare := &lockkeeper.Item{ID: "bare", Seq: full.Seq + 1}
 	update(t, s, func(tx store.Tx) { check(tx.InsertItem(bare)) })
-	handles := []store.Store{s}
-	if f.Second != nil {
-		handles = append(handles, second(t, f, s, clock))
-	}
 	are := func(want ...*lockkeeper.Item) {
 		t.Helper()
 		for _, h := range handles {

@@ -35,8 +35,7 @@ func RealDir(dir string) (string, error) {
 
 // Reason returns the text of a file system error without the path, which the caller adds.
 func Reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	return err.Error()

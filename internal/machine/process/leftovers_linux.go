@@ -79,9 +79,7 @@ type work struct {
 func workOf(p lockkeeper.Process, grantID string) *work {
 	w := &work{Process: p, grantID: grantID, spareKeeper: true}
 	if p.Cgroup != "" {
-		if c, err := cgroupAt(p.Cgroup); err == nil {
-			w.cgroup = c
-		}
+		w.cgroup, _ = cgroupAt(p.Cgroup) // nil if it cannot be found
 	}
 	return w
 }

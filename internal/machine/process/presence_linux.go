@@ -206,7 +206,7 @@ func (h *Host) restarted(p lockkeeper.Process) bool {
 		return false
 	}
 	text, err := os.ReadFile(filepath.Join(h.dir, bootsDir, p.Boot))
-	if errors.Is(err, fs.ErrNotExist) || err != nil {
+	if err != nil {
 		return false
 	}
 	host, started, ok := strings.Cut(strings.TrimSpace(string(text)), " ")

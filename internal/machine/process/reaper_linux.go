@@ -128,12 +128,16 @@ func (r *orphanReaper) strays(t table) (list []stat) {
 	return list
 }
 
-// orphans lists the adopted children. A living keeper adopts the orphans of its command, so these
-// were children of killed keepers.
-func (r *orphanReaper) orphans(t table) []stat {
+// orphans returns the adopted children. A living keeper adopts the orphans of its command, so
+// these were children of killed keepers.
+func (r *orphanReaper) orphans(t table) map[int]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.strays(t)
+	set := map[int]bool{}
+	for _, s := range r.strays(t) {
+		set[s.pid] = true
+	}
+	return set
 }
 
 // reap collects the exit status of adopted children. No other code waits for them.

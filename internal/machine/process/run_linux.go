@@ -228,13 +228,7 @@ func (r *run) end() error {
 	defer cancel()
 	// The socket of the keeper closes before its children become children of this process.
 	r.keeper.cmd.Process.Wait()
-	err := end(ctx, r.Grant, r.keeper.cgroup, nil, func(t table) map[int]bool {
-		set := map[int]bool{}
-		for _, s := range reaper.orphans(t) {
-			set[s.pid] = true
-		}
-		return set
-	})
+	err := end(ctx, r.Grant, r.keeper.cgroup, nil, reaper.orphans)
 	r.keeper.dismiss()
 	return err
 }
