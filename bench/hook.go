@@ -74,7 +74,7 @@ func newCrowded(b *bench, dir string) (crowded, *project.Project) {
 	return c, p
 }
 
-// hookCall measures the whole process, for a file that is new to the session and for one
+// hookCall measures the whole process, for a file that is new to the session and for a file
 // that it has.
 func hookCall(b *bench) []row {
 	python, err := exec.LookPath("python3")

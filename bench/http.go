@@ -25,8 +25,8 @@ import (
 
 // The load on the server.
 const (
-	streamClients  = 100 // whose latency is measured
-	costClients    = 200 // whose processor time is measured
+	streamClients  = 100 // clients in the measurement of latency
+	costClients    = 200 // clients in the measurement of processor time
 	streamEvents   = 300
 	stateGrants    = 10_000
 	latencyLimit   = 50.0 // milliseconds

@@ -20,7 +20,7 @@ import (
 	"lockkeeper/internal/compat/links"
 )
 
-// The input: a large repository of documents with one broken link in a hundred.
+// The input is a large repository of documents, in which one link in a hundred is broken.
 const (
 	linkedDocuments = 10_000
 	linksOfDocument = 10

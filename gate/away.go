@@ -129,7 +129,7 @@ func (p *applier) close() {
 }
 
 // dirOf returns the directory in which a path was changed: the held one, or the one at the
-// path, or the one that was there when the commit began, which may have moved within the
+// path, or the directory that was there when the commit began, which may have moved within the
 // tree. If it finds none, it returns an *awayError.
 func (p *applier) dirOf(path string) (dir *os.File, release func(), err error) {
 	parent, _ := split(path)

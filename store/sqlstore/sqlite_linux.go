@@ -16,7 +16,7 @@ import (
 	"lockkeeper/store"
 )
 
-// monotonic reads the monotonic clock, which all processes of the host share and nobody can
+// monotonic reads the monotonic clock, which all processes of the host share and no program can
 // set. It does not advance while the host is suspended.
 func monotonic() store.Moment {
 	var ts unix.Timespec

@@ -22,12 +22,12 @@ import (
 var errNoTurn = errors.New("the turn to write did not come")
 
 // A writeTurn queues the processes that write to one database. SQLite alone lets them race and
-// sleep, so that one may lose repeatedly. The turn only provides fairness: BEGIN IMMEDIATE
+// sleep, so that a process may lose repeatedly. The turn only provides fairness: BEGIN IMMEDIATE
 // provides exclusion.
 //
 // It consists of two locks on one file, an entry lock and the turn. A writer holds the entry
 // lock while it waits for the turn, and releases it once it has the turn. A single lock would
-// go to the process that asks at the right moment, which is most often the one that just
+// go to the process that asks at the right moment, most often the process that just
 // released it.
 //
 // The file also records the last number given. This detects a database that went back in time,

@@ -112,7 +112,7 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 // or the wait that led to it.
 type between struct {
 	store.Store
-	skip int // number of transactions before that one
+	skip int // number of transactions before that transaction
 	act  func()
 }
 

@@ -293,7 +293,7 @@ func testAcquireCancelled(t *testing.T, f Fixture) {
 // A failing store rolls back one transaction.
 type failing struct {
 	store.Store
-	after int // number of transactions before that one
+	after int // number of transactions before that transaction
 }
 
 func (s *failing) Update(ctx context.Context, fn func(store.Tx) error) error {

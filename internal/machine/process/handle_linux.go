@@ -15,8 +15,8 @@ import (
 type handle struct{ file *os.File }
 
 // openHandle opens the process with this number and start time, or returns errGone if it is dead.
-// It checks the identity after opening: if that process is still alive then, it is the one that
-// was opened.
+// It checks the identity after opening: if that process is still alive then, the handle refers
+// to it.
 func openHandle(pid int, start uint64) (*handle, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
