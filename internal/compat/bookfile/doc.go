@@ -30,5 +30,5 @@
 // If another tool opened the file before a replacement and writes afterwards without
 // truncating it, its text goes to the replaced file and is lost.
 //
-// The package has no goroutines.
+// A goroutine that waits for the guard outlives a canceled call until the guard is free.
 package bookfile

@@ -70,7 +70,6 @@ type CorruptError struct {
 
 func (e *CorruptError) Error() string { return "not a locks file: " + e.Reason }
 
-// unknownInstance replaces a missing instance.
 const unknownInstance = "unknown"
 
 // Decode parses the file. With a *CorruptError it returns the entries that are readable.
@@ -279,7 +278,6 @@ func Merge(read []Entry, known bool, claims []Claim, mark Mark) (p Merged) {
 	return p
 }
 
-// diff returns the entries that were added and removed between two readings.
 func diff(before, after []Entry) (came, went []Entry) {
 	for _, e := range after {
 		if !slices.Contains(before, e) {

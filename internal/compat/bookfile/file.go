@@ -13,10 +13,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/durable"
+	"lockkeeper/internal/machine/filelock"
 )
 
 const (
@@ -68,7 +72,7 @@ func (f *File) Update(ctx context.Context, change func(Reading) ([]Entry, error)
 	defer func() { err = errors.Join(err, leave()) }()
 	var lost pending
 	for range rounds {
-		text, read, err := f.read(ctx, dir)
+		text, read, err := f.readAs(ctx, dir, filepath.Base(f.name))
 		if err != nil {
 			return err
 		}
@@ -137,10 +141,6 @@ func (f *File) write(ctx context.Context, dir *os.File, text []byte, read []Entr
 	return len(came)+len(went) == 0 && after.Corrupt == nil, nil
 }
 
-func (f *File) read(ctx context.Context, dir *os.File) (text []byte, r Reading, err error) {
-	return f.readAs(ctx, dir, filepath.Base(f.name))
-}
-
 // readAs reads the file under a name; text is nil if it is missing. A malformed file is
 // moved aside after its writer had time to finish.
 func (f *File) readAs(ctx context.Context, dir *os.File, name string) (text []byte, r Reading, err error) {
@@ -180,8 +180,10 @@ func (f *File) whole(ctx context.Context, dir *os.File, name string) (text []byt
 		if err == nil || age > settling || time.Now().After(limit) {
 			return text, entries, err
 		}
-		if err := sleep(ctx, pollPause); err != nil {
-			return nil, nil, err
+		select {
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		case <-time.After(pollPause):
 		}
 	}
 }
@@ -206,7 +208,6 @@ func (f *File) load(dir *os.File, name string) (text []byte, modified time.Time,
 	return text, info.ModTime(), err
 }
 
-// setAside moves a malformed file to an unused name.
 func (f *File) setAside(dir *os.File, name string) (backup string, err error) {
 	as := filepath.Base(f.name) + ".corrupt." + time.Now().UTC().Format("20060102T150405Z")
 	for n, first := 2, as; ; n++ {
@@ -218,7 +219,6 @@ func (f *File) setAside(dir *os.File, name string) (backup string, err error) {
 	}
 }
 
-// errChanged says that a file has changed since it was read.
 var errChanged = errors.New("it was changed meanwhile")
 
 // replace durably replaces the text that was read and returns the name of the replaced
@@ -275,4 +275,116 @@ func (f *File) takeReplaced(ctx context.Context, dir *os.File, name string) (Rea
 		err = f.disk.Remove(dir, name)
 	}
 	return r, err
+}
+
+// open creates and opens the directory and acquires the guard. It does not follow a link
+// out of the root, because the link's creator could choose where to write.
+func (f *File) open(ctx context.Context) (dir *os.File, leave func() error, err error) {
+	if dir, err = f.openDir(); err != nil {
+		return nil, nil, f.directoryError(err)
+	}
+	unguard, err := f.guard(ctx, dir)
+	if err != nil {
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	return dir, func() error { return errors.Join(unguard(), dir.Close()) }, nil
+}
+
+func (f *File) openDir() (dir *os.File, err error) {
+	root, err := os.OpenRoot(f.root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	at := filepath.Dir(f.name)
+	if err := root.MkdirAll(at, dirPerm); err != nil {
+		return nil, err
+	}
+	return root.OpenFile(at, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+}
+
+func (f *File) fileError(reason string, err error) error {
+	return &lockkeeper.StoreError{Store: f.Path(), Reason: reason, Err: err,
+		Next: "make it a readable and writable locks file, or move it away; Lockkeeper's claims are safe in its own store"}
+}
+
+// directoryError says why the directory of the file cannot be used, and where a link
+// leads.
+func (f *File) directoryError(err error) error {
+	reason, at := "its directory cannot be used", f.root
+	for name := range strings.SplitSeq(filepath.Dir(f.name), string(filepath.Separator)) {
+		at = filepath.Join(at, name)
+		if what := otherThan(fs.ModeDir, at); what != "" {
+			reason += " because " + at + " is " + what
+			break
+		}
+	}
+	return &lockkeeper.StoreError{Store: f.Path(), Reason: reason, Err: err,
+		Next: "make it a readable and writable directory inside the root, or set another locks_file; Lockkeeper's claims are safe in its own store"}
+}
+
+// otherThan describes the file at a path if its type is not want, or returns "".
+func otherThan(want fs.FileMode, path string) string {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() == want {
+		return ""
+	}
+	switch info.Mode().Type() {
+	case 0:
+		return "a file"
+	case fs.ModeDir:
+		return "a directory"
+	case fs.ModeNamedPipe:
+		return "a pipe"
+	case fs.ModeSocket:
+		return "a socket"
+	case fs.ModeSymlink:
+		to, err := os.Readlink(path)
+		if err != nil {
+			to = "an unknown target: " + err.Error()
+		}
+		return fmt.Sprintf("a link to %s", to)
+	}
+	return "a device"
+}
+
+// maxGuardWait is how long to wait for other Lockkeeper processes. Each takes a few milliseconds, unless it was
+// suspended or the machine is very busy.
+const maxGuardWait = 2 * time.Minute
+
+// guard waits for the exclusive right of one Lockkeeper process to change the file.
+func (f *File) guard(ctx context.Context, dir *os.File) (leave func() error, err error) {
+	g, err := openGuard(dir, f.Path()+".guard")
+	if err != nil {
+		return nil, &lockkeeper.StoreError{Store: f.Path(), Reason: "its guard cannot be opened", Err: err,
+			Next: "make the guard and its directory readable and writable, or remove the guard while no claim is being made"}
+	}
+	unlock := func() error { return errors.Join(filelock.Unlock(g), g.Close()) }
+	limited, cancel := context.WithTimeout(ctx, maxGuardWait)
+	defer cancel()
+	acquired, err := filelock.Await(limited, g, func() { _ = unlock() }) // the caller has returned, so the error has no receiver
+	switch {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", g.Name(), err), g.Close())
+	case !acquired && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case !acquired:
+		return nil, &lockkeeper.StoreError{Store: g.Name(), Reason: "another process has held its lock for " + maxGuardWait.String(),
+			Next: "find the suspended process with fuser"}
+	}
+	return unlock, nil
+}
+
+// openGuard opens the guard without following links and without blocking.
+func openGuard(dir *os.File, path string) (*os.File, error) {
+	for {
+		fd, err := unix.Openat(int(dir.Fd()), filepath.Base(path), unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, filePerm)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return os.NewFile(uintptr(fd), path), nil
+	}
 }
