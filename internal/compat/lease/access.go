@@ -79,7 +79,6 @@ func (at *access) acquire(s member, began time.Time) (by *Info, broke bool, err 
 	return nil, broke, err
 }
 
-// record stores a hold whose file was just written.
 func (at *access) record(next *hold) error {
 	at.guard.Held, at.guard.Seen = next, sighting{}
 	return at.guard.save()
@@ -231,7 +230,6 @@ func (at *access) lost() error {
 	return &LostError{Path: at.path, Now: *at.described(&record{Seen: at.guard.sightingOf(at.found)})}
 }
 
-// info describes the lease file as it was found.
 func (at *access) info() *Info { return at.described(at.guard.record) }
 
 func (at *access) described(rec *record) *Info {
@@ -280,7 +278,6 @@ func (at *access) audit(v verdict) (err error) {
 	return err
 }
 
-// conditionsText formats the checked conditions.
 func conditionsText(list []lockkeeper.Condition) (text string) {
 	for i, c := range list {
 		if i > 0 {

@@ -12,9 +12,10 @@ import (
 	"os"
 	"time"
 
-	"lockkeeper"
-
 	"golang.org/x/sys/unix"
+
+	"lockkeeper"
+	"lockkeeper/internal/machine/filelock"
 )
 
 // minGuardWait is the minimum time to wait for another process's operation, which takes
@@ -25,8 +26,7 @@ const minGuardWait = 5 * time.Second
 // file. The kernel releases it when the process dies.
 type guard struct {
 	*record
-	path string
-	file descriptor
+	file *os.File
 }
 
 // acquireGuard waits for the guard. It polls because a blocking flock cannot be canceled.
@@ -34,13 +34,13 @@ func acquireGuard(ctx context.Context, path string, patience time.Duration) (*gu
 	patience = max(patience, minGuardWait)
 	limit := time.Now().Add(patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		f, err := openDescriptor(path, unix.O_RDWR|unix.O_CREAT)
+		f, err := openGuard(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return nil, err
 		}
-		taken, err := f.tryLock(path)
+		taken, err := tryGuard(f)
 		if taken {
-			return &guard{record: load(f), path: path, file: f}, nil
+			return &guard{record: load(f), file: f}, nil
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, fmt.Errorf("guard %s: %w", path, err)
@@ -56,75 +56,47 @@ func acquireGuard(ctx context.Context, path string, patience time.Duration) (*gu
 	}
 }
 
-// release unlocks before closing: a child process that is being started has a copy of the
-// descriptor for a moment.
-func (g *guard) release() error {
-	return errors.Join(unix.Flock(int(g.file), unix.LOCK_UN), g.file.Close())
+func openGuard(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, filePerm)
+	if err != nil {
+		return nil, fmt.Errorf("guard file: %w", err)
+	}
+	return f, nil
 }
 
-// diskTime returns the time of the clock that stamps files.
-func (g *guard) diskTime() (time.Time, error) {
-	if _, err := unix.Pwrite(int(g.file), []byte{'\n'}, 2*slotSize); err != nil {
-		return time.Time{}, fmt.Errorf("guard %s: %w", g.path, err)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(g.file), &st); err != nil {
-		return time.Time{}, fmt.Errorf("guard %s: %w", g.path, err)
-	}
-	return time.Unix(st.Mtim.Unix()), nil
-}
-
-// A descriptor is an open guard file. It is used for microseconds, twice per operation;
-// the system calls of an os.File would cost more than that.
-type descriptor int
-
-func openDescriptor(path string, flags int) (descriptor, error) {
-	for {
-		fd, err := unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, filePerm)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return -1, fmt.Errorf("guard file: %w", &fs.PathError{Op: "open", Path: path, Err: err})
-		}
-		return descriptor(fd), nil
-	}
-}
-
-// ReadAt implements io.ReaderAt, for regular files.
-func (f descriptor) ReadAt(b []byte, at int64) (int, error) {
-	n, err := unix.Pread(int(f), b, at)
-	if err == nil && n < len(b) {
-		err = io.ErrUnexpectedEOF
-	}
-	return max(n, 0), err
-}
-
-// Close implements io.Closer.
-func (f descriptor) Close() error { return unix.Close(int(f)) }
-
-// tryLock locks the guard unless another process holds it. A file that was removed
+// tryGuard locks the guard unless another process holds it. A file that was removed
 // meanwhile guards nothing.
-func (f descriptor) tryLock(path string) (bool, error) {
-	err := unix.Flock(int(f), unix.LOCK_EX|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK || err == unix.EINTR {
-		return false, nil
+func tryGuard(f *os.File) (bool, error) {
+	if taken, err := filelock.Try(f); err != nil || !taken {
+		return false, err
 	}
-	var mine, now unix.Stat_t
-	if err == nil {
-		err = unix.Fstat(int(f), &mine)
-	}
-	if err == nil && mine.Mode&unix.S_IFMT != unix.S_IFREG {
+	mine, err := f.Stat()
+	if err == nil && !mine.Mode().IsRegular() {
 		err = lockkeeper.WithNext(errors.New("not a regular file"), "remove it")
 	}
 	if err != nil {
 		return false, err
 	}
-	err = unix.Lstat(path, &now)
-	if err == unix.ENOENT {
+	now, err := os.Lstat(f.Name())
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil && mine.Dev == now.Dev && mine.Ino == now.Ino, err
+	return err == nil && os.SameFile(mine, now), err
+}
+
+func (g *guard) release() error { return errors.Join(filelock.Unlock(g.file), g.file.Close()) }
+
+// diskTime returns the time of the clock that stamps files.
+func (g *guard) diskTime() (time.Time, error) {
+	_, err := g.file.WriteAt([]byte{'\n'}, 2*slotSize)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("guard: %w", err)
+	}
+	info, err := g.file.Stat()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("guard: %w", err)
+	}
+	return info.ModTime(), nil
 }
 
 // A record is what Lockkeeper processes share about a lease file. It is not synced,
@@ -222,14 +194,13 @@ func (s slot) load(r io.ReaderAt) *record {
 
 // recordAt reads a record without locking the guard.
 func recordAt(path string) (*record, error) {
-	f, err := openDescriptor(path, unix.O_RDONLY)
+	f, err := openGuard(path, os.O_RDONLY)
 	if err != nil {
 		return &record{}, err
 	}
 	return load(f), f.Close()
 }
 
-// save writes the record.
 func (g *guard) save() error {
 	g.Serial++
 	g.PID = os.Getpid()
@@ -238,18 +209,13 @@ func (g *guard) save() error {
 		return err
 	}
 	if slotHead+len(text) > slotSize {
-		return fmt.Errorf("guard %s: too many readers to record: %d", g.path, len(g.Held.By))
+		return fmt.Errorf("guard %s: too many readers to record: %d", g.file.Name(), len(g.Held.By))
 	}
 	head := binary.BigEndian.AppendUint64(nil, g.Serial)
 	head = binary.BigEndian.AppendUint32(head, uint32(len(text)))
 	head = binary.BigEndian.AppendUint32(head, crc32.ChecksumIEEE(text))
-	line := append(head, text...)
-	n, err := unix.Pwrite(int(g.file), line, int64(g.Serial%2)*slotSize)
-	if err == nil && n < len(line) {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
-		return fmt.Errorf("guard %s: %w", g.path, err)
+	if _, err := g.file.WriteAt(append(head, text...), int64(g.Serial%2)*slotSize); err != nil {
+		return fmt.Errorf("guard: %w", err)
 	}
 	return nil
 }

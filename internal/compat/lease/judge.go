@@ -158,7 +158,6 @@ func (h *hold) owners() (names []string) {
 	return names
 }
 
-// find returns the index of the member with a token, or -1.
 func (h *hold) find(token string) int {
 	return slices.IndexFunc(h.By, func(s member) bool { return s.Token == token })
 }

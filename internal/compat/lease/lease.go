@@ -204,7 +204,10 @@ func (l *Lease) attempt(ctx context.Context, token string, began time.Time, time
 		})
 	}
 	if err != nil {
-		err = errors.Join(err, l.releaseUnused(context.WithoutCancel(ctx), token))
+		err = errors.Join(err, l.guarded(context.WithoutCancel(ctx), 0, func(at *access) error {
+			_, err := at.release(token)
+			return err
+		}))
 	}
 	return by, err
 }
@@ -218,7 +221,6 @@ func (l *Lease) newMember(now Reading, token string) member {
 	}
 }
 
-// wait blocks for d or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -240,7 +242,7 @@ func (l *Lease) Phase(ctx context.Context, name string) error {
 	defer l.mu.Unlock()
 	switch {
 	case l.token == "":
-		return l.notHeld("renewal")
+		return &lockkeeper.RefusedError{Act: "renewal of lease file " + l.path, Reason: "this holder does not hold it", Next: "acquire it first"}
 	case len(name) > maxNameLength:
 		return &lockkeeper.InputError{Field: "phase", Value: name, Reason: fmt.Sprintf("longer than %d bytes", maxNameLength)}
 	}
@@ -280,18 +282,6 @@ func (l *Lease) Release(ctx context.Context) (bool, error) {
 		l.token = ""
 	}
 	return released, err
-}
-
-// releaseUnused releases a file that was acquired but not returned to the caller.
-func (l *Lease) releaseUnused(ctx context.Context, token string) error {
-	return l.guarded(ctx, 0, func(at *access) error {
-		_, err := at.release(token)
-		return err
-	})
-}
-
-func (l *Lease) notHeld(act string) error {
-	return &lockkeeper.RefusedError{Act: act + " of lease file " + l.path, Reason: "this holder does not hold it", Next: "acquire it first"}
 }
 
 // guarded calls do while this process holds the guard of the lease file.

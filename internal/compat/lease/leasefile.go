@@ -78,7 +78,6 @@ type fileState struct {
 
 func (f *fileState) exists() bool { return f.info != nil || f.unreadable }
 
-// hasToken reports whether the file is a valid lease file with this token.
 func (f *fileState) hasToken(token string) bool { return f.payload != nil && f.payload.Token == token }
 
 // same reports whether both are the same file with the same content.
@@ -294,10 +293,9 @@ func (p *leaseFile) dropUnused(g *guard, err error) error {
 	if g.Serial > 0 || !errors.As(err, &refused) {
 		return nil
 	}
-	return p.disk.Remove(p.dir, filepath.Base(g.path))
+	return p.disk.Remove(p.dir, filepath.Base(g.file.Name()))
 }
 
-// renameError explains the error of a rename.
 func (p *leaseFile) renameError(err error) error {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
 		return &lockkeeper.RefusedError{Act: "lease file " + p.path, Reason: "this file system can neither rename without replacing nor exchange two files (" + err.Error() + ")",

@@ -17,7 +17,6 @@ import (
 // Other lease files follow, sorted by path.
 var order = []string{"tidy", "queue", "runs", "archive", "docs"}
 
-// rank returns the position of a lease file in the order.
 func rank(path string) int {
 	if n := slices.Index(order, strings.TrimSuffix(filepath.Base(path), suffix)); n >= 0 {
 		return n

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// A payload is the content of a lease file.
 type payload struct {
 	Owner     string `json:"owner"`
 	Token     string `json:"token"`
@@ -20,7 +19,6 @@ type payload struct {
 	RenewedAt stamp  `json:"last_renewed_at"`
 }
 
-// encode formats a payload for a lease file.
 func (p payload) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
 	return append(text, '\n'), err
@@ -111,7 +109,6 @@ func term(now time.Time, ttl time.Duration) (begin, end stamp) {
 	return begin, end
 }
 
-// newToken returns a random UUID.
 func newToken() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails

@@ -150,7 +150,6 @@ func (i *Info) add(h *hold) {
 	}
 }
 
-// timeOrNil returns nil for the zero time.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -158,7 +157,6 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// errNoDirectory says that the directory of a lease file does not exist.
 var errNoDirectory = errors.New("its directory does not exist")
 
 // A HeldError says that another holder had the lease file until the timeout.
