@@ -186,25 +186,6 @@ func (e CallRecord) Said() (path string, at time.Time, err error) {
 	return "", time.Time{}, nil
 }
 
-// Traces lists the traces of agents and checks in the order in which they began. Dir is the
-// folder of calls.
-func Traces(dir string) ([]Trace, error) {
-	names, err := tracesWith(dir, workspaceFile)
-	if err != nil {
-		return nil, err
-	}
-	var list []Trace
-	for _, name := range names {
-		e, err := readCall(filepath.Dir(name))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, e.Trace)
-	}
-	slices.SortFunc(list, func(a, b Trace) int { return a.Began.Compare(b.Began) })
-	return list, nil
-}
-
 func workIn(purpose string) (work, phase string) {
 	_, work, _ = strings.Cut(purpose, "/") // removes the flow
 	if i := strings.LastIndexByte(work, '/'); i >= 0 {

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"lockkeeper"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/encoding/shellword"
@@ -17,6 +19,14 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
+
+type program struct{ *command.Program }
+
+// Commands returns the commands of this package.
+func Commands(core *command.Program) []*cobra.Command {
+	p := &program{core}
+	return []*cobra.Command{p.demoCommand()}
+}
 
 // conductor is a run in the background, shown line by line.
 type conductor struct {

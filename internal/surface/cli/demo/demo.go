@@ -65,8 +65,7 @@ spent.`,
 			ctx, stop := command.Interruptible(cmd.Context())
 			defer stop()
 			err := p.demo(ctx, o)
-			var by *command.InterruptedError
-			if errors.As(context.Cause(ctx), &by) { // without a message
+			if by, ok := errors.AsType[*command.InterruptedError](context.Cause(ctx)); ok { // without a message
 				return command.KilledBy(by.Signal, nil)
 			}
 			return err
@@ -288,13 +287,11 @@ func (w *walk) inside(ctx context.Context, read func(*project.Project) error) er
 	return errors.Join(read(a), a.Close())
 }
 
-// chapter prints a numbered title and what happens next.
 func (w *walk) chapter(title string, lines ...string) {
 	w.chapters++
 	w.tell(fmt.Sprintf("%d. %s", w.chapters, title), lines...)
 }
 
-// tell prints a title and lines.
 func (w *walk) tell(title string, lines ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -87,20 +86,20 @@ func TestProof(t *testing.T) {
 // The picture shows who worked, who waited and when it crashed, in the given width.
 func TestPicture(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
-	event := func(s int, kind lockkeeper.EventKind, item string) lockkeeper.Event {
-		return lockkeeper.Event{Seq: uint64(s), Kind: kind, At: at(s), Holder: item, Data: map[string]string{"item": item}}
+	did := func(what view.Activity, from, to int) view.Interval {
+		return view.Interval{What: what, Began: at(from), Over: at(to), USD: 1}
 	}
-	blocked := event(1, lockkeeper.EventBlocked, "j2")
-	blocked.Conflicts = []lockkeeper.ConflictInfo{{Path: "app/a.rb", BlockingPath: "app/a.rb", Holder: "j1"}}
-	rec := &view.Record{
-		Items: []*lockkeeper.Item{{ID: "j1", Workflow: "one/b1", QueuedAt: at(0)}, {ID: "j2", Workflow: "one/b2", QueuedAt: at(0)}},
-		Events: []lockkeeper.Event{event(0, lockkeeper.EventAcquired, "j1"), blocked, event(6, lockkeeper.EventLanded, "j1"), event(7, lockkeeper.EventReleased, "j1"),
-			event(10, lockkeeper.EventAcquired, "j2"), event(15, lockkeeper.EventRecovered, "j2"), event(15, lockkeeper.EventRequeued, "j2"),
-			event(16, lockkeeper.EventAcquired, "j2"), event(20, lockkeeper.EventReleased, "j2")},
-	}
-	traces := []run.Trace{{Work: "one/b1", Phase: "apply", Began: at(1), Ended: at(3)}, {Work: "one/b1", Phase: "test", Began: at(4), Ended: at(5)},
-		{Work: "one/b2", Phase: "apply", Began: at(11), Ended: at(11), Cut: true}, {Work: "other", Phase: "apply", Began: at(1), Ended: at(99)}}
-	p := newPicture(rec, traces, at(13))
+	killed := did(view.ActivityAgent, 11, 11)
+	killed.USD = 0
+	p := picture{crashed: at(13), Timeline: &view.Timeline{
+		Began: at(0), Over: at(20),
+		Lanes: []view.Lane{
+			{Work: "one/b1", Stretches: []view.Interval{did(view.ActivityHolding, 0, 7), did(view.ActivityAgent, 1, 3), did(view.ActivityCheck, 4, 5), did(view.ActivityLanded, 6, 6)}},
+			{Work: "one/b2", Stretches: []view.Interval{did(view.ActivityQueued, 0, 1), did(view.ActivityBlocked, 1, 10), did(view.ActivityHolding, 10, 15), killed,
+				did(view.ActivityQueued, 15, 16), did(view.ActivityHolding, 16, 20)}},
+		},
+		Waits: []view.LockWait{{Work: "one/b2", Behind: []string{"one/b1"}, Paths: []string{"app/a.rb"}, Took: 9}},
+	}}
 	var out bytes.Buffer
 	p.print(&out, inASCII, 30, func(_, text string) string { return text }) // a column a second
 	p.printWaits(&out)

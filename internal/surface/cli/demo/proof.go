@@ -194,7 +194,6 @@ func (d fileDiff) hunks() string {
 	return d.text
 }
 
-// showDiff prints every changed line, file by file, and on request the context lines.
 func (w *walk) showDiff(list []fileDiff, context bool) {
 	added, removed := 0, 0
 	for _, d := range list {

@@ -14,7 +14,6 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/flow/sample"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
@@ -98,7 +97,6 @@ func (w *walk) untilMiddle(ctx context.Context, a *project.Project, events *feed
 	}
 }
 
-// kill ends a run with SIGKILL.
 func (w *walk) kill(run *conductor, shown bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +231,6 @@ func (w *walk) refused(ctx context.Context) error {
 	return w.show(ctx, w.command(ctx, "rescue", "list"))
 }
 
-// result is the answer of demo, as JSON.
 type result struct {
 	*proof
 	Files   int             `json:"files_changed"`
@@ -248,14 +245,13 @@ type result struct {
 // sum shows who ran when, what changed, and whether any write overwrote another.
 func (w *walk) sum(ctx context.Context) error {
 	var rec *view.Record
+	picture := picture{crashed: w.crashed}
 	err := w.inside(ctx, func(a *project.Project) (err error) {
-		rec, err = view.ReadRecord(ctx, a)
+		if rec, err = view.ReadRecord(ctx, a); err == nil {
+			picture.Timeline, err = view.New(a).Timeline(ctx, time.Time{}, time.Time{})
+		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	traces, err := run.Traces(filepath.Join(w.dir, ".lockkeeper", "calls"))
 	if err != nil {
 		return err
 	}
@@ -263,7 +259,6 @@ func (w *walk) sum(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	picture := newPicture(rec, traces, w.crashed)
 	w.chapter("Who ran when:")
 	picture.print(w.to, w.symbols(), w.columns(), w.paint)
 	w.tell("   Who waited for whom:")
@@ -337,7 +332,6 @@ func (w *walk) concludeJSON(r result, wrong error) error {
 	return errors.Join(w.PrintJSON(r), &command.ExitError{Code: command.ExitCode(wrong)})
 }
 
-// whatIsWhere describes the kept directory.
 func (w *walk) whatIsWhere() []string {
 	lines := []string{
 		"blog/                    the application",
