@@ -136,9 +136,9 @@ func (au *Author) fromRoot(mode lockkeeper.Mode, path string) (lockkeeper.Lock, 
 }
 
 // resolveAll resolves names without duplicates.
-func (au *Author) resolveAll(names []string, mode lockkeeper.Mode) (targets []target, err error) {
+func (au *Author) resolveAll(names []string, mode lockkeeper.Mode, path func(lockkeeper.Mode, string) (lockkeeper.Lock, error)) (targets []target, err error) {
 	for _, name := range names {
-		t, err := au.resolve(name, mode, au.app.Resolve)
+		t, err := au.resolve(name, mode, path)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,6 @@ func (au *Author) resolveAll(names []string, mode lockkeeper.Mode) (targets []ta
 	return targets, nil
 }
 
-// mode returns the strongest mode of the target's locks.
 func (t target) mode() (m lockkeeper.Mode) {
 	for _, l := range t.locks {
 		m = max(m, l.Mode)
@@ -223,7 +222,6 @@ func InstanceOf(env []string, agent, named string, person lockkeeper.Actor) (Ins
 	return i, nil
 }
 
-// policy returns the policy of the instance's claims.
 func (i Instance) policy() string {
 	if i.Agent != "" {
 		return policyInstance
@@ -231,7 +229,6 @@ func (i Instance) policy() string {
 	return policyPerson
 }
 
-// actor returns the actor for events.
 func (i Instance) actor(person lockkeeper.Actor) lockkeeper.Actor {
 	if i.Agent != "" {
 		return lockkeeper.Actor{Name: i.ID + " (" + i.Agent + ")", Kind: lockkeeper.ActorAgent}

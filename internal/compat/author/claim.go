@@ -52,7 +52,7 @@ type Conflict struct {
 
 // Claim claims all the requested resources or none.
 func (au *Author) Claim(ctx context.Context, w Request) (*Result, error) {
-	asked, err := au.resolveAll(w.Names, w.Mode)
+	asked, err := au.resolveAll(w.Names, w.Mode, au.app.Resolve)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,6 @@ func (au *Author) renew(ctx context.Context, s GrantStatus) error {
 	return err
 }
 
-// acquire requests the locks of a claim.
 func (au *Author) acquire(ctx context.Context, w Request, asked []target, a *Result) error {
 	req := lockkeeper.Request{Holder: w.By.ID, Policy: w.By.policy(), Locks: locksOf(asked), Process: w.By.Process,
 		Metadata: map[string]string{claimKey: encodeNames(namesOf(asked)), sessionKey: w.By.session()}}

@@ -46,7 +46,7 @@ func (au *Author) shrink(ctx context.Context, s GrantStatus, rest []string) erro
 	if _, err := au.app.Locks.Renew(ctx, s.Grant, token); err != nil { // proves that the caller holds it
 		return err
 	}
-	targets, err := au.targets(rest, s.Mode)
+	targets, err := au.resolveAll(rest, s.Mode, au.fromRoot)
 	if err != nil {
 		return err
 	}
@@ -89,18 +89,6 @@ func releaseError(s GrantStatus, freed lock.Freed) error {
 	return &lockkeeper.NotHeldError{GrantID: s.Grant, Reason: "it has ended", Next: "lockkeeper claim status"}
 }
 
-// targets resolves the resource names of a claim.
-func (au *Author) targets(names []string, mode lockkeeper.Mode) (list []target, err error) {
-	for _, name := range names {
-		t, err := au.resolve(name, mode, au.fromRoot)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, t)
-	}
-	return list, nil
-}
-
 // override releases the conflicting claims after copying their uncommitted work. The lock
 // engine refuses an agent and records the refusal.
 func (t *syncPass) override(ctx context.Context, w Request, a *Result) error {
@@ -124,7 +112,6 @@ func (t *syncPass) override(ctx context.Context, w Request, a *Result) error {
 	return nil
 }
 
-// end releases a claim of another holder.
 func (t *syncPass) end(ctx context.Context, s GrantStatus, by lockkeeper.Actor, reason string) error {
 	err := t.au.app.Locks.ForceRelease(ctx, s.Grant, by, reason)
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld { // already released
@@ -195,7 +182,7 @@ type Unclaimed struct {
 
 // Unclaim releases the named resources of this session, or all of them.
 func (au *Author) Unclaim(ctx context.Context, by Instance, names []string) (*Unclaimed, error) {
-	asked, err := au.resolveAll(names, lockkeeper.Write)
+	asked, err := au.resolveAll(names, lockkeeper.Write, au.app.Resolve)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,6 @@ func (au *Author) isIdle(ctx context.Context) (bool, error) {
 	return len(claims) == 0, err
 }
 
-// merge compares the file with the current claims.
 func (t *syncPass) merge(ctx context.Context, r bookfile.Reading) (bookfile.Merged, error) {
 	claims, err := t.au.mirrored(ctx)
 	read := slices.DeleteFunc(slices.Clone(r.Entries), func(e bookfile.Entry) bool { return t.drop[e.Lock()] })
@@ -226,7 +225,6 @@ func (t *syncPass) note(n Note) {
 	}
 }
 
-// noteCollisions adds notes about foreign claims that conflict with grants.
 func (t *syncPass) noteCollisions(ctx context.Context, entries []bookfile.Entry, met map[int][]store.Overlap) error {
 	for _, i := range slices.Sorted(maps.Keys(met)) {
 		n := Note{Kind: Collision, Entry: entries[i]}
@@ -295,7 +293,6 @@ func (au *Author) remaining(e bookfile.Entry) time.Duration {
 	return au.staleAfter
 }
 
-// saveRenewed stores the new time of a foreign claim.
 func (au *Author) saveRenewed(act *lock.Tx, c bookfile.Claim) error {
 	rec, err := act.Get(c.ID)
 	if err != nil || rec == nil {

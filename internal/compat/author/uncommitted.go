@@ -62,7 +62,6 @@ func (au *Author) Uncommitted(ctx context.Context, s GrantStatus) (list []Uncomm
 	return list, nil
 }
 
-// covers reports whether a claim may write to a path.
 func covers(s GrantStatus, path string) bool {
 	return slices.ContainsFunc(s.Locks, func(l lockkeeper.Lock) bool {
 		return l.Mode == lockkeeper.Write && (l.Kind == lockkeeper.File || l.Kind == lockkeeper.Dir) && (l.Path == path || lockkeeper.IsAncestor(l.Path, path))

@@ -89,7 +89,6 @@ func (au *Author) watch(ctx context.Context, tell func(Note), trouble func(error
 	}
 }
 
-// stat returns the file's metadata, or nil if it is missing.
 func (au *Author) stat() os.FileInfo {
 	info, err := os.Lstat(au.file.Path())
 	if err != nil {

@@ -72,7 +72,6 @@ func New(a *project.Project) *API {
 // ServeHTTP serves one request. Package access put the caller into its context.
 func (api *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { api.mux.ServeHTTP(w, r) }
 
-// A request is an HTTP request with its caller.
 type request struct {
 	*http.Request
 	who access.Person
@@ -125,7 +124,6 @@ func statusOf(err error) int {
 	return httpstatus.Of(err)
 }
 
-// into decodes the body of a request.
 func (r *request) into(value any) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != Media && media != "application/json" {
 		return &refused{status: http.StatusUnsupportedMediaType, reason: fmt.Sprintf("content type is %q; must be %s", r.Header.Get("Content-Type"), Media)}
@@ -140,7 +138,6 @@ func (r *request) into(value any) error {
 	return nil
 }
 
-// batch refuses to store objects.
 func (api *API) batch(*request) (int, any, error) {
 	return 0, nil, &refused{http.StatusNotImplemented, "Lockkeeper stores locks, not objects", "see docs/git-lfs.md for where to store objects"}
 }

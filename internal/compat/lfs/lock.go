@@ -19,7 +19,6 @@ import (
 	"lockkeeper/lock"
 )
 
-// policy is the lock policy of git-lfs locks.
 const policy = "person"
 
 // Metadata keys of git-lfs grants.
@@ -146,7 +145,6 @@ func (api *API) unlock(r *request) (int, any, error) {
 	return http.StatusOK, map[string]any{"lock": held.Lock}, err
 }
 
-// force releases a lock of another owner.
 func (api *API) force(r *request, held *heldLock) error {
 	id := held.entry.ID
 	switch {
@@ -211,7 +209,6 @@ func locksOf(e *lock.RequestInfo) (list []heldLock) {
 	return list
 }
 
-// held returns a lock by its id.
 func (api *API) held(ctx context.Context, id string) (*heldLock, error) {
 	gone := &refused{http.StatusNotFound, "unknown lock " + strconv.Quote(id), "git lfs locks"}
 	grant, _, _ := strings.Cut(id, ".")
@@ -260,7 +257,6 @@ type listQuery struct {
 	Refspec string `json:"refspec"`
 }
 
-// list serves git lfs locks.
 func (api *API) list(r *request) (int, any, error) {
 	q := r.URL.Query()
 	limit := 0
@@ -310,7 +306,6 @@ func (api *API) verify(r *request) (int, any, error) {
 	return http.StatusOK, answerOf(lists, next), nil
 }
 
-// answerOf converts locks to the format of git-lfs.
 func answerOf(lists map[string][]heldLock, next string) map[string]any {
 	out := map[string]any{}
 	for name, list := range lists {

@@ -31,7 +31,6 @@ type Options struct {
 	Web       *Web     // nil if URLs are not requested
 }
 
-// A checker is one running check.
 type checker struct {
 	Options
 	files       *files
@@ -70,7 +69,8 @@ func Check(ctx context.Context, dir string, o Options) (_ *Report, err error) {
 	if o.Deep {
 		c.report.Graph = c.graph()
 	}
-	c.report.sort()
+	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int { return byPosition(a.Reference, b.Reference) })
+	slices.SortStableFunc(c.report.Valid, byPosition)
 	return &c.report, nil
 }
 
@@ -140,7 +140,7 @@ func (c *checker) scanLinked(ctx context.Context) error {
 // finding.
 func (c *checker) scan(ctx context.Context, list []string, then func(*scan)) ([]*scan, error) {
 	scans, reasons := make([]*scan, len(list)), make([]error, len(list))
-	err := parallel(ctx, len(list), func(i int) {
+	err := parallel(ctx, runtime.GOMAXPROCS(0), len(list), func(i int) {
 		source, err := c.files.read(list[i])
 		if err == nil {
 			if line := tooComplex(source); line > 0 {
@@ -285,18 +285,17 @@ func (r *reference) isName() bool {
 
 // reasonOf returns a disk error without its path, which is shown separately.
 func reasonOf(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	return err.Error()
 }
 
-// parallel calls do n times, with one goroutine per processor.
-func parallel(ctx context.Context, n int, do func(i int)) error {
+// parallel calls do n times, in so many goroutines.
+func parallel(ctx context.Context, workers, n int, do func(i int)) error {
 	var next atomic.Int64
 	var working sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
+	for range min(n, workers) {
 		working.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				do(i)
@@ -320,7 +319,7 @@ func (c *checker) judge(ctx context.Context) error {
 		}
 		c.names = newNames(c.files)
 	}
-	return parallel(ctx, len(c.scans), func(i int) {
+	return parallel(ctx, runtime.GOMAXPROCS(0), len(c.scans), func(i int) {
 		for j := range c.scans[i].references {
 			c.judgeOne(&c.scans[i].references[j])
 		}
@@ -362,7 +361,6 @@ func (c *checker) judgeAnchor(r *reference) {
 	}
 }
 
-// fillReport adds the results to the report.
 func (c *checker) fillReport() {
 	for _, s := range c.scans {
 		for i := range s.references {

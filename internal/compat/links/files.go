@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,7 +20,6 @@ import (
 	"lockkeeper"
 )
 
-// maxSize is the maximum size of a document.
 const maxSize = 32 << 20
 
 // A file is the type of a path in the repository.
@@ -29,20 +29,19 @@ const (
 	nothing file = iota
 	regular
 	directory
-	other   // a symbolic link or a pipe, which must be resolved
-	skipped // a directory that was not walked
 )
 
-// files is the content of a repository. Before walk, paths are looked up one by one. It is
-// safe for concurrent use, except during walk.
+// files is the content of a repository. It is safe for concurrent use, except during walk.
 type files struct {
 	root    *os.Root
 	exclude rules
+	cached  sync.Map // path to file, for looked-up paths
 
-	known      map[string]file // by path; nil until walked
-	documents  []string        // regular and not excluded, sorted
-	unreadable []unread        // directories that could not be walked
-	cached     sync.Map        // path to file, for looked-up paths
+	// Filled by walk:
+	walked     bool
+	names      []string // paths of files and directories
+	documents  []string // regular and not excluded, sorted
+	unreadable []unread // directories that could not be walked
 }
 
 type unread struct {
@@ -53,10 +52,9 @@ type unread struct {
 // walk finds every file, once. It skips excluded directories, the directories of git and
 // Lockkeeper, and nested repositories.
 func (f *files) walk(ctx context.Context) error {
-	if f.known != nil {
+	if f.walked {
 		return nil
 	}
-	known := map[string]file{"": directory}
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -69,26 +67,18 @@ func (f *files) walk(ctx context.Context) error {
 			f.unreadable = append(f.unreadable, unread{name, err})
 			return nil
 		case d.IsDir() && (f.exclude.match(name) || isReserved(d.Name()) || f.isRepository(name)):
-			known[name] = skipped
 			return fs.SkipDir
-		case d.IsDir():
-			known[name] = directory
-		case d.Type().IsRegular():
-			known[name] = regular
-			if isDocument(name) && !f.exclude.match(name) {
-				f.documents = append(f.documents, name)
-			}
-		default:
-			known[name] = other
+		case !d.IsDir() && !d.Type().IsRegular() && f.at(name) == nothing: // a dangling symbolic link
+			return nil
+		case d.Type().IsRegular() && isDocument(name) && !f.exclude.match(name):
+			f.documents = append(f.documents, name)
 		}
+		f.names = append(f.names, name)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
 	slices.Sort(f.documents)
-	f.known = known
-	return nil
+	f.walked = err == nil
+	return err
 }
 
 func isReserved(name string) bool { return name == ".git" || name == ".lockkeeper" }
@@ -101,11 +91,6 @@ func (f *files) isRepository(dir string) bool {
 
 // at returns the type of a path, following symbolic links.
 func (f *files) at(name string) file {
-	if f.known != nil {
-		if kind := f.known[name]; kind == regular || kind == directory || !f.beyond(name) {
-			return kind
-		}
-	}
 	if kind, ok := f.cached.Load(name); ok {
 		return kind.(file)
 	}
@@ -118,17 +103,6 @@ func (f *files) at(name string) file {
 	}
 	f.cached.Store(name, kind)
 	return kind
-}
-
-// beyond reports whether a path is a link or a skipped directory, or below one, so that
-// walk did not see it.
-func (f *files) beyond(name string) bool {
-	for here := name; here != "."; here = path.Dir(here) {
-		if kind := f.known[here]; kind == other || kind == skipped {
-			return true
-		}
-	}
-	return false
 }
 
 // read reads a document. It refuses files that could block or are too large.
@@ -208,4 +182,101 @@ func (r rules) split() (web, local rules) {
 		}
 	}
 	return web, local
+}
+
+// A target is the parsed target of a reference.
+type target struct {
+	url      string // empty if in the repository
+	path     string // decoded, with slashes; empty for the document itself
+	literal  string // the same, not decoded
+	fragment string // decoded
+	rest     string // query and fragment as written
+	foreign  bool   // another scheme, such as mailto
+	machine  bool   // an absolute path of one machine
+}
+
+// targetOf parses a target as a browser does: a URL, or a path with query and fragment.
+func targetOf(r Reference) target {
+	written := r.Target
+	if r.Kind == Link || r.Kind == Image || r.Kind == Definition || r.Kind == Mention {
+		switch scheme := schemeOf(written); {
+		case scheme == "http" || scheme == "https":
+			return target{url: written}
+		case strings.HasPrefix(written, "//"):
+			return target{url: "https:" + written}
+		case scheme == "file" || len(scheme) == 1:
+			return target{machine: true, path: written}
+		case scheme != "":
+			return target{foreign: true}
+		}
+	}
+	t := target{literal: written}
+	if cut := strings.IndexAny(written, "?#"); cut >= 0 {
+		t.literal, t.rest = written[:cut], written[cut:]
+	}
+	if _, fragment, ok := strings.Cut(t.rest, "#"); ok {
+		t.fragment = decoded(fragment)
+	}
+	t.path = t.literal
+	if r.Kind != Code && r.Kind != Mention {
+		t.path = decoded(t.literal)
+	}
+	return t
+}
+
+// schemeOf returns the lower-case scheme of a URL. A single letter is a drive, and a
+// prefix with a dot is a file name.
+func schemeOf(written string) string {
+	for i := range len(written) {
+		c := written[i]
+		switch {
+		case c == ':' && i > 0:
+			return strings.ToLower(written[:i])
+		case !isLetter(c) && (i == 0 || !('0' <= c && c <= '9' || c == '+' || c == '-')):
+			return ""
+		}
+	}
+	return ""
+}
+
+// decoded resolves percent encoding and leaves invalid codes as they are.
+func decoded(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+// joined resolves a path relative to a document. It returns false if the path leaves the
+// root. A leading slash means the root.
+func joined(document, written string) (string, bool) {
+	if strings.HasPrefix(written, "/") {
+		return strings.TrimPrefix(path.Clean(written), "/"), true
+	}
+	at := path.Join(path.Dir(document), written)
+	if at == ".." || strings.HasPrefix(at, "../") {
+		return "", false
+	}
+	if at == "." {
+		at = ""
+	}
+	return at, true
+}
+
+// isBuiltinAnchor reports whether every file has an anchor: its top, or a line of its
+// source.
+func isBuiltinAnchor(fragment string) bool {
+	if fragment == "" || strings.EqualFold(fragment, "top") {
+		return true
+	}
+	first, last, _ := strings.Cut(fragment, "-")
+	return isLine(first) && (last == "" || isLine(last))
+}
+
+func isLine(s string) bool {
+	digits, ok := strings.CutPrefix(s, "L")
+	return ok && digits != "" && strings.Trim(digits, "0123456789C") == ""
 }

@@ -42,7 +42,6 @@ func (r *reference) fix() *Fix {
 	return &Fix{Reference: r.Reference, New: to, To: r.moved, start: r.start, end: r.end}
 }
 
-// relativePath returns the path of a file relative to a document.
 func relativePath(document, name string, dotted bool) string {
 	seen, err := filepath.Rel(filepath.FromSlash(path.Dir(document)), filepath.FromSlash(name))
 	if err != nil { // cannot happen: both are relative to the root
@@ -130,7 +129,7 @@ func (w *rewriter) document(fixes []Fix) (*Rewrite, error) {
 		}
 	}
 	content, ok := w.with(source, before, fixes)
-	if !ok { // apply the ones that are valid alone
+	if !ok { // apply the fixes that are valid alone
 		fixes = slices.DeleteFunc(slices.Clone(fixes), func(f Fix) bool {
 			_, alone := w.with(source, before, []Fix{f})
 			return !alone

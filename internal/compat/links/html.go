@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// A tag is one HTML tag.
 type tag struct {
 	name       string // in lower case
 	closing    bool

@@ -12,11 +12,10 @@ import (
 
 // names finds files by name and by similar names. It is safe for concurrent use.
 type names struct {
-	called      map[string][]string // paths by base name, sorted
-	inside      map[string][]named  // the names in each directory
-	all         []named             // each base name once
-	suggestions sync.Map            // by missing path
-	near        sync.Map            // similar names, by name
+	called map[string][]string // paths by base name, sorted
+	inside map[string][]named  // the names in each directory
+	all    []named             // each base name once
+	near   sync.Map            // similar names, by name
 }
 
 // A suggestion is the probable path for a missing one, or empty.
@@ -42,12 +41,10 @@ func newNamed(name string) named {
 
 func newNames(f *files) *names {
 	n := &names{called: map[string][]string{}, inside: map[string][]named{}}
-	for name, kind := range f.known {
-		if name != "" && kind != skipped && (kind != other || f.at(name) != nothing) { // a dangling symbolic link does not help
-			base := path.Base(name)
-			n.called[base] = append(n.called[base], name)
-			n.inside[path.Dir(name)] = append(n.inside[path.Dir(name)], newNamed(base))
-		}
+	for _, name := range f.names {
+		base := path.Base(name)
+		n.called[base] = append(n.called[base], name)
+		n.inside[path.Dir(name)] = append(n.inside[path.Dir(name)], newNamed(base))
 	}
 	for base, paths := range n.called {
 		slices.Sort(paths)
@@ -105,17 +102,11 @@ func sharedEnd(a, b string) (n int) {
 	}
 }
 
-// suggest returns the suggestion for a missing path.
 func (n *names) suggest(missing string) suggestion {
-	if told, ok := n.suggestions.Load(missing); ok {
-		return told.(suggestion)
+	if moved := n.moved(missing); moved != "" {
+		return suggestion{moved: moved, nearest: moved}
 	}
-	a := suggestion{moved: n.moved(missing)}
-	if a.nearest = a.moved; a.moved == "" {
-		a.nearest = n.nearest(missing)
-	}
-	n.suggestions.Store(missing, a)
-	return a
+	return suggestion{nearest: n.nearest(missing)}
 }
 
 // nearest returns a path spelled almost like a missing one, preferably in the same
@@ -155,7 +146,7 @@ func (typed named) nearest(among []named, mayBe func(named) bool) string {
 	var stems []string
 	origin := map[string]string{}
 	for _, n := range among {
-		if n.ending != typed.ending && n.stem != typed.stem || abs(len(n.stem)-len(typed.stem)) > 3 || !mayBe(n) {
+		if n.ending != typed.ending && n.stem != typed.stem || max(len(n.stem)-len(typed.stem), len(typed.stem)-len(n.stem)) > 3 || !mayBe(n) {
 			continue
 		}
 		if _, known := origin[n.stem]; !known || n.ending == typed.ending {
@@ -178,5 +169,3 @@ func (typed named) difference(n named) int {
 	}
 	return max(len(a), len(b))
 }
-
-func abs(n int) int { return max(n, -n) }

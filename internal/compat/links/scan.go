@@ -35,7 +35,6 @@ type reference struct {
 	suggestion
 }
 
-// A scan is the result of parsing one document.
 type scan struct {
 	path       string
 	source     []byte
@@ -159,14 +158,12 @@ func (s *scan) node(n ast.Node) {
 	}
 }
 
-// linked visits the text of a link.
 func (s *scan) linked(n ast.Node) {
 	s.inside++
 	s.children(n)
 	s.inside--
 }
 
-// extent returns where a block begins and ends.
 func extent(n *ast.HTMLBlock) (begin, end int) {
 	if lines := n.Lines(); lines.Len() > 0 {
 		begin, end = lines.At(0).Start, lines.At(lines.Len()-1).Stop

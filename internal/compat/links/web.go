@@ -79,7 +79,10 @@ func interleaveHosts(urls []string) []string {
 	round := map[string]int{}
 	count := map[string]int{}
 	for _, u := range urls {
-		host := hostOf(u)
+		host := ""
+		if parsed, err := url.Parse(u); err == nil {
+			host = strings.ToLower(parsed.Host)
+		}
 		round[u] = count[host]
 		count[host]++
 	}
@@ -87,34 +90,12 @@ func interleaveHosts(urls []string) []string {
 	return urls
 }
 
-func hostOf(u string) string {
-	if parsed, err := url.Parse(u); err == nil {
-		return strings.ToLower(parsed.Host)
-	}
-	return ""
-}
-
-// ask requests URLs with bounded parallelism.
 func ask(ctx context.Context, urls []string, o Web) (map[string]verdict, error) {
 	a := newAsker(o)
-	defer a.close()
+	defer a.transport.CloseIdleConnections()
 	answers := make([]verdict, len(urls))
-	next := make(chan int)
-	var asking sync.WaitGroup
-	for range min(max(o.Parallel, 1), len(urls)) {
-		asking.Go(func() {
-			for i := range next {
-				answers[i] = a.ask(ctx, urls[i])
-			}
-		})
-	}
-	for i := range urls {
-		next <- i // after a cancellation each returns immediately
-	}
-	close(next)
-	asking.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("check of URLs: %w", context.Cause(ctx))
+	if err := parallel(ctx, max(o.Parallel, 1), len(urls), func(i int) { answers[i] = a.ask(ctx, urls[i]) }); err != nil {
+		return nil, err
 	}
 	found := map[string]verdict{}
 	for i, u := range urls {
@@ -123,7 +104,6 @@ func ask(ctx context.Context, urls []string, o Web) (map[string]verdict, error) 
 	return found, nil
 }
 
-// An asker requests URLs.
 type asker struct {
 	Web
 	transport *http.Transport
@@ -154,8 +134,6 @@ func newAsker(o Web) *asker {
 	}}
 	return a
 }
-
-func (a *asker) close() { a.transport.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper. Every redirect waits for a slot of its own host.
 // The slot is released with the response header, because bodies are not read.
@@ -193,7 +171,8 @@ func (a *asker) ask(ctx context.Context, address string) verdict {
 	}
 	switch {
 	case errors.As(err, &private):
-		return verdict{problem: Refused, reason: private.Error(), unasked: addressOf(err) == u.String()}
+		at, _ := errors.AsType[*url.Error](err)
+		return verdict{problem: Refused, reason: private.Error(), unasked: at != nil && at.URL == u.String()} // not after a redirect
 	case err != nil:
 		return verdict{problem: Dead, reason: causeOf(err)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests:
@@ -223,24 +202,13 @@ func (a *asker) request(ctx context.Context, method, address string) (status int
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// addressOf returns the URL at which a request failed, which a redirect may have changed.
-func addressOf(err error) string {
-	var at *url.Error
-	if errors.As(err, &at) {
-		return at.URL
-	}
-	return ""
-}
-
 // causeOf returns a request error without the method and the URL, which are shown
 // separately.
 func causeOf(err error) string {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		err = at.Err
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
 		err = op.Err
 	}
 	return err.Error()

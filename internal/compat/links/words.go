@@ -10,7 +10,6 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// maxMention is the maximum length of a path in text.
 const maxMention = 1024
 
 // words finds URLs and file names in text. Words without a dot or a colon are skipped.
@@ -123,20 +122,15 @@ func (s *scan) indexing(open int) bool {
 	return before == '\\' || before == ']' || before == ')' || before == '_' || unicode.IsLetter(before) || unicode.IsDigit(before)
 }
 
-// mention adds a file named in text.
 func (s *scan) mention(kind Kind, written []byte, at int) {
+	target := string(written)
+	if kind != Code {
+		target = unescape(written)
+	}
 	s.references = append(s.references, reference{
-		Reference: Reference{File: s.path, Kind: kind, Target: unescapeWord(kind, written)},
+		Reference: Reference{File: s.path, Kind: kind, Target: target},
 		start:     at, end: at + len(written),
 	})
-}
-
-// unescapeWord unescapes text, but not code.
-func unescapeWord(kind Kind, written []byte) string {
-	if kind == Code {
-		return string(written)
-	}
-	return unescape(written)
 }
 
 // code adds the text between backticks if it is a path.
@@ -205,7 +199,7 @@ func pathIn(word []byte) (written []byte, ok bool) {
 		return nil, false
 	}
 	first, _, below := strings.Cut(name, "/")
-	if !isDocument(base) && !(below && isFileEnding(ending)) || below && (isHost(first) || isReserved(first)) {
+	if !isDocument(base) && !(below && fileEndings[strings.TrimPrefix(ending, ".")]) || below && (isHost(first) || isReserved(first)) {
 		return nil, false
 	}
 	return written, true
@@ -246,10 +240,7 @@ func isDocument(name string) bool {
 	return false
 }
 
-// isFileEnding reports whether software documentation commonly names files with this
-// extension.
-func isFileEnding(ending string) bool { return fileEndings[strings.TrimPrefix(ending, ".")] }
-
+// fileEndings are the extensions of files that software documentation commonly names.
 var fileEndings = func() map[string]bool {
 	known := map[string]bool{}
 	for _, ending := range strings.Fields(`

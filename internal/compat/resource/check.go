@@ -102,7 +102,7 @@ func (k *checker) files(key string, r *row, c *config.Resource) {
 			k.problem(key+".files", []int{i}, text, err.Error(), "")
 			continue
 		}
-		if !sameSet(f.placeholders, known.placeholders) {
+		if !slices.Equal(slices.Sorted(slices.Values(f.placeholders)), slices.Sorted(slices.Values(known.placeholders))) {
 			k.problem(key+".files", []int{i}, text, "does not contain the placeholders of the name "+r.name, "make a shared file a separate resource")
 		}
 		r.files = append(r.files, f)
@@ -110,10 +110,6 @@ func (k *checker) files(key string, r *row, c *config.Resource) {
 	if len(k.problems) == before {
 		r.template = known
 	}
-}
-
-func sameSet(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func (k *checker) operation(name string, c *config.Operation) {

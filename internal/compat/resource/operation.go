@@ -27,14 +27,12 @@ type Need struct {
 	Why       string            `json:"why"`
 }
 
-// An operation is a checked row of the table.
 type operation struct {
 	name   string
 	config *config.Operation
 	uses   []use
 }
 
-// A use is one resource that an operation needs.
 type use struct {
 	row  *row
 	mode lockkeeper.Mode
@@ -70,7 +68,6 @@ func (s *Set) Operations() []Listed {
 	return list
 }
 
-// verb returns how an operation uses a resource.
 func (u use) verb() string {
 	switch {
 	case u.may:
@@ -248,7 +245,6 @@ func (op *operation) bind(a Args, asked *operation) ([]bound, error) {
 	return list, nil
 }
 
-// resources returns the resources of one row that an operation needs.
 func (op *operation) resources(u use, a Args, chosen map[*row][]Resource, e *UnclearError) []Resource {
 	if u.row.node {
 		return a.nodes(u.row, e)
@@ -272,7 +268,6 @@ func (u use) nameAll() string {
 	return "name all of them, each with " + flag
 }
 
-// choose returns the resources that the caller selected.
 func (op *operation) choose(of []string, e *UnclearError) map[*row][]Resource {
 	chosen := map[*row][]Resource{}
 	for _, name := range of {
@@ -305,7 +300,6 @@ func (r *row) named(name string) (map[string]string, bool) {
 	return r.template.match(name)
 }
 
-// example returns the name of one of the row's resources.
 func (r *row) example() string {
 	values := map[string]string{}
 	for _, h := range r.template.placeholders {

@@ -54,7 +54,6 @@ var (
 	dated     = regexp.MustCompile(`(?:^|[^0-9])(20[0-9]{2})[-_]?(0[1-9]|1[0-2])(?:[-_]?(?:0[1-9]|[12][0-9]|3[01]))?(?:[^0-9]|$)`)
 )
 
-// planRoot plans the moves of files in the root.
 func planRoot(root string) ([]Transfer, error) {
 	return planIn(root, ".", func(name string, _ fs.FileInfo) (to, reason string) {
 		lower := strings.ToLower(name)
@@ -83,7 +82,6 @@ func planArchive(root string) ([]Transfer, error) {
 	})
 }
 
-// planIn plans the moves of files in one directory.
 func planIn(root, dir string, where func(string, fs.FileInfo) (to, reason string)) (moves []Transfer, err error) {
 	entries, err := os.ReadDir(filepath.Join(root, dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -59,7 +59,6 @@ type MoveResult struct {
 	Moved bool `json:"moved"`
 }
 
-// A run is one running Run.
 type run struct {
 	Options
 	leases *lease.Stack
@@ -94,7 +93,6 @@ func Run(ctx context.Context, opt Options) (report *Report, err error) {
 	return report, nil
 }
 
-// phases returns the requested phases, in order.
 func (r *run) phases() (list []Phase, err error) {
 	for _, ph := range Phases() {
 		if len(r.Only) == 0 || slices.Contains(r.Only, ph.Name) {
@@ -126,7 +124,6 @@ func (r *run) begin(ctx context.Context, some bool) error {
 	return r.leases.Acquire(ctx, r.whole, r.Timeout)
 }
 
-// lock returns the path of a lease file.
 func (r *run) lock(name string) string { return filepath.Join(r.Root, lease.Dir, name+".lock") }
 
 func (r *run) lease(shared bool) lease.Options {
@@ -135,7 +132,6 @@ func (r *run) lease(shared bool) lease.Options {
 	return opt
 }
 
-// phase runs one phase.
 func (r *run) phase(ctx context.Context, ph Phase) (done PhaseReport, err error) {
 	done = ph.report()
 	if err := r.renew(ctx, ph.Title); err != nil {
@@ -159,7 +155,6 @@ func (r *run) phase(ctx context.Context, ph Phase) (done PhaseReport, err error)
 	return done, nil
 }
 
-// report returns an empty report of a phase.
 func (ph Phase) report() PhaseReport {
 	n := slices.IndexFunc(Phases(), func(other Phase) bool { return other.Name == ph.Name })
 	return PhaseReport{Number: n + 1, Name: ph.Name, Title: ph.Title, Moves: []MoveResult{}}
@@ -172,8 +167,7 @@ func (r *run) renew(ctx context.Context, phase string) error {
 		return nil
 	}
 	err := r.whole.Phase(ctx, phase)
-	var lost *lease.LostError
-	if errors.As(err, &lost) {
+	if lost, ok := errors.AsType[*lease.LostError](err); ok {
 		return lost
 	}
 	if err != nil {
@@ -206,7 +200,6 @@ func (r *run) plan(ctx context.Context, ph Phase) ([]Transfer, error) {
 	return moves, nil
 }
 
-// execute makes the moves of a phase.
 func (r *run) execute(ctx context.Context, ph Phase, moves []Transfer) (done PhaseReport, err error) {
 	done = ph.report()
 	if err := r.changeQueue(ctx, func(q *queue) { q.plan(ph.Name, moves) }); err != nil {
