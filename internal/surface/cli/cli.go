@@ -80,7 +80,6 @@ and acquires all of them at once, or waits its turn.`,
 	return cmd
 }
 
-// versionCommand prints the version, like --version.
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",

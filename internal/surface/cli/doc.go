@@ -1,6 +1,6 @@
 // Package cli is the command line: the root command and its help. The commands are in
 // sub-packages by what people do (locks, landings, jobs, flows, agents, compat, server,
-// inspect, demo), one file per command, each with its options and its run. A command
+// inspect, demo), each next to its options and its run. A command
 // decodes its arguments, calls the packages below it, and prints the answer. It decides
 // nothing about locks.
 //
@@ -16,6 +16,6 @@
 //
 // No goroutine outlives its command.
 //
-// A new command is one file in its group, one line in the group's commands.go or parent
-// command, and for a top-level command its name in help.go.
+// A new command is one constructor in its group, one word in the function Commands of the
+// group or in the parent command, and for a top-level command its name in help.go.
 package cli

@@ -33,7 +33,6 @@ var groups = []struct{ title, commands string }{
 // Help lists commands in the order in which they were added.
 func init() { cobra.EnableCommandSorting = false }
 
-// addGrouped adds commands to the root by group.
 func addGrouped(root *cobra.Command, all []*cobra.Command) {
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
@@ -167,7 +166,6 @@ func manPage(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// about returns the description of a command.
 func about(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return cmd.Short

@@ -22,7 +22,6 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// initOptions holds the options that all init commands share.
 type initOptions struct {
 	project.InitOptions
 	deployment string
@@ -117,7 +116,6 @@ func (p *program) installHook(ctx context.Context, done *project.InitResult) err
 	return err
 }
 
-// showInit prints what init made, and the next step.
 func (p *program) showInit(done *project.InitResult, next string) error {
 	if p.JSON {
 		return p.PrintJSON(done)
@@ -137,13 +135,11 @@ func (p *program) showInit(done *project.InitResult, next string) error {
 	return nil
 }
 
-// enrolOptions holds the options of init for an agent.
 type enrolOptions struct {
 	initOptions
 	yes, undo bool
 }
 
-// enrolled is the answer of init for an agent, as JSON.
 type enrolled struct {
 	Root   string         `json:"root"`
 	Agent  string         `json:"agent"`
@@ -337,7 +333,6 @@ func (p *program) mayDismiss(ctx context.Context, yes bool) error {
 	})
 }
 
-// dismiss removes the hooks of agents.
 func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Host) error {
 	if err := p.mayDismiss(cmd.Context(), o.yes); err != nil {
 		return err

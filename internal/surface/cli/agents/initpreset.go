@@ -23,7 +23,6 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 )
 
-// presetWords has the help and the next step of each preset.
 var presetWords = map[string]struct{ short, long, next string }{
 	"book": {"Set up a book project, whose chapters and registries are locked by name", `Make this directory the root of a book project, as lockkeeper init does. In addition,
 lockkeeper.yaml gets the resources of a book (Chapter_01, StyleSystem, …), the prompts

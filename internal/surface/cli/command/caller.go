@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,17 +108,22 @@ func (p *Program) ForOthers() project.Settings {
 	return s
 }
 
-// Person returns the person at the terminal, by login name.
-func (p *Program) Person() lockkeeper.Actor {
-	name := fmt.Sprintf("uid %d", os.Getuid())
-	if account, err := user.Current(); err == nil && account.Username != "" {
-		name = account.Username
-	}
-	for _, variable := range []string{"USER", "LOGNAME"} {
+// Login returns the login name of the caller, or "" if it is unknown.
+func (p *Program) Login() string {
+	for _, variable := range []string{"LOGNAME", "USER"} {
 		if login, _ := p.Lookup(variable); login != "" {
-			name = login
+			return login
 		}
 	}
+	if account, err := user.Current(); err == nil {
+		return account.Username
+	}
+	return ""
+}
+
+// Person returns the person at the terminal, by login name.
+func (p *Program) Person() lockkeeper.Actor {
+	name := cmp.Or(p.Login(), fmt.Sprintf("uid %d", os.Getuid()))
 	if tty := process.Terminal(); tty != "" {
 		name += " on " + tty
 	}
@@ -181,8 +187,7 @@ func (p *Program) ConfirmUnlessYes(yes bool, act, facts, answer string) error {
 		return nil
 	}
 	err := p.Confirm(act, facts, answer)
-	var refused *lockkeeper.RefusedError
-	if errors.As(err, &refused) && !term.IsTerminal(p.In) {
+	if refused, ok := errors.AsType[*lockkeeper.RefusedError](err); ok && !term.IsTerminal(p.In) {
 		refused.Next += ", or with --yes"
 	}
 	return err

@@ -39,8 +39,7 @@ func (p *Program) Report(err error) {
 	default:
 		p.Say(err.Error())
 	}
-	var refused *lockkeeper.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*lockkeeper.RefusedError](err); ok {
 		p.conditions(refused.Conditions)
 	}
 }
@@ -141,14 +140,12 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// violationsShown is how many refusals of one landing are shown on a terminal.
 const violationsShown = 16
 
 // violations lists the refusals of the gate in an error that may join several.
 func violations(err error) (list []*lockkeeper.LockViolationError) {
 	for _, part := range lockkeeper.Parts(err) {
-		var v *lockkeeper.LockViolationError
-		if errors.As(part, &v) {
+		if v, ok := errors.AsType[*lockkeeper.LockViolationError](part); ok {
 			list = append(list, v)
 		}
 	}

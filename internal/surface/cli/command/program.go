@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"lockkeeper"
 	"lockkeeper/gate"
@@ -17,6 +20,7 @@ import (
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/feed"
+	"lockkeeper/store"
 )
 
 // Program is one call of the program: its IO and the global flags.
@@ -29,6 +33,20 @@ type Program struct {
 
 	Sessions *session.Registry // sessions of the open project; nil: none is open
 	reasons  map[string]string // reasons of the grants that block this call, by id
+}
+
+// OnProject returns the RunE of a command that works on the project.
+func (p *Program) OnProject(run func(cmd *cobra.Command, a *project.Project, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return p.With(cmd.Context(), func(a *project.Project) error { return run(cmd, a, args) })
+	}
+}
+
+// OnQueue returns the RunE of a command that works on the queue of the project.
+func (p *Program) OnQueue(run func(cmd *cobra.Command, a *project.Project, q *job.Queue, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error { return run(cmd, a, q, args) })
+	}
 }
 
 // WithQueue opens the project and its queue, and runs a command on them.
@@ -96,6 +114,15 @@ func (p *Program) Answer(value any, format string, args ...any) error {
 	}
 	_, err := fmt.Fprintf(p.Out, format+"\n", args...)
 	return err
+}
+
+// Show writes the answer of a command: value with --json, otherwise what show prints.
+func (p *Program) Show(value any, show func()) error {
+	if p.JSON {
+		return p.PrintJSON(value)
+	}
+	show()
+	return nil
 }
 
 // PrintLine writes one value as one line of JSON, for commands that write several.
@@ -179,11 +206,37 @@ func Follow(ctx context.Context, open func(context.Context) (*feed.Feed, error),
 
 // WatchEnd returns the error that ends a watch. A signal ends it without a message.
 func WatchEnd(ctx context.Context, err error) error {
-	var by *InterruptedError
-	if errors.As(context.Cause(ctx), &by) {
+	if by, ok := errors.AsType[*InterruptedError](context.Cause(ctx)); ok {
 		return KilledBy(by.Signal, nil)
 	}
 	return err
+}
+
+// Events returns the events that a query selects, in its order, and reads them page by page.
+func Events(ctx context.Context, a *project.Project, q store.EventQuery) iter.Seq2[lockkeeper.Event, error] {
+	return func(yield func(lockkeeper.Event, error) bool) {
+		q.Limit = PageSize
+		for {
+			page, err := a.Locks.Events(ctx, q)
+			if err != nil {
+				yield(lockkeeper.Event{}, err)
+				return
+			}
+			for _, ev := range page {
+				if q.Latest {
+					q.Before = ev.Seq
+				} else {
+					q.After = ev.Seq
+				}
+				if !yield(ev, nil) {
+					return
+				}
+			}
+			if len(page) < PageSize {
+				return
+			}
+		}
+	}
 }
 
 // PageSize is how many events one query reads at most.

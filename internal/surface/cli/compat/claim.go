@@ -25,6 +25,14 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
+type program struct{ *command.Program }
+
+// Commands returns the commands of this package.
+func Commands(core *command.Program) []*cobra.Command {
+	p := &program{core}
+	return []*cobra.Command{p.claimCommand(), p.unclaimCommand(), p.leaseCommand(), p.tidyCommand(), p.linksCommand(), p.opCommand()}
+}
+
 type claimOptions struct {
 	onConflict     string
 	instance       string
@@ -130,7 +138,6 @@ func mistyped(cmd *cobra.Command, a *project.Project, word string) error {
 		Next: fmt.Sprintf("did you mean %s %s? To claim a new file of this name, write ./%s", cmd.CommandPath(), near, word)}
 }
 
-// instance returns the claimant of this call.
 func (p *program) instance(named string) (author.Instance, error) {
 	agent, _ := p.Agent()
 	return author.InstanceOf(p.Env, agent, named, p.Person())
@@ -150,7 +157,7 @@ func (p *program) claim(ctx context.Context, a *project.Project, o claimOptions,
 			return err
 		}
 		if len(names) == 0 {
-			return p.noClaimNeeded(o.prompt)
+			return p.Answer(map[string]any{"claimed": []string{}}, "prompt %s needs no claim", term.Clean(o.prompt))
 		}
 	}
 	w := author.Request{By: by, Names: names, Mode: lockkeeper.Write, Reason: o.reason, Person: p.Person()}
@@ -172,10 +179,6 @@ func (p *program) claim(ctx context.Context, a *project.Project, o claimOptions,
 		return p.showClaimed(by, o.instance, answer)
 	}
 	return p.claimFor(ctx, a, au, by, answer, argv)
-}
-
-func (p *program) noClaimNeeded(prompt string) error {
-	return p.Answer(map[string]any{"claimed": []string{}}, "prompt %s needs no claim", term.Clean(prompt))
 }
 
 // claimFor runs a command under a claim, and keeps the claims file current meanwhile.
@@ -239,9 +242,9 @@ another session holds, perhaps after an override, stay claimed, and so does a cl
 command still runs: exit code 0 and a note.`,
 		Example: `  lockkeeper unclaim Chapter_03
   lockkeeper unclaim`,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error { return p.unclaim(cmd.Context(), a, instance, names) })
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, names []string) error {
+			return p.unclaim(cmd.Context(), a, instance, names)
+		}),
 	}
 	cmd.Flags().StringVar(&instance, "instance", "", "the `id` of the claims (default: that of this session)")
 	return cmd

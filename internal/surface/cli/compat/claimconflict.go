@@ -35,7 +35,6 @@ func (e *claimBlocked) Error() string {
 	return lockkeeper.JoinNext(s, e.NextStep())
 }
 
-// told describes who holds a resource, or what overlaps it.
 func (e *claimBlocked) told(c author.Conflict) string {
 	held := "claimed"
 	switch {
@@ -215,7 +214,6 @@ func inWords(d time.Duration) string {
 	return d.String()
 }
 
-// showLockDetails prints the facts of a lock.
 func (p *program) showLockDetails(c author.Conflict) {
 	fmt.Fprintf(p.Err, "Lock details:\n- Resource: %s\n- Locked at: %s (%s)\n- Instance: %s\n", term.Clean(c.Resource), term.Stamp(c.Since), minutesAgo(c.Minutes), term.Clean(c.Instance))
 	if c.Who != "" {

@@ -28,22 +28,20 @@ listed separately. To claim a file named status, write ./status.`,
 		Example: `  lockkeeper claim status
   lockkeeper claim status --json | jq -r '.stale[].resources[]'`,
 		Args: command.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error {
-				au, err := author.Open(a, p.Env)
-				if err != nil {
-					return err
-				}
-				list, notes, err := au.Claims(cmd.Context())
-				if list == nil && err != nil {
-					return err
-				}
-				if err != nil { // the claims come from the store
-					p.Say(err.Error())
-				}
-				return p.showClaims(list, notes, au.StaleAfter())
-			})
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
+			au, err := author.Open(a, p.Env)
+			if err != nil {
+				return err
+			}
+			list, notes, err := au.Claims(cmd.Context())
+			if list == nil && err != nil {
+				return err
+			}
+			if err != nil { // the claims come from the store
+				p.Say(err.Error())
+			}
+			return p.showClaims(list, notes, au.StaleAfter())
+		}),
 	}
 }
 
@@ -90,7 +88,6 @@ func countResources(list []author.GrantStatus) (n int) {
 	return n
 }
 
-// listClaims prints each claimed resource on a line.
 func (p *program) listClaims(to term.File, list []author.GrantStatus) {
 	for _, s := range list {
 		who := term.Clean(s.Instance)
@@ -123,9 +120,7 @@ no other instance is working. Agents cannot run it. Uncommitted changes are copi
 lockkeeper rescue first. Locks of agents and jobs stay; see lockkeeper lock clear.`,
 		Example: `  lockkeeper claim clear`,
 		Args:    command.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error { return p.clearClaims(cmd.Context(), a) })
-		},
+		RunE:    p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error { return p.clearClaims(cmd.Context(), a) }),
 	}
 }
 
@@ -205,7 +200,6 @@ func (p *program) tellNotes(notes []author.Note) {
 	}
 }
 
-// tellNote prints a note about the claims file.
 func (p *program) tellNote(n author.Note) { fmt.Fprint(p.Err, NoteText(n)) }
 
 // NoteText returns a note about the claims file, for people.

@@ -35,7 +35,6 @@ and the next process breaks it. docs/lease.md has the format and the rules.`,
 		p.leaseStatusCommand(), p.leaseListCommand(), p.leaseRunCommand())
 }
 
-// leaseRequest has the options of acquire and run.
 type leaseRequest struct {
 	owner               string
 	ttl, grace, timeout term.Duration
@@ -52,7 +51,6 @@ func (r *leaseRequest) flags(f *pflag.FlagSet) {
 	f.BoolVar(&r.read, "read", false, "share the lease with other readers")
 }
 
-// options returns the options of the lease.
 func (r *leaseRequest) options(p *program) (opt lease.Options, err error) {
 	opt = lease.Defaults()
 	opt.Owner, opt.TTL, opt.Grace, opt.Shared = r.owner, time.Duration(r.ttl), time.Duration(r.grace), r.read
@@ -146,14 +144,10 @@ often it was renewed.`,
 			opt := lease.Defaults()
 			opt.Grace = time.Duration(grace)
 			info, err := lease.Inspect(path, opt)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case p.JSON:
-				return p.PrintJSON(info)
 			}
-			p.showLease(info)
-			return nil
+			return p.Show(info, func() { p.showLease(info) })
 		},
 	}
 	cmd.Flags().StringVar(&path, "path", "", "the lease `file`")
@@ -161,7 +155,6 @@ often it was renewed.`,
 	return cmd
 }
 
-// showLease prints one lease.
 func (p *program) showLease(info *lease.Info) {
 	fmt.Fprintln(p.Out, term.Clean(info.Path)+": "+string(info.State))
 	line := func(name, value string) {
@@ -196,7 +189,6 @@ func holderOf(info *lease.Info) string {
 	return fmt.Sprintf("%s (pid %d)", info.Owner, info.PID)
 }
 
-// leaseMetrics returns the metrics of a lease.
 func leaseMetrics(h lease.Holder) string {
 	return fmt.Sprintf("acquired in %s, renewed %s", h.AcquiredIn.Round(10*time.Microsecond), term.Counted(h.Renewals, "time"))
 }
@@ -253,15 +245,14 @@ names end in .lock.`,
 	}
 }
 
-// leaseInfos prints the state of leases as JSON.
-func (p *program) leaseInfos(leases []*lease.Lease) error {
-	var list []*lease.Info
+// inspected returns the states of leases.
+func inspected(leases []*lease.Lease) (list []*lease.Info, err error) {
 	for _, l := range leases {
 		info, err := lease.Inspect(l.Path(), lease.Defaults())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		list = append(list, info)
 	}
-	return p.PrintJSON(command.ListOf(list))
+	return list, nil
 }

@@ -140,10 +140,14 @@ The environment has its leases.`,
 					return p.leaseFailed(err, "")
 				}
 			}
-			if p.JSON {
-				return p.leaseInfos(list)
+			if !p.JSON {
+				return nil
 			}
-			return nil
+			infos, err := inspected(list)
+			if err != nil {
+				return err
+			}
+			return p.PrintJSON(command.ListOf(infos))
 		},
 	}
 	o.flags(cmd.Flags())
@@ -260,13 +264,17 @@ func (p *program) leaseRun(cmd *cobra.Command, o leaseRunOptions, argv []string)
 	for _, stop := range slices.Backward(keepers) {
 		stop()
 	}
-	if left := (*process.LeftoversError)(nil); errors.As(end.Err, &left) {
+	if _, left := errors.AsType[*process.LeftoversError](end.Err); left {
 		return &command.ExitError{Code: command.ExitFailed, Err: fmt.Errorf("the lease is not released, and expires: %w", end.Err)}
 	}
 	if o.metrics {
 		err = p.leaseCosts(leases)
 	}
-	return p.leaseEnded(end, lost, errors.Join(err, held.Close(ctx)))
+	released := errors.Join(err, held.Close(ctx))
+	if lost != nil {
+		return p.leaseFailed(&command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command was stopped: %w", lost)}, "")
+	}
+	return end.Result("lease", nil, released)
 }
 
 // leases returns the requested leases in the order in which they are acquired.
@@ -300,7 +308,6 @@ func (o *leaseRunOptions) leases(p *program, cmd *cobra.Command) (list []*lease.
 	return list, nil
 }
 
-// leaseEnvironment returns the environment of the command, with its leases.
 func (p *program) leaseEnvironment(leases []*lease.Lease) []string {
 	var lines []string
 	for _, l := range p.leasesAbove() {
@@ -314,36 +321,11 @@ func (p *program) leaseEnvironment(leases []*lease.Lease) []string {
 
 // leaseCosts prints the metrics of the leases, while they are held.
 func (p *program) leaseCosts(leases []*lease.Lease) error {
-	for _, l := range leases {
-		info, err := lease.Inspect(l.Path(), lease.Defaults())
-		if err != nil {
-			return err
-		}
+	list, err := inspected(leases)
+	for _, info := range list {
 		for _, h := range info.Holders {
-			fmt.Fprintf(p.Err, "lease %s: %s\n", term.Clean(l.Path()), leaseMetrics(h))
+			fmt.Fprintf(p.Err, "lease %s: %s\n", term.Clean(info.Path), leaseMetrics(h))
 		}
 	}
-	return nil
-}
-
-// leaseEnded returns how the command ended.
-func (p *program) leaseEnded(end locks.Ending, lost, released error) error {
-	var early *command.InterruptedError // before the command started
-	switch {
-	case lost != nil:
-		return p.leaseFailed(&command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command was stopped: %w", lost)}, "")
-	case errors.As(end.Err, &early):
-		return command.KilledBy(early.Signal, early)
-	case end.Err != nil && (end.Code == process.ExitNotFound || end.Code == process.ExitNotExecutable):
-		return &command.ExitError{Code: end.Code, Err: end.Err}
-	case end.Err != nil:
-		return &command.ExitError{Code: command.ExitFailed, Err: end.Err}
-	case released != nil:
-		return &command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command ended with %d, but its lease could not be released: %w", end.Code, released)}
-	case end.Code == 0:
-		return nil
-	case end.By == syscall.SIGINT || end.By == syscall.SIGTERM:
-		return command.KilledBy(end.By, nil)
-	}
-	return &command.ExitError{Code: end.Code}
+	return err
 }

@@ -82,7 +82,6 @@ The exit code is 1 if something is missing.`,
 	return cmd
 }
 
-// check returns an error for options that exclude each other.
 func (o *linksOptions) check(p *program, cmd *cobra.Command, args []string) error {
 	switch {
 	case o.graph != "" && o.graph != "dot" && o.graph != "json":
@@ -171,7 +170,6 @@ func (p *program) documents(root string, typed []string) (list []string, err err
 	return slices.Compact(list), nil
 }
 
-// linksAnswer is a report as JSON.
 type linksAnswer struct {
 	*links.Report
 	Orphans []string      `json:"orphans,omitempty"`
@@ -291,7 +289,9 @@ func (p *program) fixLinks(cmd *cobra.Command, a *project.Project, o linksOption
 	if !p.JSON {
 		p.listLinks(rep, o)
 		fmt.Fprintln(p.Out, linksSummary(rep))
-		p.proposeFixes(answer.Fixes)
+		for _, f := range answer.Fixes {
+			fmt.Fprintf(p.Out, "proposed: %s: %s → %s\n", position(f.Reference), term.Clean(f.Target), term.Clean(f.New))
+		}
 	}
 	agreed, err := p.agreeToFix(o, len(answer.Fixes), len(rewrites))
 	if err != nil {
@@ -315,13 +315,6 @@ func (p *program) fixLinks(cmd *cobra.Command, a *project.Project, o linksOption
 		p.Advise(command.UndoStep(answer.Landing, o.Grant))
 	}
 	return linksEnding(left)
-}
-
-// proposeFixes prints the proposed rewrites.
-func (p *program) proposeFixes(fixes []links.Fix) {
-	for _, f := range fixes {
-		fmt.Fprintf(p.Out, "proposed: %s: %s → %s\n", position(f.Reference), term.Clean(f.Target), term.Clean(f.New))
-	}
 }
 
 // agreeToFix asks a person on a terminal. Without a terminal it needs --yes.

@@ -20,7 +20,6 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// opOptions says what an operation works on, and how it is run.
 type opOptions struct {
 	args           resource.Args
 	approve        bool
@@ -96,7 +95,6 @@ func (p *program) op(cmd *cobra.Command, o opOptions, args []string) error {
 	return p.With(cmd.Context(), func(a *project.Project) error { return p.runOperation(cmd.Context(), a, o, args[0], args[1:]) })
 }
 
-// resources reads the tables of the configuration.
 func (p *program) resources() (*resource.Set, error) {
 	c, err := project.LoadConfig(p.Settings())
 	if err != nil {
@@ -135,20 +133,18 @@ func (p *program) listOperations(set *resource.Set) error {
 }
 
 func (p *program) showNeed(need resource.Need) error {
-	if p.JSON {
-		return p.PrintJSON(need)
-	}
-	fmt.Fprintf(p.Out, "%s: %s\n", need.Operation, term.Clean(need.Why))
-	for i, l := range need.Locks {
-		fmt.Fprintf(p.Out, "%3d  %-5s  %s\n", i+1, l.Mode, term.Clean(targetOf(l)))
-	}
-	switch {
-	case len(need.Locks) == 0:
-		fmt.Fprintln(p.Out, "  it needs no lock")
-	case need.Approval:
-		fmt.Fprintln(p.Out, "  and approval: --approve, typed by a person on a terminal")
-	}
-	return nil
+	return p.Show(need, func() {
+		fmt.Fprintf(p.Out, "%s: %s\n", need.Operation, term.Clean(need.Why))
+		for i, l := range need.Locks {
+			fmt.Fprintf(p.Out, "%3d  %-5s  %s\n", i+1, l.Mode, term.Clean(targetOf(l)))
+		}
+		switch {
+		case len(need.Locks) == 0:
+			fmt.Fprintln(p.Out, "  it needs no lock")
+		case need.Approval:
+			fmt.Fprintln(p.Out, "  and approval: --approve, typed by a person on a terminal")
+		}
+	})
 }
 
 // targetOf returns the target of a lock, for people.
@@ -232,7 +228,6 @@ func Resolved(a *project.Project, locks []lockkeeper.Lock) ([]lockkeeper.Lock, e
 	return list, nil
 }
 
-// approval asks a person to approve an operation.
 func (p *program) approval(o opOptions, need resource.Need, argv []string) error {
 	act := "op " + need.Operation
 	if err := p.NoAgent(act); err != nil {
@@ -241,10 +236,7 @@ func (p *program) approval(o opOptions, need resource.Need, argv []string) error
 	if !o.approve {
 		return &lockkeeper.RefusedError{Act: act, Reason: "it needs approval", Next: "run it again with --approve, on a terminal"}
 	}
-	var targets []string
-	for _, l := range need.Locks {
-		targets = append(targets, l.Mode.String()+" "+targetOf(l))
-	}
-	facts := fmt.Sprintf("%s.\nIt runs %s, with %s.", term.Clean(need.Why), term.Clean(shellword.Join(argv)), term.Clean(strings.Join(targets, ", ")))
+	targets := term.Join(need.Locks, func(l lockkeeper.Lock) string { return l.Mode.String() + " " + targetOf(l) })
+	facts := fmt.Sprintf("%s.\nIt runs %s, with %s.", term.Clean(need.Why), term.Clean(shellword.Join(argv)), term.Clean(targets))
 	return p.Confirm(act, facts, strings.Join(need.Resources, " "))
 }

@@ -127,7 +127,7 @@ func (p *program) tidy(cmd *cobra.Command, a *project.Project, o tidyOptions) er
 // silently returns an error that ends the program like err, which was printed already.
 func silently(err error) error {
 	quiet := &command.ExitError{Code: command.ExitCode(err)}
-	if coded := (*command.ExitError)(nil); errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*command.ExitError](err); ok {
 		quiet.Signal = coded.Signal
 	}
 	return quiet

@@ -11,7 +11,6 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 )
 
-// program is one call of the program. The commands of this package are its methods.
 type program struct{ *command.Program }
 
 // Commands returns the commands of this package.
@@ -66,7 +65,6 @@ extend the grant: a person sees it as a gap, and can make it a task.`,
 	return cmd
 }
 
-// getenv returns a variable of the environment, or "".
 func (p *program) getenv(name string) string {
 	value, _ := p.Lookup(name)
 	return value

@@ -58,9 +58,8 @@ people decide: inside an agent's environment answers are refused.`,
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Answer", []*cobra.Command{d.todoCommand(), d.deferCommand(), d.rejectCommand(), d.answerCommand(), d.approveCommand(), d.returnCommand(),
-			d.followUpCommand(), d.dismissCommand(), d.undoCommand(), d.addCommand(), d.editCommand(), d.walkCommand()}},
-		{"Edit a plan before it starts", []*cobra.Command{d.moveCommand(), d.splitCommand(), d.mergeCommand(), d.targetsCommand()}},
+		{"Answer", append(d.answerCommands(), d.addCommand(), d.editCommand(), d.walkCommand())},
+		{"Edit a plan before it starts", d.planCommands()},
 		{"Other commands", []*cobra.Command{d.showCommand(), d.retryCommand(), d.redoCommand(), d.reenableCommand(), d.excludeCommand()}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
@@ -139,7 +138,6 @@ func (d *decider) tell(v acts.Verdict, failure error) error {
 	return err
 }
 
-// sentence describes one outcome.
 func sentence(one acts.Done) string {
 	text := term.Clean(one.Ref.String()) + " " + term.Clean(one.What)
 	if one.Like != (progress.Ref{}) {
@@ -229,7 +227,6 @@ func (d *decider) list(ctx context.Context) error {
 	return nil
 }
 
-// read reads the open decisions.
 func (d *decider) read(ctx context.Context) (*waitingList, error) {
 	v, err := view.New(d.flow.App).Decisions(ctx, d.flow.Flow.Name)
 	if err != nil {
@@ -317,11 +314,7 @@ func fact(g progress.Decision, name string) string {
 }
 
 func names(refs []progress.Ref) string {
-	list := make([]string, len(refs))
-	for i, r := range refs {
-		list[i] = term.Clean(r.String())
-	}
-	return strings.Join(list, ", ")
+	return term.Join(refs, func(r progress.Ref) string { return term.Clean(r.String()) })
 }
 
 // ago returns how long a decision waits, or "-" if the document was created by hand.

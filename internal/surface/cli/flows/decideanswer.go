@@ -19,9 +19,32 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
+// answerCommands returns the commands that give one answer to decisions.
+func (d *decider) answerCommands() []*cobra.Command {
+	return []*cobra.Command{
+		d.itemVerb("todo", "Accept items", `Accept items. After the last decision on a unit its batches are planned.`, `  lockkeeper decide todo blog/posts/i3 blog/comments/i1
+  lockkeeper decide todo --where 'impact>=medium,effort<=low'
+  lockkeeper decide todo blog/posts/i4 --was defer`),
+		d.itemVerb("defer", "Defer items to a later run", `Defer items: the next run proposes them again, marked as deferred.`, `  lockkeeper decide defer blog/posts/i3 --note "after the release"
+  lockkeeper decide defer --where all`),
+		d.itemVerb("reject", "Reject items, or skip research topics", `Reject items: they are not proposed again unless you re-enable them. A rejected topic
+needs no answer; --note says why.`, `  lockkeeper decide reject blog/posts/i4
+  lockkeeper decide reject topic blog/posts/pagination --note "we know"`),
+		d.answerCommand(),
+		d.verb("approve", "Approve a plan or a diff", `Approve the batches of a plan, which are then applied, or a diff under review, which then
+lands as shown. See it first with decide show.`, `  lockkeeper decide approve plan blog/posts
+  lockkeeper decide approve review blog/posts/b1`, &acts.AnswerInput{}),
+		d.verb("return", "Return a diff for changes", `Return a diff under review. An agent changes it as --note says; then it is tested,
+verified and shown to you again.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`, &acts.AnswerInput{}),
+		d.verb("follow-up", "Make the change of a gap in a new batch", `Make a change that no grant covered, in a new batch. The batch waits for approval and does
+not affect other batches.`, `  lockkeeper decide follow-up gap blog/posts/b1/1`, &acts.AnswerInput{}),
+		d.verb("dismiss", "Dismiss a gap", `Dismiss a change that no grant covered. It stays kept: see lockkeeper rescue list.`, `  lockkeeper decide dismiss gap blog/posts/b1/1`, &acts.AnswerInput{}),
+		d.undoCommand(),
+	}
+}
+
 // verb returns a command that gives one answer to decisions.
-func (d *decider) verb(word, short, long, example string) (*cobra.Command, *acts.AnswerInput) {
-	var s acts.AnswerInput
+func (d *decider) verb(word, short, long, example string, s *acts.AnswerInput) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: word + " REF…", Short: short, Long: long, Example: example,
 		Args: command.AtLeast(1, "references, as lockkeeper decide lists them"),
@@ -31,23 +54,24 @@ func (d *decider) verb(word, short, long, example string) (*cobra.Command, *acts
 				if err != nil {
 					return acts.Verdict{}, err
 				}
-				return d.flow.Give(ctx, word, refs, s)
+				return d.flow.Give(ctx, word, refs, *s)
 			})
 		},
 	}
 	cmd.Flags().StringArrayVar(&s.Notes, "note", nil, "a note for the agent; repeatable")
-	return cmd, &s
+	return cmd
 }
 
 // itemVerb returns a verb for items, which can also be selected by rating.
 func (d *decider) itemVerb(word, short, long, example string) *cobra.Command {
-	cmd, s := d.verb(word, short, long+`
+	var s acts.AnswerInput
+	var where string
+	cmd := d.verb(word, short, long+`
 
 Equal items of other units are decided with it, and listed; --only-this leaves them open.
 With --where it answers every open item that meets all conditions: impact and effort,
-with >=, <= or =; all means every open item.`, example)
+with >=, <= or =; all means every open item.`, example, &s)
 	cmd.Use = word + " REF… | --where CONDITIONS"
-	var where string
 	named := cmd.RunE
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -72,7 +96,7 @@ with >=, <= or =; all means every open item.`, example)
 			if err != nil {
 				return acts.Verdict{}, err
 			}
-			only := *s
+			only := s
 			only.Only = true // only items that meet the conditions
 			return d.flow.Give(ctx, word, refs, only)
 		})
@@ -80,47 +104,6 @@ with >=, <= or =; all means every open item.`, example)
 	cmd.Flags().StringVar(&where, "where", "", "instead of references: every open item that meets these `conditions`")
 	cmd.Flags().StringVar(&s.Was, "was", "", "change a `decision`: its present value (todo, defer or reject)")
 	cmd.Flags().BoolVar(&s.Only, "only-this", false, "leave equal items of other units open")
-	return cmd
-}
-
-func (d *decider) todoCommand() *cobra.Command {
-	return d.itemVerb("todo", "Accept items", `Accept items. After the last decision on a unit its batches are planned.`, `  lockkeeper decide todo blog/posts/i3 blog/comments/i1
-  lockkeeper decide todo --where 'impact>=medium,effort<=low'
-  lockkeeper decide todo blog/posts/i4 --was defer`)
-}
-
-func (d *decider) deferCommand() *cobra.Command {
-	return d.itemVerb("defer", "Defer items to a later run", `Defer items: the next run proposes them again, marked as deferred.`, `  lockkeeper decide defer blog/posts/i3 --note "after the release"
-  lockkeeper decide defer --where all`)
-}
-
-func (d *decider) rejectCommand() *cobra.Command {
-	return d.itemVerb("reject", "Reject items, or skip research topics", `Reject items: they are not proposed again unless you re-enable them. A rejected topic
-needs no answer; --note says why.`, `  lockkeeper decide reject blog/posts/i4
-  lockkeeper decide reject topic blog/posts/pagination --note "we know"`)
-}
-
-func (d *decider) approveCommand() *cobra.Command {
-	cmd, _ := d.verb("approve", "Approve a plan or a diff", `Approve the batches of a plan, which are then applied, or a diff under review, which then
-lands as shown. See it first with decide show.`, `  lockkeeper decide approve plan blog/posts
-  lockkeeper decide approve review blog/posts/b1`)
-	return cmd
-}
-
-func (d *decider) returnCommand() *cobra.Command {
-	cmd, _ := d.verb("return", "Return a diff for changes", `Return a diff under review. An agent changes it as --note says; then it is tested,
-verified and shown to you again.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`)
-	return cmd
-}
-
-func (d *decider) followUpCommand() *cobra.Command {
-	cmd, _ := d.verb("follow-up", "Make the change of a gap in a new batch", `Make a change that no grant covered, in a new batch. The batch waits for approval and does
-not affect other batches.`, `  lockkeeper decide follow-up gap blog/posts/b1/1`)
-	return cmd
-}
-
-func (d *decider) dismissCommand() *cobra.Command {
-	cmd, _ := d.verb("dismiss", "Dismiss a gap", `Dismiss a change that no grant covered. It stays kept: see lockkeeper rescue list.`, `  lockkeeper decide dismiss gap blog/posts/b1/1`)
 	return cmd
 }
 
@@ -180,7 +163,6 @@ run asks the Messages API about this topic; that needs ANTHROPIC_API_KEY.`,
 	return cmd
 }
 
-// answerLimit is the largest answer, in bytes.
 const answerLimit = 4 << 20
 
 // pasted reads an answer from the named file or standard input.
@@ -322,8 +304,41 @@ topic by its name, or everything of a unit. The agent of that phase gets the tex
 	return cmd
 }
 
-// planEdit makes cmd a command that changes the batches of a unit. The first argument names
-// what it changes, like blog/posts/b1.
+// planCommands returns the commands that change the batches of a unit.
+func (d *decider) planCommands() []*cobra.Command {
+	return []*cobra.Command{
+		d.planEdit(&cobra.Command{
+			Use:     "move UNIT/ITEM BATCH",
+			Short:   "Move an item to another batch",
+			Long:    "Move an item to another batch, which may then also change its files.",
+			Example: "  lockkeeper decide move blog/posts/i3 b2",
+			Args:    command.Exactly(2, "an item and a batch"),
+		}, func(item string, args []string) acts.UnitAct { return acts.MoveItem{Item: item, To: args[0]} }),
+		d.planEdit(&cobra.Command{
+			Use:     "split UNIT/BATCH ITEM…",
+			Short:   "Split items off into a new batch",
+			Long:    "Move items of a batch to a new batch after it, with the same files.",
+			Example: "  lockkeeper decide split blog/posts/b1 i3 i4",
+			Args:    command.AtLeast(2, "a batch and items of it"),
+		}, func(batch string, items []string) acts.UnitAct { return acts.Split{Batch: batch, Items: items} }),
+		d.planEdit(&cobra.Command{
+			Use:     "merge UNIT/BATCH BATCH",
+			Short:   "Merge a batch into another",
+			Long:    "Move all items of the second batch to the first.",
+			Example: "  lockkeeper decide merge blog/posts/b1 b2",
+			Args:    command.Exactly(2, "two batches"),
+		}, func(into string, args []string) acts.UnitAct { return acts.Merge{Into: into, From: args[0]} }),
+		d.planEdit(&cobra.Command{
+			Use:     "targets UNIT/BATCH PATH…",
+			Short:   "Set which files a batch may change",
+			Long:    "Set which files a batch may change, instead of the planned ones: exact paths from the\nroot, no directories.",
+			Example: "  lockkeeper decide targets blog/posts/b1 app/models/blog/post.rb test/models/blog/post_test.rb",
+			Args:    command.AtLeast(2, "a batch and the files that it may change"),
+		}, func(batch string, paths []string) acts.UnitAct { return acts.SetTargets{Batch: batch, Paths: paths} }),
+	}
+}
+
+// planEdit completes a command whose first argument names a part of a unit, like blog/posts/b1.
 func (d *decider) planEdit(cmd *cobra.Command, change func(what string, args []string) acts.UnitAct) *cobra.Command {
 	cmd.Long += `
 
@@ -336,44 +351,4 @@ It is possible until the first batch starts, and revokes an approval of the plan
 		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return change(what, args[1:]).Do(ctx, d.flow, unit) })
 	}
 	return cmd
-}
-
-func (d *decider) moveCommand() *cobra.Command {
-	return d.planEdit(&cobra.Command{
-		Use:     "move UNIT/ITEM BATCH",
-		Short:   "Move an item to another batch",
-		Long:    "Move an item to another batch, which may then also change its files.",
-		Example: "  lockkeeper decide move blog/posts/i3 b2",
-		Args:    command.Exactly(2, "an item and a batch"),
-	}, func(item string, args []string) acts.UnitAct { return acts.MoveItem{Item: item, To: args[0]} })
-}
-
-func (d *decider) splitCommand() *cobra.Command {
-	return d.planEdit(&cobra.Command{
-		Use:     "split UNIT/BATCH ITEM…",
-		Short:   "Split items off into a new batch",
-		Long:    "Move items of a batch to a new batch after it, with the same files.",
-		Example: "  lockkeeper decide split blog/posts/b1 i3 i4",
-		Args:    command.AtLeast(2, "a batch and items of it"),
-	}, func(batch string, items []string) acts.UnitAct { return acts.Split{Batch: batch, Items: items} })
-}
-
-func (d *decider) mergeCommand() *cobra.Command {
-	return d.planEdit(&cobra.Command{
-		Use:     "merge UNIT/BATCH BATCH",
-		Short:   "Merge a batch into another",
-		Long:    "Move all items of the second batch to the first.",
-		Example: "  lockkeeper decide merge blog/posts/b1 b2",
-		Args:    command.Exactly(2, "two batches"),
-	}, func(into string, args []string) acts.UnitAct { return acts.Merge{Into: into, From: args[0]} })
-}
-
-func (d *decider) targetsCommand() *cobra.Command {
-	return d.planEdit(&cobra.Command{
-		Use:     "targets UNIT/BATCH PATH…",
-		Short:   "Set which files a batch may change",
-		Long:    "Set which files a batch may change, instead of the planned ones: exact paths from the\nroot, no directories.",
-		Example: "  lockkeeper decide targets blog/posts/b1 app/models/blog/post.rb test/models/blog/post_test.rb",
-		Args:    command.AtLeast(2, "a batch and the files that it may change"),
-	}, func(batch string, paths []string) acts.UnitAct { return acts.SetTargets{Batch: batch, Paths: paths} })
 }

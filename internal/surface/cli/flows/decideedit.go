@@ -90,12 +90,10 @@ func (d *decider) edit(ctx context.Context, path, note string) (err error) {
 	return d.tell(v, err)
 }
 
-// editAgain returns the command that opens a file again.
 func (d *decider) editAgain(path string) string {
 	return d.flow.Command("decide", "edit", shellword.Join([]string{path}))
 }
 
-// writeEditable writes a file with the open items.
 func (d *decider) writeEditable(ctx context.Context) (path string, err error) {
 	queue, err := d.flow.Waiting(ctx)
 	if err != nil {
@@ -236,7 +234,6 @@ type editable struct {
 	words    string // description in one line
 }
 
-// editHelp is the start of the file.
 const editHelp = `# Decide these items. Start each line with one of these words, or its first letter:
 #
 #   todo     do it
@@ -293,7 +290,6 @@ func editableItems(queue []progress.Decision) (lines []editable, apart []progres
 	return lines, apart
 }
 
-// lineError is an error in a line of the file.
 type lineError struct {
 	number int
 	reason string

@@ -45,18 +45,15 @@ its items, decisions and batches.`,
 	}
 }
 
-// show prints one decision.
 func (d *decider) show(ctx context.Context, ref progress.Ref) error {
 	s, err := d.facts(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if d.JSON {
-		return d.PrintJSON(s)
-	}
-	d.printFacts(d.Out, s)
-	d.Advise(d.steps(s))
-	return nil
+	return d.Show(s, func() {
+		d.printFacts(d.Out, s)
+		d.Advise(d.steps(s))
+	})
 }
 
 func (d *decider) printFacts(to term.File, s *factSheet) {
@@ -171,11 +168,7 @@ func (d *decider) ref(ctx context.Context, words []string, of ...progress.Kind) 
 }
 
 func alternatives(of []progress.Kind) string {
-	names := make([]string, len(of))
-	for i, kind := range of {
-		names[i] = string(kind)
-	}
-	return strings.Join(names, " or ")
+	return strings.ReplaceAll(term.Join(of, func(kind progress.Kind) string { return string(kind) }), ", ", " or ")
 }
 
 // factSheet is a decision as decide show prints it: named facts in the order of reading.

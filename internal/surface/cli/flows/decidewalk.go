@@ -41,8 +41,7 @@ takes effect at once.`,
 				ctx, stop := command.Interruptible(ctx)
 				defer stop()
 				err := d.walk(ctx)
-				var by *command.InterruptedError
-				if errors.As(context.Cause(ctx), &by) {
+				if by, ok := errors.AsType[*command.InterruptedError](context.Cause(ctx)); ok {
 					fmt.Fprintln(d.Err, "\nended; all answers so far are stored")
 					return command.KilledBy(by.Signal, nil)
 				}
@@ -88,7 +87,6 @@ func (d *decider) walk(ctx context.Context) error {
 	}
 }
 
-// present shows a decision.
 func (t *trip) present(g progress.Decision) {
 	t.printFacts(t.Err, &factSheet{Ref: g.Ref, Facts: g.Facts, Same: g.Same})
 }
@@ -195,7 +193,6 @@ func (t *trip) settle(v acts.Verdict) (refs []progress.Ref) {
 	return refs
 }
 
-// undo undoes the last answer.
 func (t *trip) undo(ctx context.Context) error {
 	if len(t.given) == 0 {
 		fmt.Fprintln(t.Err, "nothing to undo in this walk")
@@ -208,7 +205,6 @@ func (t *trip) undo(ctx context.Context) error {
 	return err
 }
 
-// end prints a summary.
 func (t *trip) end(ctx context.Context, why string) error {
 	if why != "" {
 		fmt.Fprintln(t.Err, why)
@@ -242,7 +238,6 @@ func (t *trip) key(ctx context.Context) (key byte, err error) {
 	return one[0], err
 }
 
-// line reads a line.
 func (t *trip) line(ctx context.Context) (string, error) {
 	if err := t.typing(ctx); err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -100,8 +101,7 @@ func (w *reportWriter) write() {
 	w.costs()
 	w.refused()
 	w.line("\n## Decisions\n")
-	w.row("TODO", "DEFER", "REJECT", "open")
-	w.rule(4)
+	w.head("TODO", "DEFER", "REJECT", "open")
 	w.row(fmt.Sprint(r.Decisions.Todo), fmt.Sprint(r.Decisions.Defer), fmt.Sprint(r.Decisions.Reject), fmt.Sprint(r.Decisions.Open))
 	w.troubles()
 	w.times()
@@ -117,23 +117,22 @@ func (w *reportWriter) row(cells ...string) {
 	w.line("| %s |", strings.Join(cells, " | "))
 }
 
-func (w *reportWriter) rule(columns int) { w.line("|%s", strings.Repeat(" --- |", columns)) }
+func (w *reportWriter) head(titles ...string) {
+	w.row(titles...)
+	w.line("|%s", strings.Repeat(" --- |", len(titles)))
+}
 
 func (w *reportWriter) changes() {
 	w.line("\n## What changed\n")
 	files := map[string]bool{}
 	landed, untested, why := 0, 0, ""
-	for _, u := range w.r.Units {
-		for _, b := range u.Batches {
-			if b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange {
-				landed++
-				if b.LandedUntested() {
-					untested, why = untested+1, b.Untested
-				}
-				for _, f := range b.Files {
-					files[f] = true
-				}
-			}
+	for b := range landedBatches(w.r) {
+		landed++
+		if b.LandedUntested() {
+			untested, why = untested+1, b.Untested
+		}
+		for _, f := range b.Files {
+			files[f] = true
 		}
 	}
 	w.line("%d %s landed and changed %s.", landed, term.Plural(landed, "batch", "batches"), term.Counted(len(files), "file"))
@@ -146,8 +145,7 @@ func (w *reportWriter) changes() {
 			w.line("No batches.")
 			continue
 		}
-		w.row("Batch", "Status", "Landing", "Commit", "Fixes", "Files", "Summary")
-		w.rule(7)
+		w.head("Batch", "Status", "Landing", "Commit", "Fixes", "Files", "Summary")
 		for _, b := range u.Batches {
 			status, landing, commit := strings.ReplaceAll(b.Status, "_", " "), "-", "-"
 			if b.Landed != nil {
@@ -180,8 +178,7 @@ func (w *reportWriter) costs() {
 	}
 	head := func(what string) {
 		w.line("")
-		w.row(what, "$", "Tokens", "Calls", "Failed", "Agents' time")
-		w.rule(6)
+		w.head(what, "$", "Tokens", "Calls", "Failed", "Agents' time")
 	}
 	head("Phase")
 	for _, p := range r.Phases {
@@ -199,8 +196,7 @@ func (w *reportWriter) refused() {
 		w.line("Nothing: agents changed only what was planned.")
 		return
 	}
-	w.row("Batch", "Path", "Phase", "Reason", "Kept as", "Answer")
-	w.rule(6)
+	w.head("Batch", "Path", "Phase", "Reason", "Kept as", "Answer")
 	for _, g := range w.r.Gaps {
 		answer := "open"
 		if g.Answer != "" {
@@ -215,8 +211,7 @@ func (w *reportWriter) troubles() {
 	if len(w.r.Failures) == 0 {
 		w.line("No item failed.")
 	} else {
-		w.row("Item", "Work", "Phase", "Since", "Reason")
-		w.rule(5)
+		w.head("Item", "Work", "Phase", "Since", "Reason")
 		for _, f := range w.r.Failures {
 			w.row(f.Item, f.Work, f.Phase, term.Stamp(f.At), errorLine(f.Reason))
 		}
@@ -226,8 +221,7 @@ func (w *reportWriter) troubles() {
 		w.line("Nothing.")
 		return
 	}
-	w.row("Batch", "At", "Changed")
-	w.rule(3)
+	w.head("Batch", "At", "Changed")
 	for _, c := range w.r.Rechecks {
 		w.row(c.Unit+"/"+c.Batch, term.Stamp(c.At), strings.Join(slices.Compact(c.Moved), ", "))
 	}
@@ -240,7 +234,19 @@ func (w *reportWriter) times() {
 		w.line("No agent has run yet.")
 		return
 	}
-	w.row("First call", "Last call", "Agents running", "At once, on average", "Most at once", "Waited in the queue", "Of that, for locks")
-	w.rule(7)
+	w.head("First call", "Last call", "Agents running", "At once, on average", "Most at once", "Waited in the queue", "Of that, for locks")
 	w.row(term.Stamp(t.First), term.Stamp(t.Last), term.Span(t.Busy), fmt.Sprintf("%.1f", t.Agents), fmt.Sprint(t.Most), term.Span(t.Queued), term.Span(t.Blocked))
+}
+
+// landedBatches visits the batches of a report that changed the codebase and were not undone.
+func landedBatches(r *report.Report) iter.Seq[*report.Batch] {
+	return func(yield func(*report.Batch) bool) {
+		for _, u := range r.Units {
+			for i := range u.Batches {
+				if b := &u.Batches[i]; b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange && !yield(b) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -93,7 +93,6 @@ each line is an object; the last one is the result.`,
 	return cmd
 }
 
-// parse checks the options.
 func (o *runOptions) parse(cmd *cobra.Command) error {
 	wrong := func(field string, value any, reason, next string) error {
 		return &lockkeeper.InputError{Field: field, Value: fmt.Sprint(value), Reason: reason, Next: next}
@@ -119,7 +118,6 @@ func (o *runOptions) parse(cmd *cobra.Command) error {
 	return err
 }
 
-// flowRun is one call of the command.
 type flowRun struct {
 	*program
 	a     *project.Project
@@ -156,8 +154,7 @@ func (r *flowRun) run(ctx context.Context) error {
 		return err
 	}
 	active, err := r.c.Start(ctx)
-	var taken *lockkeeper.BlockedError
-	if errors.As(err, &taken) {
+	if taken, ok := errors.AsType[*lockkeeper.BlockedError](err); ok {
 		return r.join(ctx, taken.Conflicts[0])
 	}
 	if err != nil {

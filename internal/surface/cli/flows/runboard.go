@@ -83,7 +83,6 @@ func (b *runBoard) end() {
 	b.live = false
 }
 
-// hear shows a piece of news.
 func (b *runBoard) hear(n run.News) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +134,6 @@ func (b *runBoard) note(n run.News) {
 	}
 }
 
-// working returns the running agents.
 func (b *runBoard) working() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +149,6 @@ func matters(kind run.NewsKind) bool {
 	return true
 }
 
-// workName returns the name of a unit or batch.
 func workName(unit, batch string) string {
 	if batch == "" {
 		return unit
@@ -262,7 +259,6 @@ func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error
 	return v, err
 }
 
-// limits returns the slots of each pool.
 func (r *flowRun) limits() map[string]int {
 	c := r.a.Config
 	limits := map[string]int{sched.PoolAgent: c.MaxClaudeConcurrency, sched.PoolTest: c.MaxTestConcurrency, sched.PoolAPI: c.MaxAPIConcurrency}

@@ -19,7 +19,6 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// foreseen is the forecast of a run, as JSON.
 type foreseen struct {
 	*run.Forecast
 	Held     []heldBatch `json:"held"`
@@ -34,7 +33,6 @@ type heldBatch struct {
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts"`
 }
 
-// foresee prints the forecast of a run.
 func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 	if warning, err := r.c.Legacy(); err != nil {
 		return err
@@ -108,7 +106,6 @@ func (r *flowRun) foreseeUnits(f *run.Forecast) {
 	t.Print(r.Out, r.Painter(r.Out))
 }
 
-// phaseOf returns the phase of a status, or "".
 func (r *flowRun) phaseOf(status string) string {
 	i := slices.IndexFunc(r.flow.Phases, func(p flow.Phase) bool { return p.Status == status })
 	if i < 0 {
@@ -163,7 +160,6 @@ func (r *flowRun) foreseeShared(shared []flow.SharedRead) {
 	t.Print(r.Out, r.Painter(r.Out))
 }
 
-// introduction describes a run at its start.
 type introduction struct {
 	Kind      string   `json:"kind"`
 	Flow      string   `json:"flow"`
@@ -180,10 +176,8 @@ type introduction struct {
 	Conductor string   `json:"conductor,omitempty"` // another process that runs it
 }
 
-// unitsNamed is how many units the first lines name.
 const unitsNamed = 8
 
-// introduce prints what runs, and with which settings.
 func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor string) error {
 	at, err := seen.Outcome(ctx)
 	if err != nil {
@@ -199,12 +193,7 @@ func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor s
 	if r.JSON {
 		return r.PrintLine(i)
 	}
-	units := i.Units[:min(len(i.Units), unitsNamed)]
-	names := term.Clean(strings.Join(units, ", "))
-	if more := len(i.Units) - len(units); more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
-	fmt.Fprintf(r.Out, "flow %s: %s: %s\n", i.Flow, term.Counted(len(i.Units), "unit"), names)
+	fmt.Fprintf(r.Out, "flow %s: %s: %s\n", i.Flow, term.Counted(len(i.Units), "unit"), term.JoinFew(i.Units, unitsNamed, term.Clean))
 	fmt.Fprintf(r.Out, "agent %s, %d at once; sandbox: %s\n", term.Clean(i.Agent), i.Slots, term.Clean(i.Sandbox))
 	var limits []string
 	if i.BudgetUSD > 0 {
@@ -221,7 +210,6 @@ func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor s
 	return nil
 }
 
-// runOutcome is how a run ended, as JSON.
 type runOutcome struct {
 	Kind string `json:"kind"`
 	*run.Outcome
@@ -282,7 +270,6 @@ func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 	return ""
 }
 
-// sumUp prints the end of a run.
 func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) error {
 	report, err := report.Read(ctx, r.a, r.flow.Name)
 	if err != nil {
@@ -316,22 +303,16 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	return nil
 }
 
-// count counts the landed files and batches.
 func (o *runOutcome) count(report *report.Report) {
-	for _, u := range report.Units {
-		for _, b := range u.Batches {
-			if b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange {
-				o.Landed += len(b.Files)
-				o.Batches++
-				if b.LandedUntested() {
-					o.Bare, o.why = o.Bare+1, b.Untested
-				}
-			}
+	for b := range landedBatches(report) {
+		o.Landed += len(b.Files)
+		o.Batches++
+		if b.LandedUntested() {
+			o.Bare, o.why = o.Bare+1, b.Untested
 		}
 	}
 }
 
-// failures prints the failed work with the reasons.
 func (r *flowRun) failures(st *run.State) {
 	for _, u := range st.Units {
 		inBatch := false

@@ -148,17 +148,12 @@ func (r *flowRun) hasEnded(ctx context.Context, grant string) (bool, error) {
 
 // died reports whether an ended grant was not released by its holder.
 func (r *flowRun) died(ctx context.Context, grant string) (bool, error) {
-	for before, page := uint64(0), command.PageSize; page == command.PageSize; {
-		events, err := r.a.Locks.Events(ctx, store.EventQuery{Before: before, Limit: command.PageSize, Latest: true})
+	for ev, err := range command.Events(ctx, r.a, store.EventQuery{Latest: true}) {
 		if err != nil {
 			return false, err
 		}
-		page = len(events)
-		for _, ev := range events {
-			before = ev.Seq
-			if ev.GrantID == grant {
-				return ev.Kind != lockkeeper.EventReleased, nil
-			}
+		if ev.GrantID == grant {
+			return ev.Kind != lockkeeper.EventReleased, nil
 		}
 	}
 	return true, nil // the event log does not reach back that far
@@ -195,7 +190,6 @@ func (r *flowRun) changes(before map[string]string, st *run.State) (news []run.N
 // waitsShown is how many waiting items a picture explains.
 const waitsShown = 3
 
-// runView is a run at one moment.
 type runView struct {
 	p      *program
 	flow   flow.Flow
@@ -230,7 +224,6 @@ func (v *runView) summary(took time.Duration) string {
 	return strings.Join(parts, "; ")
 }
 
-// money formats the cost so far and the estimated rest.
 func money(st *run.State, limit float64) string {
 	text := fmt.Sprintf("$%.2f", st.Spent.USD())
 	if limit > 0 {
@@ -338,7 +331,6 @@ func (v *runView) state(u run.UnitState) string {
 	return text
 }
 
-// words describes a status.
 func (v *runView) words(status, pending string, since time.Time, note string) string {
 	text := strings.ReplaceAll(status, "_", " ")
 	switch status {

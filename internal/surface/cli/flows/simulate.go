@@ -81,16 +81,14 @@ func (p *program) configFile() string {
 	}
 }
 
-// readPlan reads the plan in a file, or standard input.
-func (p *program) readPlan(file string) (*simulate.Plan, error) {
-	if file == "-" {
-		return simulate.ReadPlanFrom(p.In, "standard input")
-	}
-	return simulate.ReadPlan(p.Path(file), file)
-}
-
 func (p *program) simulate(ctx context.Context, file string, opt simulate.Options) error {
-	plan, err := p.readPlan(file)
+	var plan *simulate.Plan
+	var err error
+	if file == "-" {
+		plan, err = simulate.ReadPlanFrom(p.In, "standard input")
+	} else {
+		plan, err = simulate.ReadPlan(p.Path(file), file)
+	}
 	if err != nil {
 		return err
 	}
@@ -98,12 +96,10 @@ func (p *program) simulate(ctx context.Context, file string, opt simulate.Option
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		return p.PrintJSON(rep)
-	}
-	p.showPrediction(rep)
-	p.showWaits(rep)
-	return nil
+	return p.Show(rep, func() {
+		p.showPrediction(rep)
+		p.showWaits(rep)
+	})
 }
 
 // showPrediction prints when a plan is done, and how good that is.
@@ -147,7 +143,6 @@ func (p *program) andMore(n int) {
 	}
 }
 
-// boundReason explains the lower bound.
 func boundReason(rep *simulate.Report) string {
 	b := rep.Bound
 	switch b.By {

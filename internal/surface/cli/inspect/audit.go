@@ -85,48 +85,51 @@ func (p *program) audit(ctx context.Context, a *project.Project, o auditOptions,
 	if err != nil {
 		return err
 	}
-	shown := 0
-	show := func(ev lockkeeper.Event) error {
-		shown++
-		if p.JSON {
-			return p.PrintLine(ev)
-		}
-		_, err := fmt.Fprintln(p.Out, eventLine(ev, term.Few(p.Out, pathsInLine)))
-		return err
-	}
-	if o.limit == 0 {
-		err := eachEvent(ctx, a, since, func(ev lockkeeper.Event) error {
-			if !want(ev) {
-				return nil
-			}
-			return show(ev)
-		})
-		if err == nil {
-			p.noneShown(shown)
-		}
-		return err
-	}
-	found, err := latestEvents(ctx, a, since, o.limit, want)
+	after, err := eventBefore(ctx, a, since, o.limit, want)
 	if err != nil {
 		return err
 	}
-	for _, ev := range slices.Backward(found) {
-		if err := show(ev); err != nil {
+	shown := 0
+	for ev, err := range command.Events(ctx, a, store.EventQuery{After: after}) {
+		switch {
+		case err != nil:
+			return err
+		case !want(ev):
+			continue
+		case p.JSON:
+			err = p.PrintLine(ev)
+		default:
+			_, err = fmt.Fprintln(p.Out, eventLine(ev, term.Few(p.Out, pathsInLine)))
+		}
+		if shown++; err != nil {
 			return err
 		}
 	}
-	p.noneShown(shown)
-	return nil
-}
-
-// noneShown prints a note if no event matches.
-func (p *program) noneShown(shown int) {
 	if shown == 0 && !p.JSON {
 		fmt.Fprintln(p.Err, "no events match")
 	}
+	return nil
 }
 
-// filter returns whether an event matches the options.
+// eventBefore returns the number of the event before the first one to show: the last event
+// before a time, or before the newest matches up to a limit. The events are read backwards and
+// not kept, so that at most one page is in memory.
+func eventBefore(ctx context.Context, a *project.Project, since time.Time, limit int, want func(lockkeeper.Event) bool) (uint64, error) {
+	if since.IsZero() && limit == 0 {
+		return 0, nil
+	}
+	found := 0
+	for ev, err := range command.Events(ctx, a, store.EventQuery{Latest: true}) {
+		if err != nil || ev.At.Before(since) || limit > 0 && found == limit {
+			return ev.Seq, err
+		}
+		if want(ev) {
+			found++
+		}
+	}
+	return 0, nil
+}
+
 func (o auditOptions) filter(a *project.Project) (func(lockkeeper.Event) bool, error) {
 	concerns := func(lockkeeper.Event) bool { return true }
 	if o.path != "" {
@@ -142,64 +145,6 @@ func (o auditOptions) filter(a *project.Project) (func(lockkeeper.Event) bool, e
 	}, nil
 }
 
-// latestEvents returns the newest matching events, newest first.
-func latestEvents(ctx context.Context, a *project.Project, since time.Time, limit int, want func(lockkeeper.Event) bool) (found []lockkeeper.Event, err error) {
-	for before := uint64(0); ; {
-		page, err := a.Locks.Events(ctx, store.EventQuery{Before: before, Limit: command.PageSize, Latest: true})
-		if err != nil {
-			return nil, err
-		}
-		for _, ev := range page {
-			if ev.At.Before(since) {
-				return found, nil
-			}
-			if want(ev) {
-				if found = append(found, ev); len(found) == limit {
-					return found, nil
-				}
-			}
-			before = ev.Seq
-		}
-		if len(page) < command.PageSize {
-			return found, nil
-		}
-	}
-}
-
-// eachEvent visits all events since a time, oldest first. It finds the start by going back, so
-// that at most one page is in memory.
-func eachEvent(ctx context.Context, a *project.Project, since time.Time, visit func(lockkeeper.Event) error) error {
-	after := uint64(0)
-	if !since.IsZero() {
-		_, err := latestEvents(ctx, a, time.Time{}, 1, func(ev lockkeeper.Event) bool {
-			if ev.At.Before(since) {
-				after = ev.Seq
-				return true
-			}
-			return false
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for {
-		page, err := a.Locks.Events(ctx, store.EventQuery{After: after, Limit: command.PageSize})
-		if err != nil {
-			return err
-		}
-		for _, ev := range page {
-			after = ev.Seq
-			if err := visit(ev); err != nil {
-				return err
-			}
-		}
-		if len(page) < command.PageSize {
-			return nil
-		}
-	}
-}
-
-// pathsInLine is how many paths and holders a line of audit shows on a terminal.
 const pathsInLine = 3
 
 // eventLine returns an event in one line, with up to limit paths and holders.

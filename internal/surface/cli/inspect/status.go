@@ -23,7 +23,6 @@ import (
 	"lockkeeper/store"
 )
 
-// holdersShown is how many holders status names per request on a terminal.
 const holdersShown = 3
 
 func (p *program) statusCommand() *cobra.Command {
@@ -70,10 +69,7 @@ prompt with the numbers of sessions, held and waiting grants, or nothing if ther
 					live[h.ID] = true
 				}
 				a.Tokens.Sweep(func(id string) bool { return live[id] })
-				if p.JSON {
-					return p.PrintJSON(s)
-				}
-				return p.showStatus(s)
+				return p.Show(s, func() { p.showStatus(s) })
 			})
 		},
 	}
@@ -94,30 +90,27 @@ func (p *program) status(ctx context.Context, a *project.Project) (*view.Status,
 	return s, nil
 }
 
-func (p *program) showStatus(s *view.Status) error {
+func (p *program) showStatus(s *view.Status) {
 	asked := p.showPeople(s)
+	idle := ""
 	if len(s.Held)+len(s.Stale)+len(s.Gone)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and no request waits\n", term.Clean(s.Root))
-		next := p.showRescued(s)
-		queue := jobs.ShowQueue(p.Program, s)
-		p.Advise(cmp.Or(asked, next, queue, "lockkeeper init claude (or codex, gemini) for interactive agents; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"))
-		return nil
+		idle = "lockkeeper init claude (or codex, gemini) for interactive agents; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"
 	}
 	paint := p.Painter(p.Out)
 	now := p.Now()
 	next := ""
-	if len(s.Held) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("held: %s", term.Counted(len(s.Held), "grant"))))
-		locks.Holdings(s.Held, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
+	for _, group := range []struct {
+		list                []view.Holding
+		color, title, about string
+	}{{s.Held, term.Bold, "held", ""}, {s.Stale, term.Yellow, "stale", " (STALE), lease expired and still held"}, {s.Gone, term.Bold, "gone", " whose process is gone, released by the next request"}} {
+		if len(group.list) > 0 {
+			fmt.Fprintln(p.Out, paint(group.color, group.title+": "+term.Counted(len(group.list), "grant")+group.about))
+			locks.Holdings(group.list, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
+		}
 	}
 	if len(s.Stale) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(term.Yellow, fmt.Sprintf("stale: %s (STALE), lease expired and still held", term.Counted(len(s.Stale), "grant"))))
-		locks.Holdings(s.Stale, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
 		next = "lockkeeper why GRANT, then lockkeeper lock force-release GRANT or lockkeeper lock clear"
-	}
-	if len(s.Gone) > 0 {
-		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("gone: %s whose process is gone, released by the next request", term.Counted(len(s.Gone), "grant"))))
-		locks.Holdings(s.Gone, now, term.Few(p.Out, locks.PathsShown)).Print(p.Out, paint)
 	}
 	if len(s.Waiting) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", paint(term.Bold, fmt.Sprintf("waiting: %s, in order", term.Counted(len(s.Waiting), "request"))))
@@ -132,11 +125,9 @@ func (p *program) showStatus(s *view.Status) error {
 	}
 	rescued := p.showRescued(s)
 	queue := jobs.ShowQueue(p.Program, s)
-	p.Advise(cmp.Or(asked, next, rescued, queue))
-	return nil
+	p.Advise(cmp.Or(asked, next, rescued, queue, idle))
 }
 
-// gapsShown is how many kept changes of each kind status shows.
 const gapsShown = 5
 
 // showRescued prints the kept changes, and returns the next step.
@@ -204,11 +195,8 @@ func sessionTable(list []view.OpenSession, now time.Time, paths int) *term.Table
 	t := &term.Table{Heads: []string{"WHO", "AGENT", "WHERE", "HOLDS", "SEEN", "ABOUT"}, Wide: 5, Also: 3, Sentences: true}
 	for _, s := range list {
 		holds := "nothing"
-		if n := len(s.Holds); n > 0 {
-			holds = term.Clean(strings.Join(s.Holds[:min(n, paths)], ", "))
-			if n > paths {
-				holds += fmt.Sprintf(" and %d more", n-paths)
-			}
+		if len(s.Holds) > 0 {
+			holds = term.JoinFew(s.Holds, paths, term.Clean)
 		}
 		t.Add(term.Clean(s.Callsign), term.Clean(s.Agent), term.Clean(cmp.Or(s.TTY, "-")), holds, term.Span(now.Sub(s.Seen))+" ago", term.Clean(s.About))
 	}
@@ -239,9 +227,7 @@ func (p *program) watchStatus(ctx context.Context, a *project.Project) error {
 		} else {
 			fmt.Fprintln(p.Out, term.Stamp(p.Now()))
 		}
-		if err := p.showStatus(s); err != nil {
-			return err
-		}
+		p.showStatus(s)
 		return p.Out.Err
 	})
 }
@@ -273,13 +259,11 @@ func (p *program) short(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.JSON {
-			return p.PrintJSON(t)
-		}
-		if line := t.line(); line != "" {
-			fmt.Fprintln(p.Out, line)
-		}
-		return nil
+		return p.Show(t, func() {
+			if line := t.line(); line != "" {
+				fmt.Fprintln(p.Out, line)
+			}
+		})
 	})
 }
 

@@ -25,7 +25,6 @@ import (
 	"lockkeeper/store"
 )
 
-// eventsShown is how many recent events why shows.
 const eventsShown = 8
 
 func (p *program) whyCommand() *cobra.Command {
@@ -48,30 +47,23 @@ existing path, the key or name of an item, a resource. Anything else is a path.`
   lockkeeper why Chapter_03
   lockkeeper why 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
 		Args: command.Exactly(1, "one path, resource, holder, grant or item"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
-				it, err := jobs.ItemNamed(cmd.Context(), p.Program, a, q, args[0])
-				if err != nil {
-					return err
-				}
-				if it != nil {
-					return jobs.WhyItem(cmd.Context(), p.Program, a, q, it.ID)
-				}
-				answer, err := p.why(cmd.Context(), a, q, args[0])
-				if err != nil {
-					return err
-				}
-				if p.JSON {
-					return p.PrintJSON(answer)
-				}
-				p.showReasons(answer)
-				return nil
-			})
-		},
+		RunE: p.OnQueue(func(cmd *cobra.Command, a *project.Project, q *job.Queue, args []string) error {
+			it, err := jobs.ItemNamed(cmd.Context(), p.Program, a, q, args[0])
+			if err != nil {
+				return err
+			}
+			if it != nil {
+				return jobs.WhyItem(cmd.Context(), p.Program, a, q, it.ID)
+			}
+			answer, err := p.why(cmd.Context(), a, q, args[0])
+			if err != nil {
+				return err
+			}
+			return p.Show(answer, func() { p.showReasons(answer) })
+		}),
 	}
 }
 
-// reasons is the answer to why.
 type reasons struct {
 	About   string             `json:"about"` // "path", "resource", "holder" or "grant"
 	Name    string             `json:"name"`
@@ -110,7 +102,7 @@ func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, nam
 		}
 	}
 	there := len(r.Held)+len(r.Waiting) > 0
-	if there || !p.looksLikePath(name) {
+	if isPath := strings.ContainsAny(name, "/.") || p.Exists(name); there || !isPath {
 		if err := r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.Holder == name }); err != nil {
 			return nil, err
 		}
@@ -131,11 +123,6 @@ func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, nam
 		return r, r.read(ctx, a, q, locks)
 	}
 	return p.whyPath(ctx, a, q, name)
-}
-
-// looksLikePath reports whether a name cannot be an earlier holder.
-func (p *program) looksLikePath(name string) bool {
-	return strings.ContainsAny(name, "/.") || p.Exists(name)
 }
 
 func (p *program) whyPath(ctx context.Context, a *project.Project, q *job.Queue, path string) (*reasons, error) {

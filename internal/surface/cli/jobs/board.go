@@ -134,19 +134,13 @@ func (b *board) isIdle() bool {
 func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Item, err error) {
 	var events []lockkeeper.Event
 	seen := b.seen
-	for {
-		page, err := b.a.Locks.Events(ctx, store.EventQuery{After: seen, Limit: command.PageSize})
+	for ev, err := range command.Events(ctx, b.a, store.EventQuery{After: seen}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, ev := range page {
-			seen = ev.Seq
-			if ev.Kind == lockkeeper.EventFailed || ev.Kind == lockkeeper.EventRequeued {
-				events = append(events, ev)
-			}
-		}
-		if len(page) < command.PageSize {
-			break
+		seen = ev.Seq
+		if ev.Kind == lockkeeper.EventFailed || ev.Kind == lockkeeper.EventRequeued {
+			events = append(events, ev)
 		}
 	}
 	for _, ev := range events {
@@ -182,7 +176,6 @@ func (b *board) wait(it *lockkeeper.Item, what string) {
 	}
 }
 
-// summary returns the summary. The caller holds the mutex.
 func (b *board) summary() string {
 	line := fmt.Sprintf("%d running, %d queued, %d done, %d failed, %s", len(b.running), b.queued, b.done, len(b.failed), term.Span(b.p.Now().Sub(b.began)))
 	if b.waits != "" {
@@ -301,13 +294,13 @@ func (b *board) trouble(err error) {
 func (b *board) stopping(still []lockkeeper.Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var ids, names []string
+	var ids []string
 	for _, it := range still {
-		ids, names = append(ids, it.ID), append(names, fmt.Sprintf("%s (%s)", it.ID, Title(&it)))
+		ids = append(ids, it.ID)
 	}
 	line := "stopping: no command is running"
-	if names != nil {
-		line = "stopping: waiting for " + strings.Join(names, ", ") + "; press Ctrl-C again to stop them"
+	if len(still) > 0 {
+		line = "stopping: waiting for " + term.Join(still, func(it lockkeeper.Item) string { return it.ID + " (" + Title(&it) + ")" }) + "; press Ctrl-C again to stop them"
 	}
 	b.say(event{Event: "stopping", Running: ids}, line)
 }

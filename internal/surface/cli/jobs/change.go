@@ -52,11 +52,9 @@ Phases, first to start: ` + sched.Phases(flow.QueueOrder()).String() + `.`,
   lockkeeper job submit --read . --pool test --phase test --after j12 -- make test
   lockkeeper job submit --project shop --class cpu --key nightly-index -- ./bin/index`,
 		Args: p.AfterDashes,
-		RunE: func(cmd *cobra.Command, argv []string) error {
-			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
-				return p.submit(cmd, a, q, o, argv)
-			})
-		},
+		RunE: p.OnQueue(func(cmd *cobra.Command, a *project.Project, q *job.Queue, argv []string) error {
+			return p.submit(cmd, a, q, o, argv)
+		}),
 	}
 	f := cmd.Flags()
 	o.Targets.Flags(f)
@@ -153,7 +151,6 @@ func (p *program) remark(ctx context.Context, q *job.Queue, it *lockkeeper.Item)
 	return err
 }
 
-// startWorker is the next step if no worker is running.
 const startWorker = "lockkeeper job work --slots 4, because no worker is running"
 
 func (p *program) retryCommand() *cobra.Command {
@@ -165,17 +162,15 @@ that are queued now. Name an item by its id, its key, or its name if that is uni
 		Example: `  lockkeeper job retry j12
   lockkeeper job list --status failed --json | jq -r '.[].id' | xargs lockkeeper job retry`,
 		Args: command.AtLeast(1, "the items to retry"),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
-				by := p.Actor()
-				return p.eachItem(cmd.Context(), q, names, "is queued again", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
-					if err := p.leftBehind(cmd.Context(), a, q, it); err != nil {
-						return nil, err
-					}
-					return acts.RetryItem(cmd.Context(), a, it, "", by)
-				})
+		RunE: p.OnQueue(func(cmd *cobra.Command, a *project.Project, q *job.Queue, names []string) error {
+			by := p.Actor()
+			return p.eachItem(cmd.Context(), q, names, "is queued again", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
+				if err := p.leftBehind(cmd.Context(), a, q, it); err != nil {
+					return nil, err
+				}
+				return acts.RetryItem(cmd.Context(), a, it, "", by)
 			})
-		},
+		}),
 	}
 }
 
@@ -210,17 +205,15 @@ command and force-releases its grant. It asks you to type the item's id, so it n
 terminal; agents cannot do it.`,
 		Example: `  lockkeeper job cancel j12 --reason "planned twice"`,
 		Args:    command.AtLeast(1, "the items to cancel"),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return p.WithQueue(cmd.Context(), p.Settings(), func(_ *project.Project, q *job.Queue) error {
-				return p.eachItem(cmd.Context(), q, names, "is canceled", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
-					by, err := p.mayCancel(it)
-					if err != nil {
-						return nil, err
-					}
-					return q.Cancel(cmd.Context(), it.ID, by, strings.TrimSpace(reason))
-				})
+		RunE: p.OnQueue(func(cmd *cobra.Command, _ *project.Project, q *job.Queue, names []string) error {
+			return p.eachItem(cmd.Context(), q, names, "is canceled", func(it *lockkeeper.Item) (*lockkeeper.Item, error) {
+				by, err := p.mayCancel(it)
+				if err != nil {
+					return nil, err
+				}
+				return q.Cancel(cmd.Context(), it.ID, by, strings.TrimSpace(reason))
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit trail")
 	return cmd
@@ -243,7 +236,7 @@ func (p *program) eachItem(ctx context.Context, q *job.Queue, names []string, do
 	changed, facts := []*lockkeeper.Item{}, []map[string]any{}
 	var refused []error
 	for _, name := range names {
-		it, err := p.item(ctx, q, name)
+		it, err := item(ctx, q, name)
 		if err == nil {
 			it, err = change(it)
 		}
@@ -278,20 +271,18 @@ of a flow (see lockkeeper run), print what its agent does, or did last.`,
 		Example: `  lockkeeper job output j12
   lockkeeper job output j12 --attempt 1`,
 		Args: command.Exactly(1, "one item"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
-				it, err := p.item(cmd.Context(), q, args[0])
-				if err != nil {
-					return err
-				}
-				if !cmd.Flags().Changed("attempt") {
-					attempt = it.Attempts
-				} else if attempt < 1 {
-					return &lockkeeper.InputError{Field: "attempt", Value: fmt.Sprint(attempt), Reason: "attempts start at 1", Next: "omit --attempt for the last one"}
-				}
-				return p.showOutput(a, it, attempt)
-			})
-		},
+		RunE: p.OnQueue(func(cmd *cobra.Command, a *project.Project, q *job.Queue, args []string) error {
+			it, err := item(cmd.Context(), q, args[0])
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("attempt") {
+				attempt = it.Attempts
+			} else if attempt < 1 {
+				return &lockkeeper.InputError{Field: "attempt", Value: fmt.Sprint(attempt), Reason: "attempts start at 1", Next: "omit --attempt for the last one"}
+			}
+			return p.showOutput(a, it, attempt)
+		}),
 	}
 	cmd.Flags().IntVar(&attempt, "attempt", 0, "the `attempt` (default: the last)")
 	return cmd

@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,19 +17,12 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// program is one call of the program. The commands of this package are its methods.
 type program struct{ *command.Program }
 
 // Commands returns the commands of this package.
 func Commands(core *command.Program) []*cobra.Command {
 	p := &program{core}
 	return []*cobra.Command{p.jobCommand()}
-}
-
-// ItemNamed returns the item that a name given to why means, or nil if it means
-// something else. A holder and an existing path take precedence over an item's name.
-func ItemNamed(ctx context.Context, p *command.Program, a *project.Project, q *job.Queue, name string) (*lockkeeper.Item, error) {
-	return (&program{p}).itemNamed(ctx, a, q, name)
 }
 
 // WhyItem shows why an item is in its state.
@@ -51,8 +46,7 @@ is stored with the locks, so it outlives every process.`,
 	}, p.submitCommand(), p.workCommand(), p.listCommand(), p.retryCommand(), p.cancelCommand(), p.jobOutputCommand())
 }
 
-// item returns the item with an id, key or name.
-func (p *program) item(ctx context.Context, q *job.Queue, name string) (*lockkeeper.Item, error) {
+func item(ctx context.Context, q *job.Queue, name string) (*lockkeeper.Item, error) {
 	it, err := q.Find(ctx, name)
 	if err == nil && it == nil {
 		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "no item has this id, key or name", Next: "lockkeeper job list"}
@@ -87,7 +81,6 @@ func noteOf(it *lockkeeper.Item) string {
 	return term.Clean(reason)
 }
 
-// activeShown is how many running items status names.
 const activeShown = 5
 
 // ShowQueue prints the queue in a line, unless it is empty, and returns the next step.
@@ -96,15 +89,8 @@ func ShowQueue(p *command.Program, s *view.Status) (next string) {
 		return ""
 	}
 	line := fmt.Sprintf("queue: %d queued (%d ready), %d failed, %d running", s.Depth, s.Ready, s.Failed, len(s.Active))
-	var names []string
-	for _, it := range s.Active[:min(len(s.Active), activeShown)] {
-		names = append(names, fmt.Sprintf("%s (%s) %s", it.ID, Title(it), term.Clean(it.Phase)))
-	}
-	if more := len(s.Active) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	if names != nil {
-		line += ": " + strings.Join(names, ", ")
+	if len(s.Active) > 0 {
+		line += ": " + term.JoinFew(s.Active, activeShown, func(it *lockkeeper.Item) string { return it.ID + " (" + Title(it) + ") " + term.Clean(it.Phase) })
 	}
 	fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Bold, line))
 	switch {
@@ -114,4 +100,160 @@ func ShowQueue(p *command.Program, s *view.Status) (next string) {
 		return startWorker
 	}
 	return ""
+}
+
+type listOptions struct {
+	status string
+	limit  int
+	watch  bool
+}
+
+func (p *program) listCommand() *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List queued, running, failed and completed items, newest last",
+		Long: `List the items of the queue, newest last: ready items, blocked items and what blocks them,
+running items and their progress, failed items and why, and completed items. Numbers have
+gaps, because other events share them. With --watch it keeps running: a terminal shows
+running, next and last items as far as there is room, and a pipe gets a line for each
+item that changes.`,
+		Example: `  lockkeeper job list
+  lockkeeper job list --status failed
+  lockkeeper job list --watch
+  lockkeeper job list --json | jq -r '.[] | select(.state == "ready") | .id'`,
+		Args: command.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.parse(); err != nil {
+				return err
+			}
+			return p.WithQueue(cmd.Context(), p.Settings(), func(a *project.Project, q *job.Queue) error {
+				if o.watch {
+					return p.watch(cmd.Context(), a, q, o)
+				}
+				return p.list(cmd.Context(), a, o)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.status, "status", "", "only items of this `status`: "+strings.Join(statuses, ", "))
+	f.IntVar(&o.limit, "limit", 100, "how many items of each status: the next to start, the last to end; 0: all")
+	f.BoolVar(&o.watch, "watch", false, "keep running, and show changes")
+	return cmd
+}
+
+var statuses = []string{"queued", "running", "completed", "failed"}
+
+// parse checks the options. It also accepts the stored names of a status.
+func (o *listOptions) parse() error {
+	if err := command.NotNegative(o.limit); err != nil {
+		return err
+	}
+	switch o.status {
+	case "", string(lockkeeper.ItemQueued), string(lockkeeper.ItemDispatched), string(lockkeeper.ItemCompleted), string(lockkeeper.ItemError):
+		return nil
+	case "running":
+		o.status = string(lockkeeper.ItemDispatched)
+		return nil
+	case "failed":
+		o.status = string(lockkeeper.ItemError)
+		return nil
+	}
+	return command.OneOf("status", o.status, statuses)
+}
+
+// items returns the listed items, the most interesting first, and whether some were omitted.
+func (o *listOptions) items(ctx context.Context, a *project.Project) ([]view.FirstItem, bool, error) {
+	wanted := []lockkeeper.ItemStatus{lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemError, lockkeeper.ItemCompleted}
+	if o.status != "" {
+		wanted = []lockkeeper.ItemStatus{lockkeeper.ItemStatus(o.status)}
+	}
+	return view.New(a).FirstItems(ctx, o.limit, wanted...)
+}
+
+func (p *program) list(ctx context.Context, a *project.Project, o listOptions) error {
+	list, cut, err := o.items(ctx, a)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b view.FirstItem) int { return cmp.Compare(a.Seq, b.Seq) })
+	if p.JSON {
+		return p.PrintJSON(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.Err, "no items match")
+		if o.status == "" {
+			p.Advise("lockkeeper job submit --write PATH -- COMMAND")
+		}
+		return nil
+	}
+	p.showItems(list)
+	if cut {
+		fmt.Fprintf(p.Err, "note: shows up to %d items of each status; all: --limit 0\n", o.limit)
+	}
+	return nil
+}
+
+const stateWidth = 40
+
+func (p *program) showItems(list []view.FirstItem) {
+	t := &term.Table{Heads: []string{"ITEM", "NAME", "PHASE", "PROJECT", "STATUS", "FOR", "TOOK", "ATTEMPTS", "NOTE"}, Wide: 8, Sentences: true}
+	now := p.Now()
+	for _, it := range list {
+		project := "-"
+		if it.Project != "" {
+			project = term.Clean(it.Project)
+		}
+		ran := "-"
+		if took := view.ItemTook(it.Item); took > 0 {
+			ran = term.Span(took)
+		}
+		t.Add(it.ID, Title(it.Item), term.Clean(it.Phase), project, term.Shorten(StateOf(it.Item), stateWidth), term.Span(now.Sub(it.StatusSince())), ran, fmt.Sprint(it.Attempts), noteOf(it.Item))
+	}
+	t.Print(p.Out, p.Painter(p.Out))
+}
+
+// watch shows the list as it changes, until a signal ends it.
+func (p *program) watch(ctx context.Context, a *project.Project, q *job.Queue, o listOptions) error {
+	shown := map[string]string{}
+	return command.Follow(ctx, q.Feed, func(ctx context.Context) error {
+		list, _, err := o.items(ctx, a)
+		if err != nil {
+			return err
+		}
+		return p.showChanged(list, shown)
+	})
+}
+
+// showChanged shows the whole list on a terminal, and otherwise only the items that changed.
+func (p *program) showChanged(list []view.FirstItem, shown map[string]string) error {
+	if !p.JSON && p.HandlesEscapes(p.Out) {
+		_, rows := term.Window(p.Out)
+		room := max(1, rows-3) // minus the heads, "and more", and the cursor
+		fmt.Fprint(p.Out, term.ClearScreen)
+		p.showItems(list[:min(room, len(list))])
+		if more := len(list) - room; more > 0 {
+			fmt.Fprintf(p.Out, "  and %d more\n", more)
+		}
+		return p.Out.Err
+	}
+	for _, it := range list {
+		line := fmt.Sprintf("%s  %s %s  %s", it.ID, Title(it.Item), term.Clean(it.Phase), StateOf(it.Item))
+		if it.Attempts > 0 {
+			line += fmt.Sprintf("  attempt %d", it.Attempts)
+		}
+		if note := noteOf(it.Item); note != "" {
+			line += "  " + note
+		}
+		if shown[it.ID] == line {
+			continue
+		}
+		shown[it.ID] = line
+		if !p.JSON {
+			fmt.Fprintln(p.Out, line)
+		} else if err := p.PrintLine(it); err != nil {
+			return err
+		}
+	}
+	return p.Out.Err
 }

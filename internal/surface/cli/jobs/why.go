@@ -19,9 +19,9 @@ import (
 	"lockkeeper/sched"
 )
 
-// itemNamed returns the item that a name means, or nil if it means something else. A holder and
-// an existing path take precedence over an item's name.
-func (p *program) itemNamed(ctx context.Context, a *project.Project, q *job.Queue, name string) (*lockkeeper.Item, error) {
+// ItemNamed returns the item that a name given to why means, or nil if it means
+// something else. A holder and an existing path take precedence over an item's name.
+func ItemNamed(ctx context.Context, p *command.Program, a *project.Project, q *job.Queue, name string) (*lockkeeper.Item, error) {
 	if LooksLikeGrant(name) {
 		return nil, nil
 	}
@@ -39,12 +39,11 @@ func (p *program) itemNamed(ctx context.Context, a *project.Project, q *job.Queu
 	case err != nil || slices.ContainsFunc(entries, func(e lock.RequestInfo) bool { return e.Holder == name }):
 		return nil, err
 	case isID:
-		return p.item(ctx, q, name)
+		return item(ctx, q, name)
 	}
 	return q.Find(ctx, name)
 }
 
-// whyItem explains the state of an item.
 func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue, id string) error {
 	v, err := view.New(a).Item(ctx, id)
 	if err != nil {
@@ -88,17 +87,9 @@ func (p *program) itemFacts(it *lockkeeper.Item) {
 
 // LockList returns locks in one line, up to locks.PathsShown.
 func LockList(asked []lockkeeper.Lock) string {
-	var list []string
-	for _, l := range asked[:min(len(asked), locks.PathsShown)] {
-		list = append(list, l.Mode.String()+" "+term.Clean(l.Path))
-	}
-	if more := len(asked) - len(list); more > 0 {
-		list = append(list, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(list, ", ")
+	return term.JoinFew(asked, locks.PathsShown, func(l lockkeeper.Lock) string { return l.Mode.String() + " " + term.Clean(l.Path) })
 }
 
-// detail prints one fact about an item.
 func (p *program) detail(what, text string) { fmt.Fprintf(p.Out, " %-5s %s\n", what, text) }
 
 // situation describes the status of an item, and since when.
@@ -184,7 +175,6 @@ func retryOrCancel(failed, waits string) string {
 	return fmt.Sprintf("lockkeeper job retry %s, or lockkeeper job cancel %s", failed, waits)
 }
 
-// waitsAfter describes an item that must complete first.
 func waitsAfter(first *lockkeeper.Item) string {
 	text := fmt.Sprintf("%s (%s) %s, %s", Title(first), first.ID, term.Clean(first.Phase), StateOf(first))
 	if first.Failure != nil {
@@ -313,7 +303,6 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// ordinal returns a position as an ordinal number.
 func ordinal(n int) string {
 	switch {
 	case n%10 == 1 && n%100 != 11:

@@ -140,7 +140,6 @@ func (p *program) supervise(w *sched.Worker, came <-chan os.Signal, b *board) er
 	}
 }
 
-// outcome is the result of a worker.
 type outcome struct {
 	Done   int      `json:"done"`
 	Failed int      `json:"failed"` // since it started, on any worker
@@ -151,7 +150,6 @@ type outcome struct {
 	left, lost []*lockkeeper.Item
 }
 
-// namedAtEnd is how many items the end of a worker names.
 const namedAtEnd = 10
 
 // end shows the result, and returns the exit code of the worker.
@@ -243,15 +241,6 @@ func (b *board) unfinished(ctx context.Context, out *outcome) error {
 	return lockkeeper.WithNext(errors.New(strings.Join(parts, "; ")), next)
 }
 
-// namesOf returns the names of items, up to namedAtEnd.
 func namesOf(items []*lockkeeper.Item) string {
-	var names []string
-	for _, it := range items[:min(len(items), namedAtEnd)] {
-		names = append(names, fmt.Sprintf("%s (%s)", it.ID, Title(it)))
-	}
-	text := strings.Join(names, ", ")
-	if more := len(items) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return term.JoinFew(items, namedAtEnd, func(it *lockkeeper.Item) string { return it.ID + " (" + Title(it) + ")" })
 }

@@ -11,7 +11,6 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// landed is the outcome of one file, as JSON.
 type landed struct {
 	Path    string              `json:"path"`
 	Outcome string              `json:"outcome"`           // one of the outcomes
@@ -27,7 +26,6 @@ const (
 	outcomeHeldBack  = "held_back" // valid, but not landed because other files were refused
 )
 
-// unchangedShown is how many unchanged files are named on a terminal.
 const unchangedShown = 8
 
 // tally has the outcome of each file of a landing, and their counts.
@@ -38,7 +36,6 @@ type tally struct {
 	count   map[string]int
 }
 
-// tallyOf counts outcomes.
 func (p *program) tallyOf(done *landing.Applied, grant command.GrantID) *tally {
 	t := &tally{grant: grant, files: make([]landed, len(done.Files)), count: map[string]int{}}
 	if done.Landing != nil {
@@ -96,7 +93,6 @@ func (p *program) showWhole(done *landing.Applied, refusal error) error {
 	return &command.ExitError{Code: command.ExitCode(refusal)}
 }
 
-// facts returns the tally as JSON, merged with more.
 func (t *tally) facts(more map[string]any) map[string]any {
 	all := map[string]any{"landing": t.landing, "files": command.ListOf(t.files)}
 	maps.Copy(all, more)
@@ -126,7 +122,6 @@ func (p *program) listApplied(to term.File, t *tally) {
 	p.Advise(t.next())
 }
 
-// summary returns the last line: the counts.
 func (t *tally) summary() string {
 	var parts []string
 	for _, outcome := range []string{outcomeLanded, outcomeUnchanged, outcomeRefused} {
@@ -141,7 +136,6 @@ func (t *tally) summary() string {
 	return what + ": " + strings.Join(parts, ", ")
 }
 
-// next returns the next step, or "".
 func (t *tally) next() string {
 	switch {
 	case t.count[outcomeRefused] > 0:

@@ -6,7 +6,6 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 )
 
-// program is one call of the program. The commands of this package are its methods.
 type program struct{ *command.Program }
 
 // Commands returns the commands of this package.

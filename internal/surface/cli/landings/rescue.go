@@ -75,7 +75,6 @@ func Rescued(list []view.KeptChange, now time.Time) *term.Table {
 	return t
 }
 
-// size returns the size of an entry's content.
 func size(e rescue.Entry) string {
 	if e.Delete || e.Sum == "" {
 		return "-"
@@ -105,7 +104,6 @@ content, a directory that was moved aside, and damaged content it prints where i
 	}
 }
 
-// shown is a kept change with its diff, as JSON.
 type shown struct {
 	view.KeptChange
 	Diff string `json:"diff"`

@@ -91,7 +91,6 @@ func aboutBatch(b *acts.UndoneBatch) string {
 	return "batch " + name + " is in the tree again"
 }
 
-// showUndone prints the changes of an undo.
 func showUndone(to term.File, back *lockkeeper.Landing) {
 	for _, c := range back.Changes {
 		what := "restored"
@@ -105,7 +104,6 @@ func showUndone(to term.File, back *lockkeeper.Landing) {
 	}
 }
 
-// undoneBatch is the answer of undoBatch, as JSON.
 type undoneBatch struct {
 	Unit     string                `json:"unit"`
 	Batch    string                `json:"batch"`

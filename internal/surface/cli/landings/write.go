@@ -104,7 +104,6 @@ type spooled struct {
 	size int64
 }
 
-// spool reads all of standard input.
 func (p *program) spool() (*spooled, error) {
 	if p.Attended() {
 		fmt.Fprintln(p.Err, "note: reading the content from the terminal; end it with Ctrl-D")

@@ -44,15 +44,13 @@ does this command if the file is unlocked already.`,
 			}
 			return command.Exactly(1, "one path")(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error {
-				q := deferred.Open(a)
-				if o.list {
-					return p.deferredList(cmd.Context(), q)
-				}
-				return p.deferPatch(cmd.Context(), a, q, args[0], o)
-			})
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, args []string) error {
+			q := deferred.Open(a)
+			if o.list {
+				return p.deferredList(cmd.Context(), q)
+			}
+			return p.deferPatch(cmd.Context(), a, q, args[0], o)
+		}),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.whole, "whole", false, "read the whole new content from standard input")
@@ -123,7 +121,7 @@ func (p *program) authorOf(ctx context.Context, a *project.Project, patch *defer
 
 // landDue lands deferred patches for files that are unlocked now. Commands that release
 // locks call it; they succeed even if a patch cannot land.
-func (p *program) landDue(ctx context.Context, a *project.Project) {
+func landDue(ctx context.Context, p *command.Program, a *project.Project) {
 	ended, err := deferred.Open(a).Land(ctx)
 	for _, patch := range ended {
 		fmt.Fprintln(p.Err, "deferred:", patchLine(patch))
@@ -154,11 +152,9 @@ func (p *program) deferredList(ctx context.Context, q *deferred.Queue) error {
 	if err = errors.Join(err, landing, setting); err != nil {
 		return err
 	}
-	if p.JSON {
-		return p.PrintJSON(command.ListOf(list))
-	}
-	for _, patch := range list {
-		fmt.Fprintln(p.Out, patchLine(patch))
-	}
-	return nil
+	return p.Show(command.ListOf(list), func() {
+		for _, patch := range list {
+			fmt.Fprintln(p.Out, patchLine(patch))
+		}
+	})
 }

@@ -37,9 +37,7 @@ prints such a line. The command was then never started.`,
 		Example: `  lockkeeper lock exec --write app/user.rb --wait 5m -- claude -p "fix the user model"
   lockkeeper lock exec --holder ci --read . -- make test`,
 		Args: p.AfterDashes,
-		RunE: func(cmd *cobra.Command, argv []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error { return p.exec(cmd, a, r, argv) })
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, argv []string) error { return p.exec(cmd, a, r, argv) }),
 	}
 	r.flags(cmd.Flags())
 	cmd.Flags().SetInterspersed(false) // flags after the command are the command's
@@ -51,11 +49,11 @@ func (p *program) exec(cmd *cobra.Command, a *project.Project, r request, argv [
 	if err != nil {
 		return err
 	}
-	return p.execUnder(cmd.Context(), a, req, time.Duration(r.wait), argv)
+	return ExecUnder(cmd.Context(), p.Program, a, req, time.Duration(r.wait), argv)
 }
 
-// execUnder acquires the request, runs a command under the grant, and releases it.
-func (p *program) execUnder(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration, argv []string) error {
+// ExecUnder acquires the request, runs a command under the grant, and releases it.
+func ExecUnder(ctx context.Context, p *command.Program, a *project.Project, req lockkeeper.Request, wait time.Duration, argv []string) error {
 	self, err := process.Self()
 	if err != nil {
 		return err
@@ -69,14 +67,17 @@ func (p *program) execUnder(ctx context.Context, a *project.Project, req lockkee
 	if err != nil {
 		return err
 	}
-	return p.runUnder(ctx, waiting, a, g, argv)
+	return RunUnder(ctx, waiting, p, a, g, argv)
 }
 
-// runUnder runs a command under a grant that this process holds, and releases it. A signal
+// RunUnder runs a command under a grant that this process holds, and releases it. A signal
 // that ended waiting before the command started ends both.
-func (p *program) runUnder(ctx, waiting context.Context, a *project.Project, g *lock.Grant, argv []string) error {
+func RunUnder(ctx, waiting context.Context, p *command.Program, a *project.Project, g *lock.Grant, argv []string) error {
 	g.Keep()
-	p.reap(a)
+	var once sync.Once
+	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) {
+		once.Do(func() { p.Say("cannot look for abandoned locks: " + err.Error()) })
+	})
 	var end Ending
 	end.Code, end.Err = a.Host.Run(g.Context(), process.Command{
 		Argv: argv, Dir: p.Base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
@@ -90,7 +91,7 @@ func (p *program) runUnder(ctx, waiting context.Context, a *project.Project, g *
 			return err
 		},
 	})
-	return p.finish(ctx, a, g, end)
+	return finish(ctx, p, a, g, end)
 }
 
 // Ending is how a command ended: with a code, by a signal, or with an error of the
@@ -101,56 +102,54 @@ type Ending struct {
 	Err  error
 }
 
-// reap releases abandoned locks while the command runs.
-func (p *program) reap(a *project.Project) {
-	var once sync.Once
-	a.Locks.StartReaper(a.Config.ReaperInterval, func(err error) {
-		once.Do(func() { p.Say("cannot look for abandoned locks: " + err.Error()) })
-	})
+// Result returns the error that ends the program like the command. name names the lock of the
+// command, lost says that the lock was lost meanwhile, and released is the error of its release.
+func (e Ending) Result(name string, lost, released error) error {
+	early, interrupted := errors.AsType[*command.InterruptedError](e.Err) // before the command started
+	switch {
+	case lost != nil:
+		return &command.ExitError{Code: command.ExitLost, Err: lost}
+	case interrupted:
+		return command.KilledBy(early.Signal, early)
+	case e.Err != nil && (e.Code == process.ExitNotFound || e.Code == process.ExitNotExecutable):
+		return &command.ExitError{Code: e.Code, Err: e.Err}
+	case e.Err != nil:
+		return &command.ExitError{Code: command.ExitFailed, Err: e.Err}
+	case released != nil:
+		return &command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command ended with %d, but its %s could not be released: %w", e.Code, name, released)}
+	case e.Code == 0:
+		return nil
+	case e.By == syscall.SIGINT || e.By == syscall.SIGTERM:
+		return command.KilledBy(e.By, nil)
+	}
+	return &command.ExitError{Code: e.Code}
 }
 
 // finish releases the grant and returns how the command ended.
-func (p *program) finish(ctx context.Context, a *project.Project, g *lock.Grant, end Ending) error {
-	code, err := end.Code, end.Err
+func finish(ctx context.Context, p *command.Program, a *project.Project, g *lock.Grant, end Ending) error {
 	lost := context.Cause(g.Context())
 	if lost == nil && end.By == syscall.SIGKILL { // a force-release also kills the command
 		lost = g.Live(ctx)
 	}
-	var left *process.LeftoversError
-	var early *command.InterruptedError // before the command started
-	if errors.As(err, &left) {
+	if _, left := errors.AsType[*process.LeftoversError](end.Err); left {
 		// The grant stays held until a recovery, after this process, finds the command's processes gone.
-		return &command.ExitError{Code: command.ExitFailed, Err: err}
+		return &command.ExitError{Code: command.ExitFailed, Err: end.Err}
 	}
 	released := g.Release(ctx)
 	if released == nil {
-		p.landDue(ctx, a)
+		landDue(ctx, p, a)
 	}
-	switch {
-	case lost != nil:
-		return &command.ExitError{Code: command.ExitLost, Err: p.whyLost(ctx, a, g, lost)}
-	case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
-		return &command.ExitError{Code: command.ExitLost, Err: p.whyLost(ctx, a, g, err)}
-	case errors.As(err, &early):
-		return command.KilledBy(early.Signal, early)
-	case err != nil && (code == process.ExitNotFound || code == process.ExitNotExecutable):
-		return &command.ExitError{Code: code, Err: err}
-	case err != nil:
-		return &command.ExitError{Code: command.ExitFailed, Err: err}
-	case released != nil:
-		return &command.ExitError{Code: command.ExitLost, Err: fmt.Errorf("the command ended with %d, but its grant could not be released: %w", code, released)}
+	if lost == nil && lockkeeper.CodeOf(end.Err) == lockkeeper.CodeNotHeld {
+		lost = end.Err
 	}
-	switch {
-	case code == 0:
-		return nil
-	case end.By == syscall.SIGINT || end.By == syscall.SIGTERM:
-		return command.KilledBy(end.By, nil)
+	if lost != nil {
+		lost = whyLost(ctx, a, g, lost)
 	}
-	return &command.ExitError{Code: code}
+	return end.Result("grant", lost, released)
 }
 
 // whyLost adds to the loss of a grant who released it, if the audit trail has that.
-func (p *program) whyLost(ctx context.Context, a *project.Project, g *lock.Grant, cause error) error {
+func whyLost(ctx context.Context, a *project.Project, g *lock.Grant, cause error) error {
 	message := fmt.Sprintf("the grant of %s was lost while the command ran, so the command was stopped: %v", g.Holder, cause)
 	events, err := a.Locks.Events(ctx, store.EventQuery{Latest: true, Limit: command.PageSize})
 	if err != nil {

@@ -72,15 +72,14 @@ requires proof that they are abandoned stay until there is proof. Waiting reques
 then get their turn.`,
 		Example: `  lockkeeper lock clear --reason "the machine room lost power"`,
 		Args:    command.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error { return p.clear(cmd.Context(), a, reason) })
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
+			return p.clear(cmd.Context(), a, reason)
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "all locks were cleared", "why, for the audit trail")
 	return cmd
 }
 
-// kept is a grant that could not be released.
 type kept struct {
 	ID     string `json:"id"`
 	Holder string `json:"holder"`

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,37 +40,28 @@ func note(s view.Holding) string {
 // Holdings returns a table with one row per path, and at most paths rows per grant. The first
 // row has the facts of the grant.
 func Holdings(list []view.Holding, now time.Time, paths int) *term.Table {
-	t := &term.Table{Heads: []string{"HOLDER", "MODE", "PATH", "FOR", "EXPIRES", "GRANT", ""}, Wide: 2}
-	for _, s := range list {
-		rows := statusRows(s, paths)
-		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), term.Until(s.ExpiresAt, now), s.ID, note(s))
-		for _, row := range rows[1:] {
-			t.Add("", row[0], row[1], "", "", "", "")
-		}
-	}
-	return t
+	return requests(list, now, paths, "EXPIRES", "GRANT", func(s view.Holding) string { return term.Until(s.ExpiresAt, now) })
 }
 
 // Waits returns the table of waiting requests.
 func Waits(list []view.Holding, now time.Time, paths, holders int) *term.Table {
-	t := &term.Table{Heads: []string{"HOLDER", "MODE", "PATH", "FOR", "WAITS FOR", "REQUEST", ""}, Wide: 2}
+	return requests(list, now, paths, "WAITS FOR", "REQUEST", func(s view.Holding) string { return WaitsFor(s.Conflicts, holders) })
+}
+
+// requests returns a table with a row for each path and the reason of an entry.
+func requests(list []view.Holding, now time.Time, paths int, state, id string, stateOf func(view.Holding) string) *term.Table {
+	t := &term.Table{Heads: []string{"HOLDER", "MODE", "PATH", "FOR", state, id, ""}, Wide: 2}
 	for _, s := range list {
-		rows := statusRows(s, paths)
-		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), WaitsFor(s.Conflicts, holders), s.ID, note(s))
+		rows := rowsOf(s.RequestInfo, paths)
+		if reason := s.Metadata["reason"]; reason != "" {
+			rows = append(rows, [2]string{"reason", term.Clean(reason)})
+		}
+		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), stateOf(s), s.ID, note(s))
 		for _, row := range rows[1:] {
 			t.Add("", row[0], row[1], "", "", "", "")
 		}
 	}
 	return t
-}
-
-// statusRows returns the rows of an entry, and its reason if it has one.
-func statusRows(s view.Holding, limit int) [][2]string {
-	rows := rowsOf(s.RequestInfo, limit)
-	if reason := s.Metadata["reason"]; reason != "" {
-		rows = append(rows, [2]string{"reason", term.Clean(reason)})
-	}
-	return rows
 }
 
 // rowsOf returns mode and path of each lock of an entry, and a last row for those beyond the
@@ -91,20 +83,15 @@ func rowsOf(e lock.RequestInfo, limit int) (rows [][2]string) {
 // WaitsFor returns the names of the blocking holders, each once, up to limit.
 func WaitsFor(conflicts []lockkeeper.ConflictInfo, limit int) string {
 	var names []string
-	seen := map[string]bool{}
 	for _, c := range conflicts {
-		if !seen[c.Holder] {
-			seen[c.Holder] = true
-			names = append(names, term.Clean(c.Holder))
+		if !slices.Contains(names, c.Holder) {
+			names = append(names, c.Holder)
 		}
 	}
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "granted next"
-	case len(names) > limit:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
-	return strings.Join(names, ", ")
+	return term.JoinFew(names, limit, term.Clean)
 }
 
 // Show prints everything about a grant or a waiting request.

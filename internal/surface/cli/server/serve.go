@@ -21,6 +21,14 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
+type program struct{ *command.Program }
+
+// Commands returns the commands of this package.
+func Commands(core *command.Program) []*cobra.Command {
+	p := &program{core}
+	return []*cobra.Command{p.serveCommand(), p.loginCommand(), p.tokenCommand()}
+}
+
 type serveOptions struct {
 	listen    string
 	cert, key string
@@ -91,7 +99,6 @@ func (p *program) serve(ctx context.Context, a *project.Project, o serveOptions)
 	}
 }
 
-// logger returns a log of warnings on standard error.
 func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
@@ -112,7 +119,6 @@ func warnings(log *slog.Logger) func(run.News) {
 	}
 }
 
-// serving returns the options of a server for this call.
 func (p *program) serving(a *project.Project, runs *acts.Runs, o serveOptions, log *slog.Logger) api.Options {
 	c := a.Config.Serve
 	return api.Options{
@@ -129,7 +135,6 @@ func (p *program) mayLogIn() bool {
 	return term.IsTerminal(p.Out) && !inside
 }
 
-// welcome prints the address of the server.
 func (p *program) welcome(ctx context.Context, s *api.Server) error {
 	if p.JSON {
 		return p.PrintJSON(map[string]any{"address": s.Address()})

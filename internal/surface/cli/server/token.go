@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/user"
 	"regexp"
 	"strings"
 	"time"
@@ -53,15 +52,13 @@ shown again. Agents cannot run it.`,
 			}
 			return p.AsPerson(cmd.Context(), "token add", func(a *project.Project) error {
 				token, err := access.Open(a.AccessDir()).Add(cmd.Context(), args[0], as)
-				switch {
-				case err != nil:
+				if err != nil {
 					return err
-				case p.JSON:
-					return p.PrintJSON(map[string]any{"name": args[0], "role": as, "token": token})
 				}
-				fmt.Fprintln(p.Out, token)
-				fmt.Fprintf(p.Err, "%s is %s; the token is not shown again\n", args[0], as)
-				return nil
+				return p.Show(map[string]any{"name": args[0], "role": as, "token": token}, func() {
+					fmt.Fprintln(p.Out, token)
+					fmt.Fprintf(p.Err, "%s is %s; the token is not shown again\n", args[0], as)
+				})
 			})
 		},
 	}
@@ -75,31 +72,29 @@ func (p *program) tokenListCommand() *cobra.Command {
 		Short:   "List who may use the server",
 		Example: `  lockkeeper token list --json`,
 		Args:    command.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error {
-				list, err := access.Open(a.AccessDir()).List()
-				switch {
-				case err != nil:
-					return err
-				case p.JSON:
-					return p.PrintJSON(list)
-				case len(list) == 0:
-					fmt.Fprintln(p.Out, "no accounts")
-					p.Advise("lockkeeper serve, or lockkeeper token add NAME --role operator")
-					return nil
-				}
-				t := &term.Table{Heads: []string{"NAME", "ROLE", "LOGS IN", "SINCE"}}
-				for _, e := range list {
-					how := "by links only"
-					if e.HasToken {
-						how = "with a token"
-					}
-					t.Add(term.Clean(e.Name), string(e.Role), how, e.Made.Local().Format("2006-01-02 15:04"))
-				}
-				t.Print(p.Out, p.Painter(p.Out))
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
+			list, err := access.Open(a.AccessDir()).List()
+			switch {
+			case err != nil:
+				return err
+			case p.JSON:
+				return p.PrintJSON(list)
+			case len(list) == 0:
+				fmt.Fprintln(p.Out, "no accounts")
+				p.Advise("lockkeeper serve, or lockkeeper token add NAME --role operator")
 				return nil
-			})
-		},
+			}
+			t := &term.Table{Heads: []string{"NAME", "ROLE", "LOGS IN", "SINCE"}}
+			for _, e := range list {
+				how := "by links only"
+				if e.HasToken {
+					how = "with a token"
+				}
+				t.Add(term.Clean(e.Name), string(e.Role), how, e.Made.Local().Format("2006-01-02 15:04"))
+			}
+			t.Print(p.Out, p.Painter(p.Out))
+			return nil
+		}),
 	}
 }
 
@@ -157,12 +152,10 @@ func (p *program) login(ctx context.Context, a *project.Project, as string) erro
 		return err
 	}
 	link := at.LoginLink(ticket)
-	if p.JSON {
-		return p.PrintJSON(map[string]any{"link": link, "name": who.Name, "role": who.Role, "expires": p.Now().Add(access.TicketLife).UTC()})
-	}
-	fmt.Fprintln(p.Out, link)
-	fmt.Fprintf(p.Err, "logs %s in as %s once, within %d minutes\n", who.Name, who.Role, int(access.TicketLife/time.Minute))
-	return nil
+	return p.Show(map[string]any{"link": link, "name": who.Name, "role": who.Role, "expires": p.Now().Add(access.TicketLife).UTC()}, func() {
+		fmt.Fprintln(p.Out, link)
+		fmt.Fprintf(p.Err, "logs %s in as %s once, within %d minutes\n", who.Name, who.Role, int(access.TicketLife/time.Minute))
+	})
 }
 
 // server returns the running server of this codebase.
@@ -200,16 +193,7 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // ownName returns the login name of the caller, in the form of account names.
 func (p *program) ownName() string {
-	name := ""
-	for _, variable := range []string{"USER", "LOGNAME"} {
-		if login, _ := p.Lookup(variable); login != "" {
-			name = login
-		}
-	}
-	if account, err := user.Current(); name == "" && err == nil {
-		name = account.Username
-	}
-	name = strings.Trim(notInNames.ReplaceAllString(name, "-"), "-._")
+	name := strings.Trim(notInNames.ReplaceAllString(p.Login(), "-"), "-._")
 	if access.CheckName(name) != nil {
 		name = fmt.Sprintf("uid-%d", os.Getuid())
 	}

@@ -58,6 +58,24 @@ func Until(at *time.Time, now time.Time) string {
 // Counted returns a number with its noun: "1 grant", "2 grants".
 func Counted(n int, what string) string { return fmt.Sprintf("%d %s", n, Plural(n, what, what+"s")) }
 
+// Join describes each element of a list, separated by commas.
+func Join[T any](list []T, describe func(T) string) string {
+	parts := make([]string, len(list))
+	for i, element := range list {
+		parts[i] = describe(element)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// JoinFew is Join for up to limit elements. It counts the others.
+func JoinFew[T any](list []T, limit int, describe func(T) string) string {
+	text := Join(list[:min(limit, len(list))], describe)
+	if more := len(list) - limit; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // Plural returns one if n is 1, and more for any other number.
 func Plural(n int, one, more string) string {
 	if n == 1 {
