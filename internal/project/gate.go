@@ -2,7 +2,11 @@ package project
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"lockkeeper"
@@ -25,21 +29,54 @@ type gateway struct {
 	app  *Project
 	host string
 
-	mu   sync.Mutex
-	gate *gate.Gate
+	mu    sync.Mutex
+	gate  *gate.Gate
+	was   []*gate.Gate // with earlier allowlists; a landing may still use one
+	rules gate.Options // of gate
+
+	read    fs.FileInfo // the configuration file when it was read; nil: there was none
+	allowed []string    // its allowlist
 }
 
+// open returns the gate, with the allowlist as it is now.
 func (w *gateway) open() (*gate.Gate, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gate != nil {
+	rules := w.app.gateRules()
+	rules.Allowed = w.allowlist()
+	if w.gate != nil && slices.Equal(rules.Allowed, w.rules.Allowed) {
 		return w.gate, nil
 	}
-	g, err := w.openWith(w.app.gateRules())
-	if err == nil {
-		w.gate = g
+	g, err := w.openWith(rules)
+	if err != nil {
+		return nil, err
 	}
-	return g, err
+	if w.gate != nil {
+		w.was = append(w.was, w.gate)
+	}
+	w.gate, w.rules = g, rules
+	return g, nil
+}
+
+// allowlist returns the allowlist of the configuration file, which a person may change while a
+// server runs. Of a file that is invalid, the last valid version counts.
+func (w *gateway) allowlist() []string {
+	if w.allowed == nil {
+		w.allowed = w.app.Config.Gate.AllowedWritePaths
+	}
+	file := filepath.Join(w.app.Root.Dir(), config.FileName)
+	now, err := os.Stat(file)
+	if err != nil {
+		now = nil
+	}
+	was := w.read
+	if w.read = now; was == nil && now == nil || was != nil && now != nil && os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) && was.Size() == now.Size() {
+		return w.allowed
+	}
+	if c, err := config.Load(file, w.app.Env, nil); err == nil {
+		w.allowed = c.Gate.AllowedWritePaths
+	}
+	return w.allowed
 }
 
 // GateFor opens a second gate that writes one path, also outside allowed_write_paths. The caller
@@ -73,7 +110,13 @@ func (a *Project) Protects(path string) (protect.Class, bool) {
 }
 
 // Permits refuses a path that the gate never writes.
-func (a *Project) Permits(path string) error { return gate.Permits(a.Root, a.gateRules(), path) }
+func (a *Project) Permits(path string) error {
+	rules := a.gateRules()
+	a.gateway.mu.Lock()
+	rules.Allowed = a.gateway.allowlist()
+	a.gateway.mu.Unlock()
+	return gate.Permits(a.Root, rules, path)
+}
 
 // recoverLandings opens the gate, which recovers the landings of a grant.
 func (w *gateway) recoverLandings(ctx context.Context, grantID string) error {
@@ -115,10 +158,13 @@ func (a *Project) Unfinished(ctx context.Context) ([]*lockkeeper.Landing, error)
 func (w *gateway) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gate == nil {
-		return nil
+	var errs []error
+	for _, g := range append(w.was, w.gate) {
+		if g != nil {
+			errs = append(errs, g.Close(context.Background()))
+		}
 	}
-	return w.gate.Close(context.Background())
+	return errors.Join(errs...)
 }
 
 // Gate returns the gate, which writes into the codebase. The first call opens it.

@@ -1,6 +1,10 @@
 package project_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -49,5 +53,37 @@ func TestGateIsOpenedOnce(t *testing.T) {
 	entries, err := open(t, s).Locks.Requests(t.Context())
 	if err != nil || len(entries) != 1 || entries[0].State != "held" {
 		t.Errorf("after the gate was closed: %+v, %v", entries, err)
+	}
+}
+
+// A process that stays open follows the allowlist of the file. An invalid file changes nothing.
+func TestAllowlistFollowsTheFile(t *testing.T) {
+	s := lockable(t)
+	a, err := project.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	first, err := a.Gate()
+	if err != nil || a.Permits("lib/new.rb") == nil {
+		t.Fatalf("the gate may write lib: %v", err)
+	}
+	file := filepath.Join(a.Root.Dir(), "lockkeeper.yaml")
+	for text, permitted := range map[string]bool{"gate: {allowed_write_paths: [lib]}\n": true, "gate: {allowed_write_paths: [doc]}\n": false} {
+		for _, content := range []string{text, text + "x: [\n"} {
+			if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Permits("lib/new.rb"); (err == nil) != permitted {
+				t.Errorf("%q: %v", content, err)
+			}
+			g, err := a.Gate()
+			if err != nil || g == first {
+				t.Errorf("%q: the gate is the first one, %v", content, err)
+			}
+			if refused := g.Check(t.Context(), nil, "lib/new.rb")[0]; strings.Contains(fmt.Sprint(refused), "allowlist") == permitted {
+				t.Errorf("%q: %v", content, refused)
+			}
+		}
 	}
 }

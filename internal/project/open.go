@@ -82,6 +82,10 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
+	configured, err := os.Stat(filepath.Join(root, config.FileName)) // before it is read, so that a later change is noticed
+	if err != nil {
+		configured = nil
+	}
 	if a.Config, err = config.Load(filepath.Join(root, config.FileName), s.Env, s.flags()); err != nil {
 		return nil, err
 	}
@@ -114,7 +118,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.gateway = &gateway{app: a, host: self.Host}
+	a.gateway = &gateway{app: a, host: self.Host, read: configured}
 	a.Locks = lock.New(a.Store, lock.Options{
 		Policies: a.Config.Policies(), Processes: a.Host, Self: &self, RecoverLandings: a.gateway.recoverLandings,
 		KeepFor: a.Config.Events.Retention, KeepEvents: a.Config.Events.MaxRows,

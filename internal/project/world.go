@@ -138,15 +138,26 @@ func (e *inUseError) Error() string {
 	return s
 }
 
+// WorkspaceVariable names the environment variable with the workspace in which an agent of a run
+// works.
+const WorkspaceVariable = "LOCKKEEPER_WORKSPACE"
+
 // lostRoot returns a better error than err, which says that there is no root, if a witness shows
 // that there was one at dir or above it.
 func lostRoot(env func(string) (string, bool), dir string, err error) error {
+	workspace, inRun := env(WorkspaceVariable)
+	if inRun && (dir == workspace || lockkeeper.IsAncestor(workspace, dir)) {
+		return err // a workspace has no locks: the run lands its changes through the gate
+	}
 	state, stateErr := StateDir(env)
 	if stateErr != nil {
 		return err
 	}
 	for here := dir; ; here = filepath.Dir(here) {
 		if seen, readErr := worldOf(state, here).recall(); readErr == nil && seen != nil {
+			if inRun { // the sandbox hides the codebase
+				return &lockkeeper.StoreError{Store: here, Reason: "this run cannot see it; it works on a copy in " + workspace, Next: "name files below " + workspace}
+			}
 			return goneWorld(here, seen)
 		}
 		if here == filepath.Dir(here) {

@@ -198,6 +198,12 @@ func (s *Session) request(locks []lockkeeper.Lock) lockkeeper.Request {
 	return lockkeeper.Request{Holder: s.rec.Callsign, Policy: Policy, Locks: locks, Process: s.rec.Process, Metadata: facts}
 }
 
+// taken refuses a path that another holder has. It suggests to defer a patch only if the gate would
+// write the file.
+func (s *Session) taken(path string, by refusal.Holder, ticket int, free []string) refusal.Refusal {
+	return refusal.Held(path, by, ticket, free, s.registry.app.Permits(path) == nil)
+}
+
 // refused returns a refusal with a ticket for each path that could not be acquired.
 func (s *Session) refused(ctx context.Context, paths []string, err error) ([]refusal.Refusal, error) {
 	var blocked *lockkeeper.BlockedError
@@ -227,7 +233,7 @@ func (s *Session) refused(ctx context.Context, paths []string, err error) ([]ref
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, refusal.Held(p, who, number, slices.Concat(free, near[p])))
+		list = append(list, s.taken(p, who, number, slices.Concat(free, near[p])))
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("blocked, but no conflict is known: %w", blocked)

@@ -137,7 +137,7 @@ func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refus
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, refusal.Held(c.Path, who, number, nil))
+		list = append(list, s.taken(c.Path, who, number, nil))
 	}
 	return list, nil
 }

@@ -229,7 +229,7 @@ func (p *Pipeline) agentEnv(t execution, w *workspace.Workspace) []string {
 	if os.Geteuid() == 0 && p.opt.Sandbox.HoldsWrites() {
 		env = append(env, "IS_SANDBOX=1") // Claude Code refuses to run as root without it
 	}
-	return append(env, "LOCKKEEPER_ITEM="+t.ID())
+	return append(env, "LOCKKEEPER_ITEM="+t.ID(), "LOCKKEEPER_WORKSPACE="+w.Dir())
 }
 
 func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Workspace, name string, c agent.Command) (agent.Exit, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockkeeper/internal/project"
@@ -16,18 +17,55 @@ import (
 // compare reports what a command changed in files that others hold.
 func (v *visit) compare(ctx context.Context, began session.Call) error {
 	list, err := v.session.Compare(ctx, began, v.app.Config.Sessions.Uncovered == config.PutBack)
-	for i, u := range list {
-		if i == mostTold {
-			v.out.tellBoth(fmt.Sprintf("UNCOVERED and %d more that others hold. All are in lockkeeper audit, and lockkeeper rescue list says what is kept.", len(list)-i))
-			break
-		}
+	if len(list) > mostTold {
+		v.out.tellBoth(manyUncovered(list))
+		return err
+	}
+	for _, u := range list {
 		v.out.tellBoth(uncovered(u))
 	}
 	return err
 }
 
-// mostTold limits the changes that are reported one by one.
-const mostTold = 20
+// mostTold limits the changes that are reported one by one. A formatter may make many.
+const mostTold = 5
+
+// manyUncovered reports many changes in one message, with their number for each holder.
+func manyUncovered(list []session.Uncovered) string {
+	const named = 3
+	counts := map[string]int{}
+	var holders, paths []string
+	kept, back, doubted := 0, 0, 0
+	for i, u := range list {
+		name := u.Holder.Name()
+		if counts[name]++; counts[name] == 1 {
+			holders = append(holders, name)
+		}
+		if i < named {
+			paths = append(paths, oneLine(u.Path))
+		}
+		if u.Rescue != "" {
+			kept++
+		}
+		if u.Back {
+			back++
+		} else if u.Doubt != "" {
+			doubted++
+		}
+	}
+	for i, name := range holders {
+		holders[i] = fmt.Sprintf("%d of %s", counts[name], name)
+	}
+	text := fmt.Sprintf("UNCOVERED %d files that others hold were changed or removed while your command ran: %s. They are %s, and %d more.",
+		len(list), strings.Join(holders, ", "), strings.Join(paths, ", "), len(list)-named)
+	if back > 0 {
+		text += fmt.Sprintf(" %d are again as their holders left them.", back)
+	}
+	if doubted > 0 {
+		text += fmt.Sprintf(" %d may have been changed by another program.", doubted)
+	}
+	return text + fmt.Sprintf(" %d changes are kept: lockkeeper rescue list. Run the command on your own files only, and do not write these again.", kept)
+}
 
 func uncovered(u session.Uncovered) string {
 	did := "changed"

@@ -31,11 +31,14 @@ type Refusal struct {
 	Next    []string `json:"next"`
 }
 
-// Held refuses a path that another holder has locked.
-func Held(path string, by Holder, ticket int, free []string) Refusal {
+// Held refuses a path that another holder has locked. A patch of it can be deferred or not.
+func Held(path string, by Holder, ticket int, free []string, deferrable bool) Refusal {
 	r := Refusal{Subject: path, Why: by.String(), Holder: &by, Ticket: ticket, Free: free,
 		Do:   "Do not retry; do not write it by shell.",
-		Next: []string{"lockkeeper why " + shellword.Printable(path), "lockkeeper defer " + shellword.Printable(path) + " < patch"}}
+		Next: []string{"lockkeeper why " + shellword.Printable(path)}}
+	if deferrable {
+		r.Next = append(r.Next, "lockkeeper defer "+shellword.Printable(path)+" < patch")
+	}
 	if ticket > 0 {
 		r.Do += fmt.Sprintf(" You will be told when it is free (ticket %d).", ticket)
 	}
