@@ -18,6 +18,7 @@ type Commit struct {
 	Subject  string
 	Body     string
 	Trailers []Trailer
+	Message  string // the whole message as its author wrote it; empty: made of the fields above
 }
 
 // A Committed is the result of a Commit.

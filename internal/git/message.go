@@ -24,8 +24,11 @@ const (
 
 // message returns the message of a commit. A model may have written subject and body, so message
 // removes text from them that git or a terminal would interpret. The caller writes the trailers,
-// and invalid ones are an error.
+// and invalid ones are an error. A message that an author wrote stays as it is.
 func message(c Commit) (string, error) {
+	if c.Message != "" {
+		return c.Message, nil
+	}
 	paragraphs := []string{subject(c.Subject)}
 	if body := body(c.Body, c.Trailers); body != "" {
 		paragraphs = append(paragraphs, body)

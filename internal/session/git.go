@@ -141,7 +141,9 @@ func (s *Session) EndRewrite(ctx context.Context) error {
 func (s *Session) rewriting(ctx context.Context, paths []string) ([]refusal.Refusal, error) {
 	var locks []lockkeeper.Lock
 	for _, p := range paths {
-		if l := s.registry.treeOf(filepath.Dir(s.registry.at(p))).lock(); !slices.Contains(locks, l) {
+		l := s.registry.treeOf(filepath.Dir(s.registry.at(p))).lock()
+		l.Mode = lockkeeper.Read // a commit reads the target, and does not change files
+		if !slices.Contains(locks, l) {
 			locks = append(locks, l)
 		}
 	}

@@ -37,7 +37,7 @@ const (
 // Uncommitted lists the uncommitted changes in the files of a claim, which a new holder
 // takes over with the claim. Without git it lists the files changed since the claim began.
 func (au *Author) Uncommitted(ctx context.Context, s GrantStatus) (list []Uncommitted, err error) {
-	changes, err := coverage.Find(ctx, au.app, au.git, false)
+	changes, err := coverage.Find(ctx, au.app, au.git, nil, false)
 	if err != nil {
 		return au.changedSince(ctx, s)
 	}

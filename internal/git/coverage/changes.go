@@ -18,7 +18,6 @@ import (
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
-	"lockkeeper/lock"
 	"lockkeeper/store"
 )
 
@@ -33,6 +32,7 @@ const (
 type Change struct {
 	Path      string     `json:"path"`
 	State     string     `json:"state"`
+	Owner     string     `json:"owner,omitempty"`   // Yours, Held, or empty
 	Staged    bool       `json:"staged,omitempty"`  // the change is in the index, not in the work tree
 	Deleted   bool       `json:"deleted,omitempty"` // the path was deleted
 	Modified  time.Time  `json:"modified,omitzero"` // unknown if the change is only in the index
@@ -50,9 +50,9 @@ type Changes struct {
 	ConfigChanged bool // lockkeeper.yaml has changed
 }
 
-// Find determines the origin of each change in the work tree and in the index, or only in
-// the index. It omits Lockkeeper's own files.
-func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, stagedOnly bool) (*Changes, error) {
+// Find determines the origin and the owner of each change in the work tree and in the index, or
+// only in the index. It omits Lockkeeper's own files.
+func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, who Caller, stagedOnly bool) (*Changes, error) {
 	found, err := tree.Differences(ctx, stagedOnly)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,10 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, stagedOnl
 			unexplained = append(unexplained, w)
 		}
 	}
-	return done, cover(ctx, a, unexplained)
+	if err := cover(ctx, a, unexplained); err != nil {
+		return nil, err
+	}
+	return done, j.assign(ctx, a, who, done.List)
 }
 
 // A judge has the facts that explain the origins of changes.
@@ -162,43 +165,6 @@ func nameOf(a *project.Project, path string) string {
 		return l.Path
 	}
 	return name // the path cannot be locked
-}
-
-// A writers has the holders of write locks, by path.
-type writers map[string]*lock.RequestInfo
-
-func heldForWriting(ctx context.Context, a *project.Project) (writers, error) {
-	entries, err := a.Locks.Requests(ctx)
-	if err != nil {
-		return nil, err
-	}
-	held := writers{}
-	for i := range entries {
-		e := &entries[i]
-		if e.State != "held" && e.State != "landing" {
-			continue
-		}
-		for _, path := range e.WritePaths {
-			held[path] = e
-		}
-	}
-	return held, nil
-}
-
-// Writer returns the holder of a write lock on a path, or nil.
-func Writer(ctx context.Context, a *project.Project, path string) (*lock.RequestInfo, error) {
-	held, err := heldForWriting(ctx, a)
-	return held.of(path), err
-}
-
-// of returns the holder of a path or of one of its parent directories, or nil.
-func (w writers) of(path string) *lock.RequestInfo {
-	for here, more := path, true; more; here, more = lockkeeper.Parent(here) {
-		if found := w[here]; found != nil {
-			return found
-		}
-	}
-	return nil
 }
 
 // versionAt returns the version of a path of the tree. For anything other than a regular file it

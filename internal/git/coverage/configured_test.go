@@ -44,7 +44,7 @@ func TestAnswersOfAConfiguredGit(t *testing.T) {
 		tree := git.NewWorkTree(w.dir, w.dir, os.Environ())
 		var answers []any
 		for _, staged := range []bool{false, true} {
-			list, err := coverage.Find(t.Context(), w.Project, tree, staged)
+			list, err := coverage.Find(t.Context(), w.Project, tree, nil, staged)
 			if err != nil {
 				t.Fatal(err)
 			}

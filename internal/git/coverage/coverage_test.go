@@ -119,7 +119,7 @@ func (w *workTree) change(path string, modified time.Time) coverage.Change {
 
 func (w *workTree) find(path string) coverage.Change {
 	w.Helper()
-	done, err := coverage.Find(w.Context(), w.Project, git.NewWorkTree(w.dir, w.dir, os.Environ()), false)
+	done, err := coverage.Find(w.Context(), w.Project, git.NewWorkTree(w.dir, w.dir, os.Environ()), nil, false)
 	if err != nil {
 		w.Fatal(err)
 	}

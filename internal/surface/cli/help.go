@@ -22,7 +22,7 @@ var groups = []struct{ title, commands string }{
 	{"See what is happening", "status why audit"},
 	{"Run agents on the codebase", "run decide report simulate"},
 	{"Lock files", "lock claim unclaim defer"},
-	{"Write, undo and rescue changes", "gate undo rescue"},
+	{"Write, undo and rescue changes", "commit gate undo rescue"},
 	{"Queue commands", "job"},
 	{"Serve the dashboard", "serve login token"},
 	{"Connect interactive agents", "off mcp hook ask"},

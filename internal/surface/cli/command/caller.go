@@ -70,6 +70,16 @@ func (p *Program) SessionsAbove(ctx context.Context) []session.Info {
 	return list
 }
 
+// Mine returns which grants and changes of the open project are the caller's own: those of its
+// session, or those of this process and this user.
+func (p *Program) Mine(ctx context.Context) (*session.Mine, error) {
+	holder, err := process.Holder()
+	if err != nil {
+		return nil, err
+	}
+	return p.Sessions.Mine(processes(p.above()), p.SessionsAbove(ctx), process.Under(p.Env), holder), nil
+}
+
 func processes(above []process.Ancestor) (list []lockkeeper.Process) {
 	for _, a := range above {
 		list = append(list, a.Process)

@@ -2,6 +2,7 @@ package landings
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,19 +14,23 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-type changesOptions struct{ staged, quiet, hook bool }
+type changesOptions struct{ staged, quiet, hook, held bool }
 
 func (p *program) changesCommand() *cobra.Command {
 	var o changesOptions
 	cmd := &cobra.Command{
 		Use:   "changes",
-		Short: "List changes that no lock covers",
+		Short: "List changes: yours, held by others, covered by no lock",
 		Long: `Compare the work tree with git's last commit, and classify each changed path:
 
-  landed     the gate wrote it
-  covered    a write lock on it, or on a directory above it, is held now or was held
-             when the file was last modified
-  uncovered  neither; then the exit code is 5
+  yours      you hold it, or you changed it last and nobody holds it now: through the
+             gate, under a lock, or in your session
+  held       another holder has it; then the exit code is 5
+  landed     another writer's landing wrote it, and nobody holds it now
+  covered    another holder had a write lock on it when the file was last modified
+  uncovered  none of these; then the exit code is 5
+
+lockkeeper commit commits what is yours. With --held, only what others hold fails.
 
 Staged content that differs from the file is classified separately: it has no time of
 modification, so only a lock held now, or a landing, covers it. A git hook can run this
@@ -35,7 +40,7 @@ Who held what comes from the event log. Changes older than the log are uncovered
 deletion has the time of its directory. Times of the log and of files are compared, so a
 store on another machine needs the same clock.`,
 		Example: `  lockkeeper gate changes
-  lockkeeper gate changes --staged
+  lockkeeper gate changes --staged --held
   lockkeeper lock exec --write app/models/user.rb -- sed -i s/old/new/ app/models/user.rb`,
 		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,18 +53,27 @@ store on another machine needs the same clock.`,
 			return p.With(cmd.Context(), func(a *project.Project) error {
 				ctx, stop := command.Interruptible(cmd.Context())
 				defer stop()
-				done, err := coverage.Find(ctx, a, git.NewWorkTree(a.Root.Dir(), p.Dir, p.Env), o.staged)
+				mine, err := p.Mine(ctx)
+				if err != nil {
+					return err
+				}
+				done, err := coverage.Find(ctx, a, git.NewWorkTree(a.Root.Dir(), p.Dir, p.Env), mine, o.staged)
 				if err != nil {
 					return command.Interrupted(ctx, err)
 				}
-				return p.showChanges(done, o.quiet)
+				found := p.tellChanges(done, o)
+				if found == nil || !o.hook {
+					return found
+				}
+				return p.overrule(ctx, a, done, o, found)
 			})
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.staged, "staged", false, "check only what is staged for the next commit")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if every change is covered")
-	f.BoolVar(&o.hook, "hook", false, "run as git's pre-commit hook: --staged --quiet, and do nothing in a work tree without Lockkeeper")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if every change passes")
+	f.BoolVar(&o.held, "held", false, "fail only if another holder has a changed path")
+	f.BoolVar(&o.hook, "hook", false, "run as git's pre-commit hook: --staged --quiet, ask a person at a terminal, and do nothing in a work tree without Lockkeeper")
 	return cmd
 }
 
@@ -72,25 +86,44 @@ func (p *program) noRoot(err error) error {
 	return err
 }
 
-func (p *program) showChanges(done *coverage.Changes, quiet bool) error {
-	uncovered := 0
+// stateOf returns what a change is to the caller, in one word.
+func stateOf(c coverage.Change) string {
+	if c.Owner != "" {
+		return c.Owner
+	}
+	return c.State
+}
+
+// fails reports whether a change in this state fails the command.
+func (o changesOptions) fails(state string) bool {
+	return state == coverage.Held || state == coverage.Uncovered && !o.held
+}
+
+// tellChanges prints the changes, and fails if one of them does.
+func (p *program) tellChanges(done *coverage.Changes, o changesOptions) error {
+	count := map[string]int{}
+	failed := 0
 	t := &term.Table{Heads: []string{"STATE", "PATH", "BY"}, Wide: 1}
 	for _, c := range done.List {
-		path := term.Clean(c.Path)
+		path, state := term.Clean(c.Path), stateOf(c)
 		if c.Staged {
 			path += " (staged)"
 		}
-		if c.State == coverage.Uncovered {
-			uncovered++
+		if count[state]++; o.fails(state) {
+			failed++
 		}
-		t.Add(c.State, path, cameAbout(c))
+		if !o.quiet || o.fails(state) {
+			t.Add(state, path, cameAbout(c))
+		}
 	}
 	switch {
 	case p.JSON:
-		if err := p.PrintJSON(map[string]any{"changes": command.ListOf(done.List), "uncovered": uncovered, "config_changed": done.ConfigChanged}); err != nil {
+		err := p.PrintJSON(map[string]any{"changes": command.ListOf(done.List), "uncovered": count[coverage.Uncovered],
+			"yours": count[coverage.Yours], "held": count[coverage.Held], "config_changed": done.ConfigChanged})
+		if err != nil {
 			return err
 		}
-	case quiet && uncovered == 0:
+	case o.quiet && failed == 0:
 	case len(done.List) == 0:
 		fmt.Fprintln(p.Out, "no changes")
 	default:
@@ -99,25 +132,43 @@ func (p *program) showChanges(done *coverage.Changes, quiet bool) error {
 	if done.ConfigChanged && !p.JSON {
 		fmt.Fprintln(p.Err, "note: "+config.FileName+" changed; it sets what may be written")
 	}
-	if uncovered == 0 {
+	if failed == 0 {
 		return nil
 	}
 	if !p.JSON {
-		p.Say("no lock covers " + term.Counted(uncovered, "change"))
-		p.Advise("lockkeeper lock exec --write PATH -- git commit, or write through lockkeeper gate")
+		p.adviseChanges(count[coverage.Held], failed-count[coverage.Held])
 	}
 	return &command.ExitError{Code: command.ExitViolation}
+}
+
+// adviseChanges says why the changes fail, and what to do.
+func (p *program) adviseChanges(held, uncovered int) {
+	var why, next []string
+	if held > 0 {
+		why = append(why, fmt.Sprintf("others hold %s", term.Counted(held, "changed path")))
+		next = append(next, `lockkeeper commit -m "what changed" commits yours alone`)
+	}
+	if uncovered > 0 {
+		why = append(why, "no lock covers "+term.Counted(uncovered, "change"))
+		next = append(next, "lockkeeper lock exec --write PATH -- git commit, or write through lockkeeper gate")
+	}
+	p.Say(strings.Join(why, "; "))
+	p.Advise(strings.Join(next, "; "))
 }
 
 // cameAbout describes who changed a path, and when.
 func cameAbout(c coverage.Change) string {
 	switch {
+	case c.Owner == coverage.Held:
+		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom))
 	case c.State == coverage.Landed:
 		return fmt.Sprintf("landing %d", c.Landing)
 	case c.HeldUntil != nil:
 		return fmt.Sprintf("%s, grant %s, held from %s to %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom), term.Stamp(*c.HeldUntil))
 	case c.State == coverage.Covered:
 		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom))
+	case c.Owner == coverage.Yours:
+		return "your session made it, without a lock"
 	case c.Staged && c.Deleted:
 		return "its deletion is staged, but the file exists"
 	case c.Staged:

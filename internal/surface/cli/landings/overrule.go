@@ -1,0 +1,69 @@
+package landings
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"lockkeeper"
+	"lockkeeper/internal/git/coverage"
+	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/lock"
+)
+
+// overruleAnswer is what a person types to commit nevertheless.
+const overruleAnswer = "commit"
+
+// overrule lets a person at a terminal commit changes that the hook refuses, and records that. An
+// agent is never asked. Git gives its hooks no standard input, so the terminal is opened.
+func (p *program) overrule(ctx context.Context, a *project.Project, done *coverage.Changes, o changesOptions, found error) error {
+	if _, inside := p.Agent(); inside || p.JSON {
+		return found
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil { // nobody can be asked
+		return found
+	}
+	defer tty.Close()
+	fmt.Fprintf(tty, "Type %q to commit these changes nevertheless, anything else to cancel: ", overruleAnswer)
+	line, err := bufio.NewReader(tty).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != overruleAnswer {
+		return found
+	}
+	ev := lockkeeper.Event{Kind: lockkeeper.EventDecided, Actor: p.Person(), Reason: "committed although " + reasonOf(done, o)}
+	for _, c := range done.List {
+		if len(ev.Locks) < lockkeeper.MaxTargets && o.fails(stateOf(c)) {
+			ev.Locks = append(ev.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: c.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+		}
+	}
+	err = a.Locks.Update(ctx, func(tx *lock.Tx) error {
+		_, err := tx.Append(ev)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, found)
+	}
+	return nil
+}
+
+// reasonOf describes the changes that a person commits nevertheless.
+func reasonOf(done *coverage.Changes, o changesOptions) string {
+	var held []string
+	uncovered := 0
+	for _, c := range done.List {
+		switch state := stateOf(c); {
+		case state == coverage.Held:
+			held = append(held, term.Clean(c.Holder)+" holds "+term.Clean(c.Path))
+		case o.fails(state):
+			uncovered++
+		}
+	}
+	if uncovered > 0 {
+		held = append(held, "no lock covers "+term.Counted(uncovered, "change"))
+	}
+	return strings.Join(held, ", ")
+}
