@@ -21,7 +21,7 @@ const overruleAnswer = "commit"
 // overrule lets a person at a terminal commit changes that the hook refuses, and records that. An
 // agent is never asked. Git gives its hooks no standard input, so the terminal is opened.
 func (p *program) overrule(ctx context.Context, a *project.Project, done *coverage.Changes, o changesOptions, found error) error {
-	if _, inside := p.Agent(); inside || p.JSON {
+	if _, inside := p.Agent(); inside || p.JSON || !term.IsTerminal(p.Err) {
 		return found
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
