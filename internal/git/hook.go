@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lockkeeper"
@@ -13,14 +14,23 @@ import (
 	"lockkeeper/internal/encoding/shellword"
 )
 
-// hookMark identifies a hook that InstallHook wrote.
-const hookMark = "# Installed by `lockkeeper init --git-hook`, which also renews it."
+// hookMark identifies a hook, or a line in one, that InstallHook wrote.
+const hookMark = "lockkeeper init --git-hook"
 
-// InstallHook installs a pre-commit hook that refuses commits of uncovered changes. It returns
+// A Hook is a hook of git that asks Lockkeeper.
+type Hook struct {
+	Name string // pre-commit or pre-push
+	Held bool   // refuse only what others hold, not also changes that no lock covers
+}
+
+// InstallHook installs a hook that refuses commits, or pushes, of the changes of others. It returns
 // the path of the hook, or "" if the hook was up to date. The hook runs program if lockkeeper is
-// not in PATH. InstallHook does not change another hook. Git runs the hook in all work trees of
-// the repository.
-func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, error) {
+// not in PATH. Git runs the hook in all work trees of the repository.
+//
+// A hook that exists keeps running after ours: one in the git directory under the name
+// NAME.chained, one in the work tree with a line of ours in it. Hooks that a manager writes
+// again stay unchanged.
+func InstallHook(ctx context.Context, tree *WorkTree, h Hook, program string) (string, error) {
 	top, err := tree.top(ctx)
 	if err != nil {
 		return "", err
@@ -33,24 +43,38 @@ func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, e
 	if err != nil {
 		return "", err
 	}
-	check := hookCheck(below)
-	path := filepath.Join(dir, "pre-commit")
+	shared := isShared(top, dir)
+	if shared && filepath.Base(dir) == "_" { // husky writes the hooks in _ again; they run the ones above it
+		dir = filepath.Dir(dir)
+	}
+	path := filepath.Join(dir, h.Name)
+	if legacy := path + ".legacy"; isOurs(legacy) { // pre-commit moved our hook there, and runs it
+		path = legacy
+	}
 	old, err := readHook(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case old != "" && !strings.Contains(old, hookMark):
-		return "", &lockkeeper.RefusedError{Act: "init --git-hook", Reason: path + " is another hook, which stays unchanged",
-			Next: "add this line to it: lockkeeper " + check + " || exit 1"}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	script := "#!/bin/sh\n" + hookMark + "\n" +
-		"# It refuses a commit of changes that no lock covers.\n" +
-		"program=lockkeeper\n" +
-		"command -v lockkeeper >/dev/null 2>&1 || program=" + shellword.Quote(program) + "\n" +
-		"exec \"$program\" " + check + "\n"
+	script := h.script(below, program)
+	foreign := old != "" && !strings.HasPrefix(old, hookHead)
+	switch {
+	case foreign && strings.Contains(old, "lefthook"):
+		return "", h.refused(path, "lefthook writes it again", "add this command to "+h.Name+" in lefthook.yml: lockkeeper "+h.check(below))
+	case foreign && shared:
+		if script, err = h.within(path, old, below); err != nil {
+			return "", err
+		}
+	case foreign:
+		if _, err := os.Lstat(path + chained); err == nil {
+			return "", h.refused(path, "another hook, and so is "+path+chained, "remove one of them, or add this line to the first: lockkeeper "+h.check(below)+" || exit 1")
+		}
+		if err := os.Rename(path, path+chained); err != nil {
+			return "", err
+		}
+	}
 	if info, err := os.Stat(path); err == nil && old == script && info.Mode().Perm()&0o100 != 0 {
 		return "", nil
 	}
@@ -60,12 +84,81 @@ func InstallHook(ctx context.Context, tree *WorkTree, program string) (string, e
 	return path, os.Chmod(path, 0o755) // WriteFile keeps the mode of an existing file
 }
 
-// hookCheck returns the command of the hook, which runs at the top of the work tree.
-func hookCheck(below string) string {
-	if below == "." {
-		return "gate changes --hook"
+const (
+	chained  = ".chained" // ends the name of a hook that ours runs
+	hookHead = "#!/bin/sh\n# Installed by `" + hookMark
+)
+
+func (h Hook) refused(path, why, next string) error {
+	return &lockkeeper.RefusedError{Act: "init --git-hook", Reason: path + " is not ours and stays unchanged: " + why, Next: next}
+}
+
+// script returns the text of a hook of our own. Git gives a pre-push hook the pushed refs on
+// standard input, which the chained hook needs too.
+func (h Hook) script(below, program string) string {
+	text := hookHead + "`, which also renews it.\n" +
+		"program=lockkeeper\n" +
+		"command -v lockkeeper >/dev/null 2>&1 || program=" + shellword.Quote(program) + "\n" +
+		"next=$(dirname \"$0\")/" + h.Name + chained + "\n"
+	if h.Name == "pre-push" {
+		return text + "refs=$(cat)\n" +
+			"printf '%s\\n' \"$refs\" | \"$program\" " + h.check(below) + " || exit\n" +
+			"[ ! -x \"$next\" ] || printf '%s\\n' \"$refs\" | \"$next\" \"$@\"\n"
 	}
-	return "gate changes --hook --dir " + shellword.Quote(below)
+	return text + "\"$program\" " + h.check(below) + " || exit\n" +
+		"[ ! -x \"$next\" ] || exec \"$next\" \"$@\"\n"
+}
+
+// within returns the text of another hook with a line of ours. It runs only where lockkeeper is
+// installed, because other people use the file too.
+func (h Hook) within(path, old, below string) (string, error) {
+	head, rest, _ := strings.Cut(old, "\n")
+	interpreter := strings.Fields(strings.TrimPrefix(head, "#!"))
+	isShell := strings.HasPrefix(head, "#!") && len(interpreter) > 0 && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, filepath.Base(interpreter[len(interpreter)-1]))
+	line := "! command -v lockkeeper >/dev/null 2>&1 || lockkeeper " + h.check(below) + " || exit 1 # " + hookMark + "\n"
+	switch {
+	case strings.Contains(old, "# "+hookMark+"\n"):
+		var lines []string
+		for l := range strings.Lines(old) {
+			if strings.HasSuffix(l, "# "+hookMark+"\n") {
+				l = line
+			}
+			lines = append(lines, l)
+		}
+		return strings.Join(lines, ""), nil
+	case h.Name == "pre-push": // our line would consume the refs on standard input
+	case isShell:
+		return head + "\n" + line + rest, nil
+	case !strings.HasPrefix(head, "#!") && filepath.Base(filepath.Dir(path)) == ".husky": // husky runs it with sh
+		return line + old, nil
+	}
+	return "", h.refused(path, "it is not a shell script, or reads its input", "add this line to it: lockkeeper "+h.check(below)+" || exit 1")
+}
+
+// check returns the command of the hook, which runs at the top of the work tree.
+func (h Hook) check(below string) string {
+	text := "gate changes --hook"
+	switch {
+	case h.Name == "pre-push":
+		text = "gate pushed"
+	case h.Held:
+		text += " --held"
+	}
+	if below != "." {
+		text += " --dir " + shellword.Quote(below)
+	}
+	return text
+}
+
+// isShared reports whether a directory is in the work tree, where other people see it.
+func isShared(top, dir string) bool {
+	rel, err := filepath.Rel(top, dir)
+	return err == nil && filepath.IsLocal(rel) && rel != lockkeeper.GitTarget && !strings.HasPrefix(rel, lockkeeper.GitTarget+"/")
+}
+
+func isOurs(path string) bool {
+	text, err := os.ReadFile(path)
+	return err == nil && strings.Contains(string(text), hookMark)
 }
 
 // hooks returns the directory of the repository's own hooks.
@@ -114,7 +207,7 @@ func readHook(path string) (string, error) {
 	return string(text), err
 }
 
-// HasHook reports whether a pre-commit hook refuses commits of uncovered changes.
+// HasHook reports whether a pre-commit hook refuses commits of changes of others.
 func HasHook(ctx context.Context, tree *WorkTree) (bool, error) {
 	top, err := tree.top(ctx)
 	if err != nil {
@@ -124,6 +217,14 @@ func HasHook(ctx context.Context, tree *WorkTree) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	text, err := readHook(filepath.Join(dir, "pre-commit"))
-	return strings.Contains(text, hookMark) || strings.Contains(text, "gate changes --hook"), err
+	for _, path := range []string{filepath.Join(dir, "pre-commit"), filepath.Join(dir, "pre-commit.legacy"), filepath.Join(filepath.Dir(dir), "pre-commit")} {
+		text, err := readHook(path)
+		if err != nil {
+			return false, err
+		}
+		if strings.Contains(text, hookMark) || strings.Contains(text, "gate changes --hook") {
+			return true, nil
+		}
+	}
+	return false, nil
 }

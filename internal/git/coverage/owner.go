@@ -83,6 +83,21 @@ func wasMade(ctx context.Context, a *project.Project, who Caller, c *Change) (wa
 	return was, err
 }
 
+// HeldByOthers returns the holders of paths that somebody else than the caller holds for writing.
+func HeldByOthers(ctx context.Context, a *project.Project, who Caller, paths []string) (map[string]*lock.RequestInfo, error) {
+	held, err := heldForWriting(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	others := map[string]*lock.RequestInfo{}
+	for _, p := range paths {
+		if g := held.of(p); g != nil && !g.Free && !who.Owns(g) {
+			others[p] = g
+		}
+	}
+	return others, nil
+}
+
 // A writers has the holders of write locks, by path.
 type writers map[string]*lock.RequestInfo
 

@@ -12,7 +12,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/enrol"
 	"lockkeeper/internal/compat/resource"
-	"lockkeeper/internal/git"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/session"
@@ -25,7 +24,8 @@ import (
 type initOptions struct {
 	project.InitOptions
 	deployment string
-	gitHook    bool
+	gitHook    string // covered, held, or empty
+	pushHook   bool
 }
 
 func (o *initOptions) flags(f *pflag.FlagSet) {
@@ -33,7 +33,9 @@ func (o *initOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
 	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
 	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
-	f.BoolVar(&o.gitHook, "git-hook", false, "install a git hook that refuses commits of changes that no lock covers")
+	f.StringVar(&o.gitHook, "git-hook", "", "install a git hook that refuses commits of files that others hold, and with `covered` also changes that no lock covers: covered or held")
+	f.Lookup("git-hook").NoOptDefVal = hookCovered
+	f.BoolVar(&o.pushHook, "git-push-hook", false, "install a git hook that refuses to push commits of files that others hold")
 }
 
 func (p *program) initCommand() *cobra.Command {
@@ -55,14 +57,17 @@ left, --new-world creates an empty lock database after asking on a terminal. It
 moves the rest of the old one aside.
 
 With --git-hook, git runs lockkeeper gate changes before every commit and refuses
-changes that no lock covers. The hook is shared by all work trees of the
-repository; in a work tree without Lockkeeper it lets every commit pass, with a
-note. It does not replace another pre-commit hook.`,
+files that others hold, and changes that no lock covers; with --git-hook=held only
+the former. --git-push-hook does the same before a push, for commits that passed
+the first hook by. A person at a terminal is asked. The hooks are shared by all work
+trees of the repository; in a work tree without Lockkeeper they let everything pass,
+with a note. Another hook of that name runs after them.`,
 		Example: `  lockkeeper init
   lockkeeper init --store postgres://lock@db.example/locks            # several machines
   lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
   lockkeeper init --restored                                          # after restoring a backup
   lockkeeper init --git-hook                                          # refuse commits without a lock
+  lockkeeper init --git-hook=held                                     # refuse only commits of files that others hold
   lockkeeper init claude                                              # check the writes of Claude Code
   lockkeeper init --undo                                              # stop checking agents
   lockkeeper init book                                                # a book, with chapters locked by name`,
@@ -89,31 +94,24 @@ note. It does not replace another pre-commit hook.`,
 	return cmd
 }
 
-// initialise makes a root, and with --git-hook installs the hook.
+// initialise makes a root, and installs the hooks of git that were asked for.
 func (p *program) initialise(ctx context.Context, o initOptions) (*project.InitResult, error) {
+	hooks, err := o.hooks()
+	if err != nil {
+		return nil, err
+	}
 	o.Confirm = func(act, facts string) error {
 		return p.Confirm(act, facts, map[bool]string{true: "restored", false: "new locks"}[o.Restored])
 	}
 	s := p.Settings()
 	s.Deployment = o.deployment
 	done, err := project.Init(ctx, s, o.InitOptions)
-	if err == nil && o.gitHook {
-		err = p.installHook(ctx, done)
+	for _, h := range hooks {
+		if err == nil {
+			err = p.installHook(ctx, done, h)
+		}
 	}
 	return done, err
-}
-
-// installHook installs the git hook, and adds it to what init made.
-func (p *program) installHook(ctx context.Context, done *project.InitResult) error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	path, err := git.InstallHook(ctx, git.NewWorkTree(done.Root, p.Dir, p.Env), program)
-	if path != "" {
-		done.Made = append(done.Made, path)
-	}
-	return err
 }
 
 func (p *program) showInit(done *project.InitResult, next string) error {
