@@ -22,7 +22,7 @@ var mayChange = map[string]string{
 	"internal/compat/tidy/tidy.go":               "the queue of planned moves, beside the lease files",
 	"internal/compat/bookfile":                   "the lock file of a book project, which no person edits",
 	"store/sqlstore":                             "the database, and what lies beside it",
-	"internal/project/world.go":                  "a witness in the user's own state directory",
+	"internal/project/root.go":                   "a witness in the user's own state directory",
 	"internal/surface/access":                    "who may use the server, in the user's own state directory",
 	"internal/project/state.go":                  "tokens in the user's own state directory",
 	"internal/surface/doctor/try.go":             "a file of its own that should have been refused, which it removes, and a directory for trials",

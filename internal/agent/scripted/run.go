@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -269,4 +270,19 @@ func spawn(lasts time.Duration) error {
 	cmd := exec.Command("sleep", fmt.Sprint(lasts.Seconds()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd.Start()
+}
+
+// Program is the name of the executable that acts as this agent.
+const Program = "lockkeeper-scripted-agent"
+
+// Main runs the agent as its own process and returns its exit code.
+func Main() int {
+	dir, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, Process{Args: os.Args[1:], Script: os.Getenv(ScriptVariable), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
 }

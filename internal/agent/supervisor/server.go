@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +12,14 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"lockkeeper"
+	"lockkeeper/internal/encoding/httpstatus"
 )
 
 // These are the limits of one command.
@@ -161,3 +166,130 @@ func (c *slotConn) Close() error {
 	c.once.Do(func() { <-c.slots })
 	return c.UnixConn.Close()
 }
+
+// These are the longest recorded texts, in bytes.
+const (
+	maxPath   = 4096
+	maxReason = 4096
+)
+
+// routes serves the requests over HTTP and passes them to the Handler.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /grant", func(w http.ResponseWriter, r *http.Request) {
+		view, err := s.handler.Grant(r.Context())
+		answer(w, view, err)
+	})
+	mux.HandleFunc("POST /gaps", func(w http.ResponseWriter, r *http.Request) {
+		var gap gapBody
+		answer(w, nil, s.record(w, r, &gap, func(ctx context.Context) error {
+			if err := checkText("path", gap.Path, maxPath); err != nil {
+				return err
+			}
+			if err := checkText("reason", gap.Reason, maxReason); err != nil {
+				return err
+			}
+			return s.handler.Gap(ctx, gap.Path, gap.Reason)
+		}))
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.begin() {
+			return // the server is stopping, and the client does not read an answer
+		}
+		defer s.busy.Done()
+		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
+			answer(w, nil, &lockkeeper.RefusedError{Act: r.Method + " " + r.URL.Path, Reason: "wrong token", Next: "send the token in " + TokenVariable})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// record reads a body and passes it on, unless the command has reached its limit of records.
+func (s *Server) record(w http.ResponseWriter, r *http.Request, body any, act func(context.Context) error) error {
+	if s.records.Add(1) > maxRecords {
+		return &lockkeeper.RefusedError{Act: "another record", Reason: fmt.Sprintf("the limit is %d per command", maxRecords), Next: "name the other files in your answer"}
+	}
+	from := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	from.DisallowUnknownFields()
+	if err := from.Decode(body); err != nil {
+		return &lockkeeper.InputError{Field: "body", Reason: err.Error()}
+	}
+	return act(r.Context())
+}
+
+func checkText(field, text string, most int) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return &lockkeeper.InputError{Field: field, Reason: "empty"}
+	case len(text) > most:
+		return &lockkeeper.InputError{Field: field, Value: text, Reason: fmt.Sprintf("longer than %d bytes", most)}
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return &lockkeeper.InputError{Field: field, Value: text, Reason: "not plain text"}
+	}
+	return nil
+}
+
+// answer sends the outcome of a request. It ignores errors, because then the client is gone.
+func answer(w http.ResponseWriter, body any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		body, status = errorBody{Error: err.Error(), Code: lockkeeper.CodeOf(err)}, httpstatus.Of(err)
+	}
+	if body == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body)
+}
+
+// These environment variables have the socket of the supervisor and its token.
+const (
+	SocketVariable = "LOCKKEEPER_SOCKET"
+	TokenVariable  = "LOCKKEEPER_SOCKET_TOKEN"
+)
+
+// A Handler handles the requests of a command. Its methods may be called concurrently, and
+// return when their context ends.
+type Handler interface {
+	// Grant returns the paths that the command may write now.
+	Grant(ctx context.Context) (GrantView, error)
+	// Gap records that the command wants to change a path that it must not change.
+	Gap(ctx context.Context, path, reason string) error
+}
+
+// A GrantView describes the grant of a command to the command.
+type GrantView struct {
+	ID     string     `json:"id"`
+	Holder string     `json:"holder"`
+	Write  []string   `json:"write"`
+	Read   []string   `json:"read"`
+	Until  *time.Time `json:"until"` // null: no limit
+}
+
+// An AnswerError reports that the supervisor refused a request or failed.
+type AnswerError struct {
+	Status  int
+	Class   lockkeeper.Code
+	Message string
+}
+
+func (e *AnswerError) Error() string { return fmt.Sprintf("supervisor: %s", e.Message) }
+
+// Code implements lockkeeper.CodeOf.
+func (e *AnswerError) Code() lockkeeper.Code { return e.Class }
+
+// These are the bodies of requests and of refusals.
+type (
+	gapBody struct {
+		Path   string `json:"path"`
+		Reason string `json:"reason"`
+	}
+	errorBody struct {
+		Error string          `json:"error"`
+		Code  lockkeeper.Code `json:"code"`
+	}
+)
