@@ -32,11 +32,11 @@ type stream interface {
 	finished(rest []byte, exit *Exit) bool
 
 	// result returns the result so far, and the failure that the agent reported, if any.
-	result(rest []byte) (Result, *failure)
+	result(rest []byte) (Result, *Error)
 
 	// ended classifies an end without a result by the exit code and the last line of the log. It
 	// returns nil if it cannot classify the end.
-	ended(exit Exit, said string) *failure
+	ended(exit Exit, said string) *Error
 }
 
 // A resultState tracks whether a protocol that ends with a result has reached it.
@@ -54,11 +54,11 @@ func (w resultState) finished(rest []byte, exit *Exit, failed bool) bool {
 }
 
 // byWords classifies an end without a result by the last line that the program printed.
-func byWords(exit Exit, said string) *failure {
-	if exit.ok() || !exit.byItself() || classOf(0, said) == unknown {
+func byWords(exit Exit, said string) *Error {
+	if exit.ok() || !exit.byItself() || kindOf(0, said) == "" {
 		return nil
 	}
-	return &failure{text: said}
+	return &Error{Reason: said}
 }
 
 // adapters makes the adapter of each program from its command line.

@@ -24,10 +24,9 @@ func TestCommands(t *testing.T) {
 		r    Request
 	}{
 		{"least", Request{}},
-		{"edits", Request{Permission: PermitEdits, Model: "some-model"}},
+		{"model", Request{Model: "some-model"}},
 		{"all", Request{Permission: PermitAll, Schema: schema, Resume: "11111111-2222-4333-8444-555555555555", Extra: []string{"--extra", "value"}}},
-		{"tools", Request{AllowedTools: []string{"Read", "Bash(git log *)", "--dangerous"}}},
-		{"limits", Request{MaxTurns: 7, MaxUSD: 1.5}},
+		{"limit", Request{MaxUSD: 1.5}},
 	}
 	var got strings.Builder
 	for _, name := range program.Names() {
@@ -91,7 +90,6 @@ func TestRefusedRequests(t *testing.T) {
 		"no prompt":             func(r *Request) { r.Prompt = " \n" },
 		"no directory":          func(r *Request) { r.Dir = "" },
 		"a permission":          func(r *Request) { r.Permission = "some" },
-		"negative turns":        func(r *Request) { r.MaxTurns = -1 },
 		"negative money":        func(r *Request) { r.MaxUSD = -1 },
 		"a session like a flag": func(r *Request) { r.Resume = "--dangerously-skip-permissions" },
 		"a schema that is none": func(r *Request) { r.Schema = []byte(`{"type":"wrong"}`) },

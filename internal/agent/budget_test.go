@@ -149,7 +149,7 @@ func TestBudgetIsExact(t *testing.T) {
 	if s := b.Spent(); b.Start() == nil || s.MicroUSD != 10_000_000 || s.Calls != 1000 {
 		t.Errorf("%+v", s)
 	}
-	b.Add(Result{}, &CrashedError{}) // has no output and so no price
+	b.Add(Result{}, &Error{Kind: Crashed}) // has no output and so no price
 	if s := b.Spent(); s.Unpriced != 0 || s.Calls != 1001 {
 		t.Errorf("%+v", s)
 	}

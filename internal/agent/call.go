@@ -116,15 +116,19 @@ func (c *call) outcome(ctx context.Context, exit Exit, runErr error) (Result, er
 func (c *call) whyNot(ctx context.Context, from Origin, exit Exit, trouble error) error {
 	switch {
 	case errors.Is(c.watch.ended, errTimedOut):
-		return &TimedOutError{Origin: from, After: c.options.Timeout}
+		return &Error{Origin: from, Kind: TimedOut, Reason: c.options.Timeout.String()}
 	case errors.Is(c.watch.ended, errFloods):
-		return &GarbageError{Origin: from, Reason: fmt.Sprintf("more than %d MB", c.options.MaxOutput>>20), Sample: c.reader.sample}
+		return &Error{Origin: from, Kind: Garbage, Reason: fmt.Sprintf("more than %d MB", c.options.MaxOutput>>20), Sample: c.reader.sample}
 	case ctx.Err() != nil && c.watch.stalled:
-		return &StalledError{Origin: from, Silent: c.watch.silent(), Doing: c.watch.doing, Err: context.Cause(ctx)}
+		reason := c.watch.silent().Round(time.Second).String() + " without output"
+		if c.watch.doing != "" {
+			reason += ", since " + c.watch.doing
+		}
+		return &Error{Origin: from, Kind: Stalled, Reason: reason + ": " + context.Cause(ctx).Error(), Err: context.Cause(ctx)}
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(trouble, exec.ErrNotFound) || errors.Is(trouble, fs.ErrNotExist):
-		return &RefusedError{Origin: from, Reason: trouble.Error(), Next: "install the program, or set agent.command in lockkeeper.yaml", Err: trouble}
+		return &Error{Origin: from, Kind: Refused, Reason: trouble.Error(), Next: "install the program, or set agent.command in lockkeeper.yaml", Err: trouble}
 	case trouble != nil:
 		return trouble
 	case c.watch.ended != nil:
@@ -304,7 +308,7 @@ type verdict struct {
 }
 
 func (v *verdict) origin(res Result) Origin {
-	return Origin{Agent: v.name, Session: res.Session, Output: v.files.Output, Log: v.files.Log}
+	return Origin{Agent: v.name, Session: res.Session, Output: v.files.Output}
 }
 
 // pass returns the result, whether the call is finished, and if so its error.
@@ -318,7 +322,7 @@ func (v *verdict) pass() (Result, bool, error) {
 	}
 	from := v.origin(res)
 	if failed != nil {
-		return res, true, failed.err(from)
+		return res, true, failed.from(from)
 	}
 	if v.form == nil {
 		return res, true, nil

@@ -75,7 +75,7 @@ func TestStallIsReported(t *testing.T) {
 	})
 }
 
-// The receiver of EventStalled may end the call, which then returns a StalledError with the
+// The receiver of EventStalled may end the call, which then returns an error of kind Stalled with the
 // session.
 func TestStalledIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestStalledIsEnded(t *testing.T) {
 		run := plays(Exit{}, act{0, initLine + tool}, act{time.Hour, goodLine})
 		start := time.Now()
 		res, err := Call(ctx, Claude{}, asks(t.TempDir()), filesIn(t.TempDir()), Options{Run: run, Tell: tell, StallAfter: 3 * time.Minute})
-		var stalled *StalledError
-		if !errors.As(err, &stalled) || !errors.Is(err, enough) || stalled.Session != "s-1" || stalled.Doing != "it used the tool Bash" {
+		var stalled *Error
+		if !errors.As(err, &stalled) || stalled.Kind != Stalled || !errors.Is(err, enough) || stalled.Session != "s-1" || !strings.Contains(stalled.Reason, ", since it used the tool Bash: ") {
 			t.Errorf("%T %v", err, err)
 		}
 		if took := time.Since(start); took < 3*time.Minute || took > 3*time.Minute+time.Second || res.Session != "s-1" || !res.Exit.Stopped {
@@ -106,8 +106,8 @@ func TestTimeout(t *testing.T) {
 		start := time.Now()
 		run := plays(Exit{}, act{0, initLine}, act{time.Hour, goodLine})
 		_, err := Call(t.Context(), Claude{}, asks(t.TempDir()), filesIn(t.TempDir()), Options{Run: run, Timeout: 5 * time.Minute})
-		var late *TimedOutError
-		if !errors.As(err, &late) || late.After != 5*time.Minute || !strings.Contains(err.Error(), "resume its session s-1") {
+		var late *Error
+		if !errors.As(err, &late) || late.Kind != TimedOut || late.Reason != "5m0s" || !strings.Contains(err.Error(), "resume its session s-1") {
 			t.Errorf("%T %v", err, err)
 		}
 		if took := time.Since(start); took > 5*time.Minute+time.Second {
@@ -200,7 +200,7 @@ func TestRunnerTrouble(t *testing.T) {
 		}, left, nil},
 		"no such program": {func(context.Context, Command) (Exit, error) {
 			return Exit{Code: 127}, fmt.Errorf("run: %w", exec.ErrNotFound)
-		}, exec.ErrNotFound, &RefusedError{}},
+		}, exec.ErrNotFound, &Error{Kind: Refused}},
 		"not startable": {func(context.Context, Command) (Exit, error) { return Exit{Code: 126}, fs.ErrPermission }, fs.ErrPermission, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestFlood(t *testing.T) {
 		}
 		start := time.Now()
 		_, err := Call(t.Context(), Claude{}, asks(t.TempDir()), filesIn(t.TempDir()), Options{Run: plays(Exit{}, acts...), MaxOutput: 10 << 20})
-		if !sameType(err, &GarbageError{}) || !strings.Contains(err.Error(), "more than 10 MB") || time.Since(start) > 15*time.Second {
+		if !sameType(err, &Error{Kind: Garbage}) || !strings.Contains(err.Error(), "more than 10 MB") || time.Since(start) > 15*time.Second {
 			t.Errorf("%T %v after %s", err, err, time.Since(start))
 		}
 	})
@@ -271,8 +271,8 @@ func TestPlainCommandEnds(t *testing.T) {
 		want error
 	}{
 		"well":                         {gives(0, false), nil},
-		"badly":                        {gives(4, false), &CrashedError{}},
-		"when told, as if it was done": {gives(0, true), &TimedOutError{}},
+		"badly":                        {gives(4, false), &Error{Kind: Crashed}},
+		"when told, as if it was done": {gives(0, true), &Error{Kind: TimedOut}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +12,8 @@ import (
 // Claude calls Claude Code in print mode.
 //
 // Its flags were read from `claude --help` and tried with 2.1.197. Every value is joined to
-// its flag, so that a value with a leading dash is not read as a flag. --allowedTools may be
-// repeated. Without a prompt in the arguments, the prompt is standard input.
+// its flag, so that a value with a leading dash is not read as a flag. Without a prompt in the
+// arguments, the prompt is standard input.
 // DISABLE_AUTOUPDATER is documented at code.claude.com/docs/en/env-vars; without it a call
 // may replace the program while other calls use it. The removed variables tell Claude Code
 // that it runs inside another Claude Code, which some versions refuse.
@@ -27,23 +26,12 @@ func (Claude) Name() string { return "claude" }
 
 func (c Claude) command(r *Request, _ Files) (Command, string, error) {
 	argv := append(commandLine(c.Argv, "claude"), "-p", "--output-format=stream-json", "--verbose")
-	switch r.Permission {
-	case PermitAll:
+	if r.Permission == PermitAll {
 		argv = append(argv, "--dangerously-skip-permissions")
-	case PermitEdits:
-		argv = append(argv, "--permission-mode=acceptEdits")
-	default:
-		argv = append(argv, "--permission-mode=default")
-	}
-	for _, tool := range r.AllowedTools {
-		argv = append(argv, "--allowedTools="+tool)
 	}
 	argv = given(argv, "--model", r.Model)
 	argv = given(argv, "--resume", r.Resume)
 	argv = given(argv, "--json-schema", string(r.Schema))
-	if r.MaxTurns > 0 {
-		argv = append(argv, fmt.Sprintf("--max-turns=%d", r.MaxTurns))
-	}
 	if r.MaxUSD > 0 {
 		argv = append(argv, "--max-budget-usd="+strconv.FormatFloat(r.MaxUSD, 'f', -1, 64))
 	}
@@ -301,7 +289,7 @@ func (s *claudeStream) finished(rest []byte, exit *Exit) bool {
 	return w.finished(rest, exit, s.said && s.last.IsError)
 }
 
-func (s *claudeStream) result([]byte) (Result, *failure) {
+func (s *claudeStream) result([]byte) (Result, *Error) {
 	if !s.said || !s.last.IsError && s.last.Subtype == "success" && s.last.Stop != "refusal" {
 		return s.res, nil
 	}
@@ -309,42 +297,40 @@ func (s *claudeStream) result([]byte) (Result, *failure) {
 }
 
 // claudeWords classifies the errors of the API by the word that Claude Code prints.
-var claudeWords = map[string]class{
-	"authentication_failed": refused,
-	"oauth_org_not_allowed": refused,
-	"model_not_found":       refused,
-	"billing_error":         limit,
-	"rate_limit":            passing,
-	"overloaded":            passing,
-	"server_error":          passing,
-	"invalid_request":       unfinished,
-	"max_output_tokens":     unfinished,
+var claudeWords = map[string]Kind{
+	"authentication_failed": Refused,
+	"oauth_org_not_allowed": Refused,
+	"model_not_found":       Refused,
+	"billing_error":         Limit,
+	"rate_limit":            Transient,
+	"overloaded":            Transient,
+	"server_error":          Transient,
+	"invalid_request":       Unfinished,
+	"max_output_tokens":     Unfinished,
 }
 
-func (s *claudeStream) failure() *failure {
-	f := &failure{status: s.last.Status, text: cmp.Or(s.last.Result, strings.Join(s.last.Errors, "; "))}
+func (s *claudeStream) failure() *Error {
+	e := &Error{Kind: claudeWords[s.word], Status: s.last.Status, Reason: cmp.Or(s.last.Result, strings.Join(s.last.Errors, "; "))}
 	switch s.last.Subtype {
 	case "error_max_turns":
-		f.class, f.next = unfinished, "permit more turns, and resume its session "+s.res.Session
+		e.Kind, e.Next = Unfinished, "permit more turns, and resume its session "+s.res.Session
 	case "error_max_budget_usd":
-		f.class, f.next = unfinished, "raise its budget, and resume its session "+s.res.Session
+		e.Kind, e.Next = Unfinished, "raise its budget, and resume its session "+s.res.Session
 	case "error_max_structured_output_retries":
-		f.class = malformed
-	default:
-		f.class = claudeWords[s.word]
+		e.Kind = Malformed
 	}
 	switch {
 	case s.last.Stop == "refusal":
-		f.class, f.next = unfinished, "rephrase the task"
+		e.Kind, e.Next = Unfinished, "rephrase the task"
 	case s.word == "rate_limit" && s.limited != nil:
-		f.class, f.resetAt = limit, unixTime(s.limited.ResetsAt)
+		e.Kind, e.ResetAt = Limit, unixTime(s.limited.ResetsAt)
 	case s.word == "rate_limit":
-		f.retryAfter = s.wait
+		e.RetryAfter = s.wait
 	}
-	return f
+	return e
 }
 
-func (s *claudeStream) ended(exit Exit, said string) *failure { return byWords(exit, said) }
+func (s *claudeStream) ended(exit Exit, said string) *Error { return byWords(exit, said) }
 
 // word returns a JSON string, or "" for any other value, which newer versions may print.
 func word(raw json.RawMessage) (w string) {

@@ -21,16 +21,13 @@ type Codex struct {
 func (Codex) Name() string { return "codex" }
 
 func (c Codex) command(r *Request, f Files) (Command, string, error) {
-	if err := r.cannot(c.Name(), "allowed tools", "limit of turns", "limit of money"); err != nil {
+	if err := r.cannot(c.Name(), "limit of money"); err != nil {
 		return Command{}, "", err
 	}
 	argv := append(commandLine(c.Argv, "codex"), "exec", "--json", "--skip-git-repo-check")
-	switch r.Permission {
-	case PermitAll:
+	if r.Permission == PermitAll {
 		argv = append(argv, "--dangerously-bypass-approvals-and-sandbox")
-	case PermitEdits:
-		argv = append(argv, "--sandbox=workspace-write")
-	default:
+	} else {
 		argv = append(argv, "--sandbox=read-only")
 	}
 	argv = given(argv, "--model", r.Model)
@@ -49,7 +46,7 @@ func (Codex) stream() stream { return &codexStream{} }
 type codexStream struct {
 	resultState
 	res    Result
-	failed *failure
+	failed *Error
 }
 
 type codexItem struct {
@@ -102,9 +99,9 @@ func (s *codexStream) line(b []byte, tell func(Event)) bool {
 		used := s.res.Usage
 		tell(Event{Kind: EventUsage, Usage: &used})
 	case "turn.failed":
-		s.said, s.final, s.failed = true, true, &failure{text: l.Error.Message, resetAt: codexReset(l.Error.Message, time.Now())}
+		s.said, s.final, s.failed = true, true, &Error{Reason: l.Error.Message, ResetAt: codexReset(l.Error.Message, time.Now())}
 	case "error": // also if it reconnects by itself
-		s.failed = &failure{text: l.Message}
+		s.failed = &Error{Reason: l.Message}
 		tell(Event{Kind: EventNotice, Text: l.Message})
 	case "item.started":
 		if name, input := l.Item.tool(); name != "" {
@@ -157,7 +154,7 @@ func (s *codexStream) finished(rest []byte, exit *Exit) bool {
 	return s.resultState.finished(rest, exit, s.failed != nil)
 }
 
-func (s *codexStream) result([]byte) (Result, *failure) {
+func (s *codexStream) result([]byte) (Result, *Error) {
 	if !s.said {
 		return s.res, nil
 	}
@@ -166,7 +163,7 @@ func (s *codexStream) result([]byte) (Result, *failure) {
 
 // ended returns the error in the stream of a codex that could not start, or else classifies the
 // log.
-func (s *codexStream) ended(exit Exit, said string) *failure {
+func (s *codexStream) ended(exit Exit, said string) *Error {
 	if s.failed != nil && !exit.ok() && exit.byItself() {
 		return s.failed
 	}

@@ -15,8 +15,8 @@ import (
 // packages/cli/src/config/config.ts, packages/core/src/utils/errors.ts) and
 // geminicli.com/docs/cli/headless, and tried with 0.61.0. Without a prompt in the arguments, the
 // prompt is standard input. It must start within half a second and is read up to 8 MiB. The
-// program refuses an untrusted directory, unless a variable is set. It supports neither a schema
-// nor a limit of turns, and reports no price.
+// program refuses an untrusted directory, unless a variable is set. It supports no schema
+// and reports no price.
 type Gemini struct {
 	Argv []string // the program and its first arguments; empty: gemini, in PATH
 }
@@ -28,20 +28,12 @@ func (Gemini) Name() string { return "gemini" }
 const maxGeminiPrompt = 8 << 20
 
 func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
-	if err := r.cannot(g.Name(), "limit of turns", "limit of money"); err != nil {
+	if err := r.cannot(g.Name(), "limit of money"); err != nil {
 		return Command{}, "", err
 	}
 	argv := append(commandLine(g.Argv, "gemini"), "--output-format=stream-json")
-	switch r.Permission {
-	case PermitAll:
+	if r.Permission == PermitAll {
 		argv = append(argv, "--approval-mode=yolo")
-	case PermitEdits:
-		argv = append(argv, "--approval-mode=auto_edit")
-	default:
-		argv = append(argv, "--approval-mode=default")
-	}
-	for _, tool := range r.AllowedTools {
-		argv = append(argv, "--allowed-tools="+tool)
 	}
 	argv = given(argv, "--model", r.Model)
 	argv = given(argv, "--resume", r.Resume)
@@ -60,7 +52,7 @@ type geminiStream struct {
 	res    Result
 	answer strings.Builder   // the text since the last tool
 	tools  map[string]string // the names of used tools, by id
-	failed *failure
+	failed *Error
 }
 
 func (s *geminiStream) line(b []byte, tell func(Event)) bool {
@@ -127,7 +119,7 @@ func (s *geminiStream) line(b []byte, tell func(Event)) bool {
 // speak adds a piece to the answer.
 func (s *geminiStream) speak(text string) {
 	if s.answer.Len()+len(text) > maxLine {
-		s.failed = &failure{class: unfinished, text: "its answer is longer than 16 MiB"}
+		s.failed = &Error{Kind: Unfinished, Reason: "its answer is longer than 16 MiB"}
 		return
 	}
 	s.answer.WriteString(text)
@@ -137,7 +129,7 @@ func (s *geminiStream) speak(text string) {
 // a successful result.
 func (s *geminiStream) trouble(severity, message string) {
 	if severity == "error" || strings.Contains(message, "stopping execution") {
-		s.failed = &failure{class: unfinished, text: message}
+		s.failed = &Error{Kind: Unfinished, Reason: message}
 	}
 }
 
@@ -149,20 +141,20 @@ type geminiStats struct {
 }
 
 // geminiErrors classifies the errors that end a call by their type.
-var geminiErrors = map[string]class{
-	"FatalAuthenticationError":     refused,
-	"UnauthorizedError":            refused,
-	"ForbiddenError":               refused,
-	"AccountSuspendedError":        refused,
-	"ValidationRequiredError":      refused,
-	"ModelNotFoundError":           refused,
-	"FatalInputError":              refused,
-	"FatalConfigError":             refused,
-	"FatalUntrustedWorkspaceError": refused,
-	"TerminalQuotaError":           limit,
-	"RetryableQuotaError":          passing,
-	"FatalTurnLimitedError":        unfinished,
-	"FatalCancellationError":       unfinished,
+var geminiErrors = map[string]Kind{
+	"FatalAuthenticationError":     Refused,
+	"UnauthorizedError":            Refused,
+	"ForbiddenError":               Refused,
+	"AccountSuspendedError":        Refused,
+	"ValidationRequiredError":      Refused,
+	"ModelNotFoundError":           Refused,
+	"FatalInputError":              Refused,
+	"FatalConfigError":             Refused,
+	"FatalUntrustedWorkspaceError": Refused,
+	"TerminalQuotaError":           Limit,
+	"RetryableQuotaError":          Transient,
+	"FatalTurnLimitedError":        Unfinished,
+	"FatalCancellationError":       Unfinished,
 }
 
 func (s *geminiStream) ends(status, kind, message string, stats *geminiStats) {
@@ -172,9 +164,9 @@ func (s *geminiStream) ends(status, kind, message string, stats *geminiStats) {
 	s.res.Duration = time.Duration(stats.Duration) * time.Millisecond
 	s.res.Usage = Usage{Input: stats.Input, CacheRead: stats.Cached, Output: stats.Output}
 	if status != "success" && message != "" {
-		s.failed = &failure{class: geminiErrors[kind], text: message}
+		s.failed = &Error{Kind: geminiErrors[kind], Reason: message}
 	} else if status != "success" && s.failed == nil {
-		s.failed = &failure{class: unfinished}
+		s.failed = &Error{Kind: Unfinished}
 	}
 }
 
@@ -182,7 +174,7 @@ func (s *geminiStream) finished(rest []byte, exit *Exit) bool {
 	return s.resultState.finished(rest, exit, s.failed != nil)
 }
 
-func (s *geminiStream) result([]byte) (Result, *failure) {
+func (s *geminiStream) result([]byte) (Result, *Error) {
 	if !s.said {
 		return s.res, nil
 	}
@@ -190,11 +182,11 @@ func (s *geminiStream) result([]byte) (Result, *failure) {
 }
 
 // geminiExits classifies the exit codes of a program that ended without a result.
-var geminiExits = map[int]class{41: refused, 42: refused, 44: refused, 52: refused, 53: unfinished, 55: refused}
+var geminiExits = map[int]Kind{41: Refused, 42: Refused, 44: Refused, 52: Refused, 53: Unfinished, 55: Refused}
 
-func (s *geminiStream) ended(exit Exit, said string) *failure {
-	if kind := geminiExits[exit.Code]; kind != unknown && exit.byItself() {
-		return &failure{class: kind, text: said}
+func (s *geminiStream) ended(exit Exit, said string) *Error {
+	if kind := geminiExits[exit.Code]; kind != "" && exit.byItself() {
+		return &Error{Kind: kind, Reason: said}
 	}
 	return byWords(exit, said)
 }

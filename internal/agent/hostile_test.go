@@ -78,13 +78,13 @@ func TestEndsWithoutResult(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"nothing":             {"", 0, &EmptyError{}, "without output"},
-		"nothing, and failed": {"", 3, &CrashedError{}, "exit status 3"},
-		"garbage":             {"Segmentation\x00 fault\nmore\n", 0, &GarbageError{}, `none of 2 lines belongs to its protocol, for example "Segmentation fault"`},
-		"garbage, and failed": {"oh no\n", 1, &CrashedError{}, `"oh no"`},
-		"half a result":       {initLine + goodLine[:50], 0, &GarbageError{}, "it ended without a result"},
-		"no line":             {"abc", 0, &GarbageError{}, "no line belongs to its protocol"},
-		"broken text":         {"\xff\xfe\x80{\n", 0, &GarbageError{}, `for example "{"`},
+		"nothing":             {"", 0, &Error{Kind: Empty}, "without output"},
+		"nothing, and failed": {"", 3, &Error{Kind: Crashed}, "exit status 3"},
+		"garbage":             {"Segmentation\x00 fault\nmore\n", 0, &Error{Kind: Garbage}, `none of 2 lines belongs to its protocol, for example "Segmentation fault"`},
+		"garbage, and failed": {"oh no\n", 1, &Error{Kind: Crashed}, `"oh no"`},
+		"half a result":       {initLine + goodLine[:50], 0, &Error{Kind: Garbage}, "it ended without a result"},
+		"no line":             {"abc", 0, &Error{Kind: Garbage}, "no line belongs to its protocol"},
+		"broken text":         {"\xff\xfe\x80{\n", 0, &Error{Kind: Garbage}, `for example "{"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, finished, err := said(t, Claude{}, test.output, test.code)
@@ -206,11 +206,11 @@ func TestOtherFakes(t *testing.T) {
 func TestGeminiStopsShort(t *testing.T) {
 	output := `{"type":"init","session_id":"g-1","model":"m"}` + "\n" + `{"type":"error","severity":"error","message":"Maximum session turns exceeded"}` + "\n" + `{"type":"result","status":"success"}` + "\n"
 	_, finished, err := said(t, Gemini{}, output, 0)
-	if !finished || !sameType(err, &UnfinishedError{}) {
+	if !finished || !sameType(err, &Error{Kind: Unfinished}) {
 		t.Errorf("finished %v, %v", finished, err)
 	}
 	_, _, err = said(t, Gemini{}, "", 41)
-	if !sameType(err, &RefusedError{}) {
+	if !sameType(err, &Error{Kind: Refused}) {
 		t.Errorf("exit 41: %v", err)
 	}
 }

@@ -74,4 +74,6 @@ func gather(list *[]Event) func(Event) {
 	return func(e Event) { *list = append(*list, e) }
 }
 
-func sameType(a, b error) bool { return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b) }
+func sameType(a, b error) bool {
+	return KindOf(a) == KindOf(b) && fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b)
+}

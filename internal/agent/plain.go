@@ -13,7 +13,7 @@ type Plain struct {
 func (Plain) Name() string { return "command" }
 
 func (p Plain) command(r *Request, _ Files) (Command, string, error) {
-	if err := r.cannot("a command", "model", "allowed tools", "session", "limit of turns", "limit of money"); err != nil {
+	if err := r.cannot("a command", "model", "session", "limit of money"); err != nil {
 		return Command{}, "", err
 	}
 	argv := append(p.Argv[:len(p.Argv):len(p.Argv)], r.Extra...)
@@ -24,7 +24,7 @@ func (Plain) stream() stream { return &plainStream{} }
 
 type plainStream struct {
 	answer strings.Builder
-	failed *failure
+	failed *Error
 }
 
 func (s *plainStream) line(b []byte, tell func(Event)) bool {
@@ -39,13 +39,13 @@ func (s *plainStream) line(b []byte, tell func(Event)) bool {
 }
 
 func (s *plainStream) skip() {
-	s.failed = &failure{class: unfinished, text: "its answer is longer than 16 MiB", next: "see what it prints"}
+	s.failed = &Error{Kind: Unfinished, Reason: "its answer is longer than 16 MiB", Next: "see what it prints"}
 }
 
 func (s *plainStream) finished(_ []byte, exit *Exit) bool { return exit != nil && exit.ok() }
 
-func (s *plainStream) result(rest []byte) (Result, *failure) {
+func (s *plainStream) result(rest []byte) (Result, *Error) {
 	return answered(Result{Text: s.answer.String() + string(rest)}), s.failed
 }
 
-func (s *plainStream) ended(Exit, string) *failure { return nil }
+func (s *plainStream) ended(Exit, string) *Error { return nil }

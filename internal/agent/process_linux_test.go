@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,9 +47,9 @@ func TestNothingIsLeft(t *testing.T) {
 		want   error
 	}{
 		"a daemon":             {"calls:\n- steps:\n  - spawn: 5m\n  result: {text: done}", nil},
-		"a daemon of the dead": {"calls:\n- steps:\n  - spawn: 5m\n  - die: KILL", &CrashedError{}},
-		"one that hangs":       {"calls:\n- steps:\n  - spawn: 5m\n  - hang: true", &TimedOutError{}},
-		"a stubborn one":       {"calls:\n- stubborn: true\n  steps:\n  - sleep: 5m", &TimedOutError{}},
+		"a daemon of the dead": {"calls:\n- steps:\n  - spawn: 5m\n  - die: KILL", &Error{Kind: Crashed}},
+		"one that hangs":       {"calls:\n- steps:\n  - spawn: 5m\n  - hang: true", &Error{Kind: TimedOut}},
+		"a stubborn one":       {"calls:\n- stubborn: true\n  steps:\n  - sleep: 5m", &Error{Kind: TimedOut}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newScriptedCall(t, test.script)
@@ -68,8 +67,7 @@ func TestNothingIsLeft(t *testing.T) {
 	c := newScriptedCall(t, "calls:\n- {}")
 	c.adapter = Claude{Argv: []string{"no-such-agent-program"}}
 	_, err := Call(t.Context(), c.adapter, c.request, c.files, Options{Run: runSupervised("g-agent-none")})
-	var refused *RefusedError
-	if !errors.As(err, &refused) {
+	if KindOf(err) != Refused {
 		t.Errorf("%T %v", err, err)
 	}
 }

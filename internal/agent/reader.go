@@ -74,21 +74,25 @@ func (r *reader) finished(exit *Exit) bool { return r.stream.finished(r.lines.re
 // unfinished returns the reason why an agent that ended by itself left no result.
 func (r *reader) unfinished(from Origin, exit Exit, said string) error {
 	if f := r.stream.ended(exit, said); f != nil {
-		return f.err(from)
+		return f.from(from)
 	}
 	switch {
 	case !exit.ok():
-		return &CrashedError{Origin: from, Exit: exit, Last: cmp.Or(said, r.sample)}
+		reason := exit.String() + ", without a result"
+		if last := cmp.Or(said, r.sample); last != "" {
+			reason += fmt.Sprintf(", last line %q", last)
+		}
+		return &Error{Origin: from, Kind: Crashed, Reason: reason}
 	case r.size == 0:
-		return &EmptyError{Origin: from}
+		return &Error{Origin: from, Kind: Empty}
 	case r.known:
-		return &GarbageError{Origin: from, Reason: "it ended without a result", Sample: r.sample}
+		return &Error{Origin: from, Kind: Garbage, Reason: "it ended without a result", Sample: r.sample}
 	}
 	lines := "no line"
 	if r.garbage > 0 {
 		lines = fmt.Sprintf("none of %d lines", r.garbage)
 	}
-	return &GarbageError{Origin: from, Reason: lines + " belongs to its protocol", Sample: r.sample}
+	return &Error{Origin: from, Kind: Garbage, Reason: lines + " belongs to its protocol", Sample: r.sample}
 }
 
 // maxLine is the longest line that is read. A message may contain an image.

@@ -13,11 +13,10 @@ import (
 // person can answer.
 type Permission string
 
-// The permissions. Each includes the previous one.
+// The permissions.
 const (
-	PermitNamed Permission = ""      // AllowedTools, and the default permissions of the program
-	PermitEdits Permission = "edits" // changing files in its directory
-	PermitAll   Permission = "all"   // everything; only for an agent in a sandbox
+	PermitDefault Permission = ""    // the default permissions of the program
+	PermitAll     Permission = "all" // everything; only for an agent in a sandbox
 )
 
 // A Request describes one call of an agent.
@@ -27,16 +26,13 @@ type Request struct {
 	Env    []string // nil: the environment of this process
 	Model  string   // empty: the program's default
 
-	Permission   Permission
-	AllowedTools []string // in the program's spelling
+	Permission Permission
 
 	Schema []byte // JSON schema of the answer; nil: any text
 	Resume string // the session to resume; empty: a new one
 
-	MaxTurns int     // 0: no limit
-	MaxUSD   float64 // 0: no limit
-
-	Extra []string // more arguments, in the program's spelling
+	MaxUSD float64  // 0: no limit
+	Extra  []string // more arguments, in the program's spelling
 }
 
 // maxArgument is the longest argument in bytes. Linux refuses one of 128 KiB.
@@ -54,12 +50,10 @@ func (r *Request) check() error {
 		return refuse("prompt", r.Prompt, "empty", "describe the task")
 	case r.Dir == "":
 		return refuse("directory", r.Dir, "empty", "name the agent's working directory")
-	case r.Permission != PermitNamed && r.Permission != PermitEdits && r.Permission != PermitAll:
-		return refuse("permission", string(r.Permission), "unknown", `use "", "edits" or "all"`)
+	case r.Permission != PermitDefault && r.Permission != PermitAll:
+		return refuse("permission", string(r.Permission), "unknown", `use "" or "all"`)
 	case r.Resume != "" && !sessionPattern().MatchString(r.Resume):
 		return refuse("session", r.Resume, "not a session id", "give the id that the agent reported")
-	case r.MaxTurns < 0:
-		return refuse("turns", fmt.Sprint(r.MaxTurns), "negative", "")
 	case !(r.MaxUSD >= 0): // also refuses NaN
 		return refuse("dollars", fmt.Sprint(r.MaxUSD), "negative", "")
 	case r.Schema != nil && !json.Valid(r.Schema):
@@ -74,9 +68,7 @@ func (r *Request) check() error {
 func (r *Request) cannot(program string, parts ...string) error {
 	given := map[string]bool{
 		"model":          r.Model != "",
-		"allowed tools":  len(r.AllowedTools) > 0,
 		"session":        r.Resume != "",
-		"limit of turns": r.MaxTurns > 0,
 		"limit of money": r.MaxUSD > 0,
 	}
 	for _, part := range parts {

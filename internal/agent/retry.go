@@ -19,10 +19,10 @@ type RetryPolicy struct {
 	Random func() float64
 }
 
-// Retry repeats a call that fails with a TransientError, up to the allowed number of attempts. It
+// Retry repeats a call that fails with a Transient error, up to the allowed number of attempts. It
 // returns other failures at once. These include limits of the account, because every call fails
 // until they are reset. It waits as long as the API asks. A wait longer than the policy allows
-// becomes a LimitError.
+// becomes a Limit.
 //
 // The function call counts the cost of each attempt itself.
 func Retry(ctx context.Context, p RetryPolicy, call func(ctx context.Context, attempt int) (Result, error)) (Result, error) {
@@ -32,12 +32,12 @@ func Retry(ctx context.Context, p RetryPolicy, call func(ctx context.Context, at
 	wait := p.First
 	for attempt := 1; ; attempt++ {
 		res, err := call(ctx, attempt)
-		var passing *TransientError
-		if !errors.As(err, &passing) || attempt == p.Attempts || ctx.Err() != nil {
+		passing, ok := errors.AsType[*Error](err)
+		if !ok || passing.Kind != Transient || attempt == p.Attempts || ctx.Err() != nil {
 			return res, err
 		}
 		if passing.RetryAfter > p.Longest {
-			return res, &LimitError{Origin: passing.Origin, Reason: passing.Reason, ResetAt: time.Now().Add(passing.RetryAfter)}
+			return res, &Error{Origin: passing.Origin, Kind: Limit, Reason: passing.Reason, ResetAt: time.Now().Add(passing.RetryAfter)}
 		}
 		drawn := wait/2 + time.Duration(p.Random()*float64(wait/2))
 		if stopped := pause(ctx, max(drawn, passing.RetryAfter)); stopped != nil {

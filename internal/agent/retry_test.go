@@ -14,10 +14,10 @@ import (
 
 func TestRetry(t *testing.T) {
 	policy := RetryPolicy{Attempts: 5, First: time.Second, Longest: 4 * time.Second, Random: func() float64 { return 0.5 }}
-	passing := &TransientError{Origin: Origin{Agent: "claude"}, Reason: "overloaded"}
-	asked := &TransientError{Origin: Origin{Agent: "claude"}, Reason: "slower", RetryAfter: 3 * time.Second}
-	long := &TransientError{Origin: Origin{Agent: "claude"}, Reason: "much slower", RetryAfter: time.Hour}
-	limited := &LimitError{}
+	passing := &Error{Kind: Transient, Origin: Origin{Agent: "claude"}, Reason: "overloaded"}
+	asked := &Error{Kind: Transient, Origin: Origin{Agent: "claude"}, Reason: "slower", RetryAfter: 3 * time.Second}
+	long := &Error{Kind: Transient, Origin: Origin{Agent: "claude"}, Reason: "much slower", RetryAfter: time.Hour}
+	limited := &Error{Kind: Limit}
 	for name, test := range map[string]struct {
 		fails []error // the failures in order; then a call succeeds
 		at    string  // the times of the calls
@@ -27,9 +27,9 @@ func TestRetry(t *testing.T) {
 		"works in the end":          {[]error{passing, passing, passing}, "0s 750ms 2.25s 5.25s", nil},
 		"never works":               {[]error{passing, passing, passing, passing, passing}, "0s 750ms 2.25s 5.25s 8.25s", passing},
 		"waits as asked":            {[]error{asked, passing}, "0s 3s 4.5s", nil},
-		"asked for too much":        {[]error{long}, "0s", &LimitError{}},
+		"asked for too much":        {[]error{long}, "0s", &Error{Kind: Limit}},
 		"a limit comes at once":     {[]error{passing, limited}, "0s 750ms", limited},
-		"a crash comes at once":     {[]error{&CrashedError{}}, "0s", &CrashedError{}},
+		"a crash comes at once":     {[]error{&Error{Kind: Crashed}}, "0s", &Error{Kind: Crashed}},
 		"wrapped, it is still what": {[]error{fmt.Errorf("call: %w", passing)}, "0s 750ms", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRetry(t *testing.T) {
 				if strings.Join(at, " ") != test.at || !sameType(err, test.want) {
 					t.Errorf("%s, %T %v; want %s, %T", at, err, err, test.at, test.want)
 				}
-				var limit *LimitError
+				var limit *Error
 				if name == "asked for too much" && (!errors.As(err, &limit) || !limit.ResetAt.Equal(start.Add(time.Hour))) {
 					t.Errorf("%+v", limit)
 				}
@@ -67,7 +67,7 @@ func TestRetryStops(t *testing.T) {
 		calls := 0
 		_, err := Retry(ctx, RetryPolicy{Attempts: 9, First: time.Minute, Longest: time.Minute, Random: func() float64 { return 0 }}, func(context.Context, int) (Result, error) {
 			calls++
-			return Result{}, &TransientError{}
+			return Result{}, &Error{Kind: Transient}
 		})
 		if !errors.Is(err, why) || calls != 1 {
 			t.Errorf("%v after %d calls", err, calls)
@@ -80,27 +80,27 @@ func TestRetryStops(t *testing.T) {
 
 // Errors of programs that report no class are classified by their text.
 func TestClasses(t *testing.T) {
-	for text, want := range map[string]class{
-		"You’ve hit your usage limit. Upgrade to Pro or try again at 3:05 PM.": limit,
-		"Quota exceeded. Check your plan and billing details.":                 limit,
-		"[API Error: You have exhausted your daily quota on this model.]":      limit,
-		"unexpected status 401 Unauthorized: Incorrect API key provided":       refused,
-		"The model gpt-9 does not exist or you do not have access to it.":      refused,
-		"[API Error: models/x is not found]":                                   refused,
-		"error: unknown option '--bogus'":                                      refused,
-		"exceeded retry limit, last status: 429 Too Many Requests":             passing,
-		"Selected model is at capacity. Please try a different model.":         passing,
-		"stream disconnected before completion: error sending request":         passing,
-		"[API Error: exception TypeError: fetch failed sending request]":       passing,
-		"unexpected status 503 Service Unavailable":                            passing,
-		`[API Error: {"error":{"code":500,"message":"x"}}]`:                    passing,
-		"unexpected status 400 Bad Request: the prompt is too long":            unfinished,
-		"Codex ran out of room in the model's context window.":                 unknown,
-		"panicked at core/src/lib.rs:500":                                      unknown,
-		"":                                                                     unknown,
+	for text, want := range map[string]Kind{
+		"You’ve hit your usage limit. Upgrade to Pro or try again at 3:05 PM.": Limit,
+		"Quota exceeded. Check your plan and billing details.":                 Limit,
+		"[API Error: You have exhausted your daily quota on this model.]":      Limit,
+		"unexpected status 401 Unauthorized: Incorrect API key provided":       Refused,
+		"The model gpt-9 does not exist or you do not have access to it.":      Refused,
+		"[API Error: models/x is not found]":                                   Refused,
+		"error: unknown option '--bogus'":                                      Refused,
+		"exceeded retry limit, last status: 429 Too Many Requests":             Transient,
+		"Selected model is at capacity. Please try a different model.":         Transient,
+		"stream disconnected before completion: error sending request":         Transient,
+		"[API Error: exception TypeError: fetch failed sending request]":       Transient,
+		"unexpected status 503 Service Unavailable":                            Transient,
+		`[API Error: {"error":{"code":500,"message":"x"}}]`:                    Transient,
+		"unexpected status 400 Bad Request: the prompt is too long":            Unfinished,
+		"Codex ran out of room in the model's context window.":                 "",
+		"panicked at core/src/lib.rs:500":                                      "",
+		"":                                                                     "",
 	} {
-		if got := classOf(0, text); got != want {
-			t.Errorf("%q: class %d, want %d", text, got, want)
+		if got := kindOf(0, text); got != want {
+			t.Errorf("%q: kind %q, want %q", text, got, want)
 		}
 	}
 	for text, want := range map[string]time.Duration{

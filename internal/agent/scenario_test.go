@@ -89,30 +89,30 @@ func claudeScenarios() []scenario {
 			script: play(write, says("I may not."))},
 		{name: "structured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"count":3,"name":"n"}`, turns: 2, cost: 0.0010221, tokens: used(1), answer: `{"count":3,"name":"n"}`,
 			script: play(uses("StructuredOutput", map[string]any{"name": "n", "count": 3}))},
-		{name: "unstructured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"name":"x"}`, turns: 2, cost: 0.0020441, tokens: used(2), failure: &OutputError{}, says: "no answer",
+		{name: "unstructured", ask: func(r *Request) { r.Schema = []byte(countSchema) }, text: `{"name":"x"}`, turns: 2, cost: 0.0020441, tokens: used(2), failure: &Error{Kind: Malformed}, says: "no answer",
 			script: play(says(`{"name":"x"}`))},
-		{name: "turns", ask: func(r *Request) { r.Permission, r.MaxTurns = PermitAll, 1 }, turns: 2, cost: 0.0010221, tokens: used(1), failure: &UnfinishedError{}, says: "maximum number of turns",
+		{name: "turns", ask: func(r *Request) { r.Permission, r.Extra = PermitAll, []string{"--max-turns=1"} }, turns: 2, cost: 0.0010221, tokens: used(1), failure: &Error{Kind: Unfinished}, says: "maximum number of turns",
 			script: play(bash("echo a"), bash("echo b"), says("done"))},
-		{name: "budget", ask: func(r *Request) { r.Permission, r.MaxUSD = PermitAll, 0.0001 }, turns: 1, cost: 0.0010221, tokens: used(1), failure: &UnfinishedError{}, says: "maximum budget",
+		{name: "budget", ask: func(r *Request) { r.Permission, r.MaxUSD = PermitAll, 0.0001 }, turns: 1, cost: 0.0010221, tokens: used(1), failure: &Error{Kind: Unfinished}, says: "maximum budget",
 			script: play(bash("echo a"), says("done"))},
 		{name: "background", ask: permitAll, text: "ok", turns: 3, cost: 0.0030661, tokens: used(3),
 			script: []scriptedapi.Play{
 				{Times: 1, Steps: []scriptedapi.Step{uses("Bash", map[string]any{"command": "sleep 1; echo hi", "description": "x", "run_in_background": true}), says("ok")}},
 				{Steps: []scriptedapi.Step{says("ok")}}, // after the command has ended
 			}},
-		{name: "overloaded", failure: &TransientError{}, says: "529", turns: 1, text: "*", script: refuse(529, "overloaded_error", "Overloaded", nil)},
-		{name: "broken", failure: &TransientError{}, says: "500", turns: 1, text: "*", script: refuse(500, "api_error", "internal", nil)},
-		{name: "rate", failure: &TransientError{}, says: "retry in 1s", turns: 1, text: "*",
+		{name: "overloaded", failure: &Error{Kind: Transient}, says: "529", turns: 1, text: "*", script: refuse(529, "overloaded_error", "Overloaded", nil)},
+		{name: "broken", failure: &Error{Kind: Transient}, says: "500", turns: 1, text: "*", script: refuse(500, "api_error", "internal", nil)},
+		{name: "rate", failure: &Error{Kind: Transient}, says: "retry in 1s", turns: 1, text: "*",
 			script: refuse(429, "rate_limit_error", "slower", map[string]string{"retry-after": "1"})},
-		{name: "limit", env: []string{"CLAUDE_CODE_OAUTH_TOKEN=test"}, failure: &LimitError{}, says: "wait until 2100-01-01T00:00:00Z", turns: 1, text: "*",
+		{name: "limit", env: []string{"CLAUDE_CODE_OAUTH_TOKEN=test"}, failure: &Error{Kind: Limit}, says: "wait until 2100-01-01T00:00:00Z", turns: 1, text: "*",
 			script: refuse(429, "rate_limit_error", "no more", map[string]string{"anthropic-ratelimit-unified-status": "rejected",
 				"anthropic-ratelimit-unified-reset": "4102444800", "anthropic-ratelimit-unified-representative-claim": "five_hour"})},
-		{name: "credit", failure: &LimitError{}, says: "Credit balance is too low", turns: 1, text: "*",
+		{name: "credit", failure: &Error{Kind: Limit}, says: "Credit balance is too low", turns: 1, text: "*",
 			script: refuse(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.", nil)},
-		{name: "key", failure: &RefusedError{}, says: "Invalid API key", turns: 1, text: "*", script: refuse(401, "authentication_error", "invalid x-api-key", nil)},
-		{name: "model", ask: func(r *Request) { r.Model = "nope" }, failure: &RefusedError{}, says: "(nope)", turns: 1, text: "*", script: refuse(404, "not_found_error", "model: nope", nil)},
-		{name: "network", env: []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:9"}, failure: &TransientError{}, says: "Connection", turns: 1, text: "*"},
-		{name: "session", ask: func(r *Request) { r.Resume = "11111111-1111-4111-8111-111111111111" }, failure: &RefusedError{}, says: "No conversation found"},
+		{name: "key", failure: &Error{Kind: Refused}, says: "Invalid API key", turns: 1, text: "*", script: refuse(401, "authentication_error", "invalid x-api-key", nil)},
+		{name: "model", ask: func(r *Request) { r.Model = "nope" }, failure: &Error{Kind: Refused}, says: "(nope)", turns: 1, text: "*", script: refuse(404, "not_found_error", "model: nope", nil)},
+		{name: "network", env: []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:9"}, failure: &Error{Kind: Transient}, says: "Connection", turns: 1, text: "*"},
+		{name: "session", ask: func(r *Request) { r.Resume = "11111111-1111-4111-8111-111111111111" }, failure: &Error{Kind: Refused}, says: "No conversation found"},
 	}
 }
 
@@ -124,11 +124,11 @@ func otherScenarios() []scenario {
 		{name: "tools", ask: permitAll, text: "All done.", turns: 1, tokens: used(2),
 			script: play(uses("exec_command", map[string]any{"cmd": `echo hi > hello.txt; echo '{"type":"turn.completed","usage":{}}'`}), says("All done."))},
 		{name: "structured", ask: schema, text: answer, answer: answer, turns: 1, tokens: used(1), script: play(says(answer))},
-		{name: "unstructured", ask: schema, text: `{"name":"n"}`, turns: 1, tokens: used(1), failure: &OutputError{}, says: "line 1, column 1: missing property 'count'", script: play(says(`{"name":"n"}`))},
-		{name: "limit", failure: &LimitError{}, says: "wait until 2100-01-0", script: fails(429, map[string]any{"type": "usage_limit_reached", "message": "no more", "resets_at": 4102574400})},
-		{name: "credit", failure: &LimitError{}, says: "Quota exceeded", script: fails(429, map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your current quota"})},
-		{name: "key", failure: &RefusedError{}, says: "401", script: fails(401, map[string]any{"message": "Incorrect API key provided"})},
-		{name: "broken", failure: &TransientError{}, says: "high demand", script: fails(500, map[string]any{"message": "internal"})},
+		{name: "unstructured", ask: schema, text: `{"name":"n"}`, turns: 1, tokens: used(1), failure: &Error{Kind: Malformed}, says: "line 1, column 1: missing property 'count'", script: play(says(`{"name":"n"}`))},
+		{name: "limit", failure: &Error{Kind: Limit}, says: "wait until 2100-01-0", script: fails(429, map[string]any{"type": "usage_limit_reached", "message": "no more", "resets_at": 4102574400})},
+		{name: "credit", failure: &Error{Kind: Limit}, says: "Quota exceeded", script: fails(429, map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your current quota"})},
+		{name: "key", failure: &Error{Kind: Refused}, says: "401", script: fails(401, map[string]any{"message": "Incorrect API key provided"})},
+		{name: "broken", failure: &Error{Kind: Transient}, says: "high demand", script: fails(500, map[string]any{"message": "internal"})},
 	}
 	write := uses("write_file", map[string]any{"file_path": "hello.txt", "content": "hi\n"})
 	gemini := []scenario{
@@ -137,8 +137,8 @@ func otherScenarios() []scenario {
 		{name: "denied", text: "I may not.", turns: 1, tokens: used(2), denied: "write_file",
 			script: play(write, says("I may not."))},
 		{name: "structured", ask: schema, text: "```json\n" + answer + "\n```", answer: answer, turns: 1, tokens: used(1), script: play(says("```json\n" + answer + "\n```"))},
-		{name: "key", failure: &RefusedError{}, says: "API key not valid", turns: 1, script: fails(401, map[string]any{"code": 401, "message": "API key not valid"})},
-		{name: "model", failure: &RefusedError{}, says: "models/x is not found", turns: 1, script: fails(404, map[string]any{"code": 404, "message": "models/x is not found"})},
+		{name: "key", failure: &Error{Kind: Refused}, says: "API key not valid", turns: 1, script: fails(401, map[string]any{"code": 401, "message": "API key not valid"})},
+		{name: "model", failure: &Error{Kind: Refused}, says: "models/x is not found", turns: 1, script: fails(404, map[string]any{"code": 404, "message": "models/x is not found"})},
 	}
 	for i := range codex {
 		codex[i].agent = "codex"

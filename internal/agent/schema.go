@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -26,37 +27,37 @@ func newSchema(text []byte) (*schema, error) {
 	return &schema{form}, nil
 }
 
-// check validates an answer.
+// check validates an answer. Its error has the position in the answer, starting at line 1.
 func (s *schema) check(from Origin, answer []byte) error {
+	wrong := func(offset int64, reason string) error {
+		line, column := jsonplace.Position(answer, offset)
+		return &Error{Origin: from, Kind: Malformed, Reason: fmt.Sprintf("line %d, column %d: %s", line, column, reason)}
+	}
 	if len(bytes.TrimSpace(answer)) == 0 {
-		return &OutputError{Origin: from, Reason: "no answer"}
+		return &Error{Origin: from, Kind: Malformed, Reason: "no answer"}
 	}
 	doc, err := jsonform.Value(answer)
-	if err != nil {
-		e := &OutputError{Origin: from, Reason: "not JSON: " + err.Error()}
-		var at *json.SyntaxError
-		switch {
-		case errors.As(err, &at):
-			e.Line, e.Column = jsonplace.Position(answer, at.Offset-1)
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			e.Reason = "not JSON: unexpected end"
-			e.Line, e.Column = jsonplace.Position(answer, int64(len(answer)))
-		default: // text after the document
-			e.Line, e.Column = jsonplace.Position(answer, endOfDocument(answer))
-		}
-		return e
+	var at *json.SyntaxError
+	switch {
+	case errors.As(err, &at):
+		return wrong(at.Offset-1, "not JSON: "+err.Error())
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return wrong(int64(len(answer)), "not JSON: unexpected end")
+	case err != nil: // text after the document
+		return wrong(endOfDocument(answer), "not JSON: "+err.Error())
 	}
-	wrong := s.form.Check(doc)
-	if wrong == nil {
+	mismatch := s.form.Check(doc)
+	if mismatch == nil {
 		return nil
 	}
-	e := &OutputError{Origin: from, Reason: quote(wrong.Reason)}
-	for _, part := range wrong.Path {
-		e.Pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+	pointer := ""
+	for _, part := range mismatch.Path {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
 	}
-	e.Pointer = quote(e.Pointer)
-	e.Line, e.Column = jsonplace.Position(answer, jsonplace.Find(answer, wrong.Path))
-	return e
+	if pointer != "" {
+		pointer = "at " + quote(pointer) + ": "
+	}
+	return wrong(jsonplace.Find(answer, mismatch.Path), pointer+quote(mismatch.Reason))
 }
 
 // endOfDocument returns the offset of the text after the first document.

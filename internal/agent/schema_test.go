@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -39,15 +40,23 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := s.check(Origin{Agent: "claude"}, []byte(test.answer))
-			var wrong *OutputError
+			var wrong *Error
 			if !errors.As(err, &wrong) {
 				if err != nil || test.says != "" {
 					t.Errorf("%v, want %q", err, test.says)
 				}
 				return
 			}
-			if [2]int{wrong.Line, wrong.Column} != test.at || wrong.Pointer != test.pointer || test.says == "" || !strings.Contains(wrong.Reason, test.says) {
-				t.Errorf("line %d, column %d, at %q: %s; want %+v", wrong.Line, wrong.Column, wrong.Pointer, wrong.Reason, test)
+			want := ""
+			if test.at != [2]int{} {
+				want = fmt.Sprintf("line %d, column %d: ", test.at[0], test.at[1])
+			}
+			if test.pointer != "" {
+				want += "at " + test.pointer + ": "
+			}
+			said, ok := strings.CutPrefix(wrong.Reason, want)
+			if !ok || wrong.Kind != Malformed || test.says == "" || !strings.Contains(said, test.says) || test.pointer == "" && strings.HasPrefix(said, "at ") {
+				t.Errorf("%s; want %+v", wrong.Reason, test)
 			}
 		})
 	}

@@ -70,7 +70,7 @@ func TestScriptedAgent(t *testing.T) {
 		"denied": {
 			script: "calls:\n- steps:\n  - write: {path: a, content: x}\n  - delete: b\n  - tool: {name: Read, answer: text}\n  - tool: {name: WebFetch, input: {url: x}}",
 			change: func(c *scriptedCall) {
-				c.request.Permission, c.request.AllowedTools = PermitNamed, []string{"Bash(rm *)"}
+				c.request.Permission, c.request.Extra = PermitDefault, []string{"--allowedTools=Bash(rm *)"}
 			},
 			check: func(t *testing.T, c *scriptedCall, res Result, _ []Event) {
 				if len(res.Denials) != 2 || res.Denials[0].Tool != "Write" || res.Denials[1].Tool != "WebFetch" {
@@ -93,25 +93,25 @@ func TestScriptedAgent(t *testing.T) {
 		"structured wrongly": {
 			script: "calls:\n- result: {text: done, structured: {name: n, count: some}}",
 			change: func(c *scriptedCall) { c.request.Schema = []byte(countSchema) },
-			want:   &OutputError{}, says: "line 1, column 10: at /count: got string, want integer",
+			want:   &Error{Kind: Malformed}, says: "line 1, column 10: at /count: got string, want integer",
 		},
 		"outside":    {script: "calls:\n- steps:\n  - write: {path: ../a, content: x}\n  result: {text: ok}", check: failedTool},
-		"garbage":    {script: "calls:\n- steps:\n  - print: \"Oops\\n\"\n  - exit: 0", want: &GarbageError{}, says: "it ended without a result"},
+		"garbage":    {script: "calls:\n- steps:\n  - print: \"Oops\\n\"\n  - exit: 0", want: &Error{Kind: Garbage}, says: "it ended without a result"},
 		"flood":      {script: "calls:\n- steps:\n  - flood: 20000000\n  - print: \"\\n\"\n  result: {text: after all}"},
-		"exit":       {script: "calls:\n- steps:\n  - log: out of memory\n  - exit: 3", want: &CrashedError{}, says: `exit status 3, without a result, last line "out of memory"`},
-		"killed":     {script: "calls:\n- steps:\n  - die: KILL", want: &CrashedError{}, says: "killed by a signal (killed)"},
-		"terminated": {script: "calls:\n- steps:\n  - die: TERM", want: &CrashedError{}, says: "exit status 143"},
-		"cut":        {script: "calls:\n- result: {text: almost, cut: 60}", want: &CrashedError{}, says: "killed by a signal (killed)"},
-		"hangs":      {script: "calls:\n- steps:\n  - say: one moment\n  - hang: true", timeout: time.Second, want: &TimedOutError{}, says: "resume its session"},
-		"overloaded": {script: "calls:\n- steps:\n  - retry: {status: 529, word: overloaded, wait: 1ms}\n  result: {fail: {word: overloaded, status: 529, text: 'API Error: 529 Overloaded'}}", want: &TransientError{}, says: "HTTP 529"},
-		"limited":    {script: "calls:\n- result: {fail: {word: rate_limit, status: 429, text: You have hit your limit, resets: 4102444800}}", want: &LimitError{}, says: "wait until 2100-01-01T00:00:00Z"},
-		"no key":     {script: "calls:\n- result: {fail: {word: authentication_failed, status: 401, text: Invalid API key}}", want: &RefusedError{}, says: "Invalid API key"},
+		"exit":       {script: "calls:\n- steps:\n  - log: out of memory\n  - exit: 3", want: &Error{Kind: Crashed}, says: `exit status 3, without a result, last line "out of memory"`},
+		"killed":     {script: "calls:\n- steps:\n  - die: KILL", want: &Error{Kind: Crashed}, says: "killed by a signal (killed)"},
+		"terminated": {script: "calls:\n- steps:\n  - die: TERM", want: &Error{Kind: Crashed}, says: "exit status 143"},
+		"cut":        {script: "calls:\n- result: {text: almost, cut: 60}", want: &Error{Kind: Crashed}, says: "killed by a signal (killed)"},
+		"hangs":      {script: "calls:\n- steps:\n  - say: one moment\n  - hang: true", timeout: time.Second, want: &Error{Kind: TimedOut}, says: "resume its session"},
+		"overloaded": {script: "calls:\n- steps:\n  - retry: {status: 529, word: overloaded, wait: 1ms}\n  result: {fail: {word: overloaded, status: 529, text: 'API Error: 529 Overloaded'}}", want: &Error{Kind: Transient}, says: "HTTP 529"},
+		"limited":    {script: "calls:\n- result: {fail: {word: rate_limit, status: 429, text: You have hit your limit, resets: 4102444800}}", want: &Error{Kind: Limit}, says: "wait until 2100-01-01T00:00:00Z"},
+		"no key":     {script: "calls:\n- result: {fail: {word: authentication_failed, status: 401, text: Invalid API key}}", want: &Error{Kind: Refused}, says: "Invalid API key"},
 		"turns": {script: "calls:\n- steps:\n  - tool: {name: Read}\n  - tool: {name: Read}\n  - tool: {name: Read}",
-			change: func(c *scriptedCall) { c.request.MaxTurns = 2 }, want: &UnfinishedError{}, says: "maximum number of turns (2)"},
+			change: func(c *scriptedCall) { c.request.Extra = []string{"--max-turns=2"} }, want: &Error{Kind: Unfinished}, says: "maximum number of turns (2)"},
 		"money": {script: "calls:\n- result: {text: x, cost_usd: 2}",
-			change: func(c *scriptedCall) { c.request.MaxUSD = 1 }, want: &UnfinishedError{}, says: "maximum budget ($1)"},
-		"a flag it does not know": {script: "calls:\n- {}", change: func(c *scriptedCall) { c.request.Extra = []string{"--bogus"} }, want: &RefusedError{}, says: "unknown option '--bogus'"},
-		"no such program":         {script: "calls:\n- {}", change: func(c *scriptedCall) { c.adapter = Claude{Argv: []string{"/nonexistent/claude"}} }, want: &RefusedError{}, says: "install the program"},
+			change: func(c *scriptedCall) { c.request.MaxUSD = 1 }, want: &Error{Kind: Unfinished}, says: "maximum budget ($1)"},
+		"a flag it does not know": {script: "calls:\n- {}", change: func(c *scriptedCall) { c.request.Extra = []string{"--bogus"} }, want: &Error{Kind: Refused}, says: "unknown option '--bogus'"},
+		"no such program":         {script: "calls:\n- {}", change: func(c *scriptedCall) { c.adapter = Claude{Argv: []string{"/nonexistent/claude"}} }, want: &Error{Kind: Refused}, says: "install the program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

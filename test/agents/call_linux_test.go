@@ -126,9 +126,9 @@ func TestLimits(t *testing.T) {
 		requests int // 0: any number
 	}{
 		"a rate that passes":  {script: []scriptedapi.Play{once(rate), done}, requests: 2},
-		"a rate that stays":   {script: []scriptedapi.Play{rate}, want: &agent.TransientError{}, says: "HTTP 429", requests: 2},
-		"the limit of a plan": {script: []scriptedapi.Play{plan}, token: true, want: &agent.LimitError{}, says: "wait until 2100-01-01T00:00:00Z", requests: 1},
-		"a limit of spending": {script: []scriptedapi.Play{spending}, want: &agent.LimitError{}, says: "usage limits"}, // some versions ask several times
+		"a rate that stays":   {script: []scriptedapi.Play{rate}, want: &agent.Error{Kind: agent.Transient}, says: "HTTP 429", requests: 2},
+		"the limit of a plan": {script: []scriptedapi.Play{plan}, token: true, want: &agent.Error{Kind: agent.Limit}, says: "wait until 2100-01-01T00:00:00Z", requests: 1},
+		"a limit of spending": {script: []scriptedapi.Play{spending}, want: &agent.Error{Kind: agent.Limit}, says: "usage limits"}, // some versions ask several times
 		"cut off":             {script: []scriptedapi.Play{once(cut), done}, requests: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestLimits(t *testing.T) {
 				r.Env = append(r.Env, "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=test")
 			}
 			res, err := s.call(t.Context(), t, r, s.options(sandbox.Level{}))
-			if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", test.want) {
-				t.Errorf("%T %v; want %T\n%s", err, err, test.want, s.said(t))
+			if agent.KindOf(err) != agent.KindOf(test.want) || fmt.Sprintf("%T", err) != fmt.Sprintf("%T", test.want) {
+				t.Errorf("%T %v; want %T %v\n%s", err, err, test.want, test.want, s.said(t))
 			}
 			if err != nil && !strings.Contains(err.Error(), test.says) || err == nil && res.Text != "done" {
 				t.Errorf("%v, %q", err, res.Text)
@@ -168,8 +168,8 @@ func TestTimeout(t *testing.T) {
 			if len(s.api.Requests()) < 2 && timeout < longest {
 				continue
 			}
-			var late *agent.TimedOutError
-			if !errors.As(err, &late) || late.Session == "" || late.Session != res.Session {
+			var late *agent.Error
+			if !errors.As(err, &late) || late.Kind != agent.TimedOut || late.Session == "" || late.Session != res.Session {
 				t.Errorf("%T %v\n%s", err, err, s.said(t))
 			}
 			if took := time.Since(began); took < timeout || took > timeout+longest {

@@ -109,7 +109,7 @@ func (c *Client) Ask(ctx context.Context, prompt string) (agent.Result, error) {
 	case err != nil && ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case err != nil && limited.Err() != nil:
-		return res, &agent.TimedOutError{Origin: c.origin(), After: c.options.Timeout}
+		return res, &agent.Error{Kind: agent.TimedOut, Origin: c.origin(), Reason: c.options.Timeout.String()}
 	case err != nil:
 		return res, c.unreachable(seen, err)
 	case seen.status != http.StatusOK:

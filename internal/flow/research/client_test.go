@@ -104,38 +104,38 @@ func TestFailures(t *testing.T) {
 		want  error
 		words string // part of the message
 	}{
-		"empty":          {scriptedapi.Step{}, &agent.UnfinishedError{}, "the answer is empty"},
-		"blank":          {scriptedapi.Step{Text: " \n"}, &agent.UnfinishedError{}, "the answer is empty"},
-		"declined":       {scriptedapi.Step{Text: "I", Stop: "refusal"}, &agent.UnfinishedError{}, "the model declined to answer"},
-		"cut":            {scriptedapi.Step{Text: "Half of", Stop: "max_tokens"}, &agent.UnfinishedError{}, "cut off after 20 tokens"},
-		"window":         {scriptedapi.Step{Text: "Half of", Stop: "model_context_window_exceeded"}, &agent.UnfinishedError{}, "context window"},
-		"another reason": {scriptedapi.Step{Text: "x", Stop: "pause_turn"}, &agent.UnfinishedError{}, `"pause_turn"`},
-		"a tool":         {scriptedapi.Step{Text: "x", Tools: []scriptedapi.Tool{scriptedapi.Bash("id")}}, &agent.UnfinishedError{}, `"tool_use"`},
+		"empty":          {scriptedapi.Step{}, &agent.Error{Kind: agent.Unfinished}, "the answer is empty"},
+		"blank":          {scriptedapi.Step{Text: " \n"}, &agent.Error{Kind: agent.Unfinished}, "the answer is empty"},
+		"declined":       {scriptedapi.Step{Text: "I", Stop: "refusal"}, &agent.Error{Kind: agent.Unfinished}, "the model declined to answer"},
+		"cut":            {scriptedapi.Step{Text: "Half of", Stop: "max_tokens"}, &agent.Error{Kind: agent.Unfinished}, "cut off after 20 tokens"},
+		"window":         {scriptedapi.Step{Text: "Half of", Stop: "model_context_window_exceeded"}, &agent.Error{Kind: agent.Unfinished}, "context window"},
+		"another reason": {scriptedapi.Step{Text: "x", Stop: "pause_turn"}, &agent.Error{Kind: agent.Unfinished}, `"pause_turn"`},
+		"a tool":         {scriptedapi.Step{Text: "x", Tools: []scriptedapi.Tool{scriptedapi.Bash("id")}}, &agent.Error{Kind: agent.Unfinished}, `"tool_use"`},
 
-		"key":         {fail(401, "authentication_error", "invalid x-api-key "+key), &agent.RefusedError{}, "ANTHROPIC_API_KEY"},
-		"permission":  {fail(403, "permission_error", "not for you"), &agent.RefusedError{}, "not for you"},
-		"model":       {fail(404, "not_found_error", "model: claude-none"), &agent.RefusedError{}, "claude-sonnet-4-6"},
-		"too long":    {fail(413, "request_too_large", "too large"), &agent.UnfinishedError{}, "HTTP 413"},
-		"invalid":     {fail(400, "invalid_request_error", "prompt is too long"), &agent.UnfinishedError{}, "prompt is too long"},
-		"credit":      {fail(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."), &agent.LimitError{}, "credit balance"},
-		"billing":     {fail(402, "billing_error", "pay"), &agent.LimitError{}, "pay"},
-		"spend limit": {fail(400, "invalid_request_error", "You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."), &agent.LimitError{}, "wait until 2026-04-01T00:00:00Z"},
-		"rate":        {fail(429, "rate_limit_error", "slow down", "Retry-After", "7"), &agent.TransientError{}, "retry in 7s"},
-		"overloaded":  {fail(529, "overloaded_error", "Overloaded"), &agent.TransientError{}, "HTTP 529"},
-		"broken":      {fail(500, "api_error", "Internal"), &agent.TransientError{}, "HTTP 500"},
-		"gateway":     {body(502, "text/html", "<html>\x1b[31mBad\ngateway "+key+"</html>"), &agent.TransientError{}, "<html> [31mBad gateway …</html>"},
+		"key":         {fail(401, "authentication_error", "invalid x-api-key "+key), &agent.Error{Kind: agent.Refused}, "ANTHROPIC_API_KEY"},
+		"permission":  {fail(403, "permission_error", "not for you"), &agent.Error{Kind: agent.Refused}, "not for you"},
+		"model":       {fail(404, "not_found_error", "model: claude-none"), &agent.Error{Kind: agent.Refused}, "claude-sonnet-4-6"},
+		"too long":    {fail(413, "request_too_large", "too large"), &agent.Error{Kind: agent.Unfinished}, "HTTP 413"},
+		"invalid":     {fail(400, "invalid_request_error", "prompt is too long"), &agent.Error{Kind: agent.Unfinished}, "prompt is too long"},
+		"credit":      {fail(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."), &agent.Error{Kind: agent.Limit}, "credit balance"},
+		"billing":     {fail(402, "billing_error", "pay"), &agent.Error{Kind: agent.Limit}, "pay"},
+		"spend limit": {fail(400, "invalid_request_error", "You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."), &agent.Error{Kind: agent.Limit}, "wait until 2026-04-01T00:00:00Z"},
+		"rate":        {fail(429, "rate_limit_error", "slow down", "Retry-After", "7"), &agent.Error{Kind: agent.Transient}, "retry in 7s"},
+		"overloaded":  {fail(529, "overloaded_error", "Overloaded"), &agent.Error{Kind: agent.Transient}, "HTTP 529"},
+		"broken":      {fail(500, "api_error", "Internal"), &agent.Error{Kind: agent.Transient}, "HTTP 500"},
+		"gateway":     {body(502, "text/html", "<html>\x1b[31mBad\ngateway "+key+"</html>"), &agent.Error{Kind: agent.Transient}, "<html> [31mBad gateway …</html>"},
 
-		"a page":        {body(200, "text/html", "<html>Log in</html>"), &agent.GarbageError{}, "<html>Log in"},
-		"no JSON":       {body(200, "application/json", `{"type":"message","content":[{"type`), &agent.GarbageError{}, "not a message"},
-		"another thing": {body(200, "application/json", `{"data":[]}`), &agent.GarbageError{}, "not a message"},
-		"null":          {body(200, "application/json", `null`), &agent.GarbageError{}, "not a message"},
-		"a list":        {body(200, "application/json", `[1]`), &agent.GarbageError{}, "not a message"},
-		"nothing":       {body(200, "application/json", ` `), &agent.GarbageError{}, "not a message"},
-		"a flood":       {body(200, "application/json", `{"content":"`+strings.Repeat("x", maxResponse)+`"}`), &agent.GarbageError{}, "more than 16 MB"},
-		"sent away":     {scriptedapi.Step{Fail: &scriptedapi.Fail{Status: 307, Header: map[string]string{"Location": "http://127.0.0.1:1/"}}}, &agent.RefusedError{}, "status 307"},
+		"a page":        {body(200, "text/html", "<html>Log in</html>"), &agent.Error{Kind: agent.Garbage}, "<html>Log in"},
+		"no JSON":       {body(200, "application/json", `{"type":"message","content":[{"type`), &agent.Error{Kind: agent.Garbage}, "not a message"},
+		"another thing": {body(200, "application/json", `{"data":[]}`), &agent.Error{Kind: agent.Garbage}, "not a message"},
+		"null":          {body(200, "application/json", `null`), &agent.Error{Kind: agent.Garbage}, "not a message"},
+		"a list":        {body(200, "application/json", `[1]`), &agent.Error{Kind: agent.Garbage}, "not a message"},
+		"nothing":       {body(200, "application/json", ` `), &agent.Error{Kind: agent.Garbage}, "not a message"},
+		"a flood":       {body(200, "application/json", `{"content":"`+strings.Repeat("x", maxResponse)+`"}`), &agent.Error{Kind: agent.Garbage}, "more than 16 MB"},
+		"sent away":     {scriptedapi.Step{Fail: &scriptedapi.Fail{Status: 307, Header: map[string]string{"Location": "http://127.0.0.1:1/"}}}, &agent.Error{Kind: agent.Refused}, "status 307"},
 
-		"cut off": {scriptedapi.Step{Text: strings.Repeat("x", 10_000), Cut: true}, &agent.TransientError{}, "in the middle of the answer"},
-		"hanging": {scriptedapi.Step{Hang: true}, &agent.TimedOutError{}, "timed out after 5s"},
+		"cut off": {scriptedapi.Step{Text: strings.Repeat("x", 10_000), Cut: true}, &agent.Error{Kind: agent.Transient}, "in the middle of the answer"},
+		"hanging": {scriptedapi.Step{Hang: true}, &agent.Error{Kind: agent.TimedOut}, "timed out after 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := scriptedapi.Start(t, scriptedapi.Play{Steps: []scriptedapi.Step{test.step}})
@@ -144,8 +144,8 @@ func TestFailures(t *testing.T) {
 				timeout = 5 * time.Second
 			}
 			res, err := newClient(t, api.URL, timeout).Ask(t.Context(), "hello")
-			if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", test.want) {
-				t.Fatalf("%T %v; want %T", err, err, test.want)
+			if agent.KindOf(err) != agent.KindOf(test.want) || fmt.Sprintf("%T", err) != fmt.Sprintf("%T", test.want) {
+				t.Fatalf("%T %v; want %T %v", err, err, test.want, test.want)
 			}
 			if text := fmt.Sprintf("%v %+v", err, res); !strings.Contains(text, test.words) || strings.Contains(text, key) || len(text) > 1000 || !strings.Contains(text, "next:") {
 				t.Errorf("%s", text)
@@ -168,8 +168,8 @@ func TestUnreachableAPI(t *testing.T) {
 	defer mute.Close()
 	for name, url := range map[string]string{"gone": gone.URL, "mute": mute.URL} {
 		_, err := newClient(t, url, 0).Ask(t.Context(), "hello")
-		var passing *agent.TransientError
-		if !errors.As(err, &passing) || passing.Status != 0 || !strings.Contains(err.Error(), "no answer") {
+		var passing *agent.Error
+		if !errors.As(err, &passing) || passing.Kind != agent.Transient || passing.Status != 0 || !strings.Contains(err.Error(), "no answer") {
 			t.Errorf("%s: %T %v", name, err, err)
 		}
 	}
@@ -178,8 +178,7 @@ func TestUnreachableAPI(t *testing.T) {
 	strange.StartTLS()
 	defer strange.Close()
 	_, err := newClient(t, strange.URL, 0).Ask(t.Context(), "hello")
-	var refused *agent.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "certificate") {
+	if agent.KindOf(err) != agent.Refused || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("an unknown certificate: %T %v", err, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 func (c *Client) garbage(seen response) error {
 	reason := fmt.Sprintf("a response of type %q that is not a message", c.quote(seen.header.Get("Content-Type")))
-	return &agent.GarbageError{Origin: c.origin(), Reason: reason, Sample: c.sample(seen)}
+	return &agent.Error{Kind: agent.Garbage, Origin: c.origin(), Reason: reason, Sample: c.sample(seen)}
 }
 
 const sampled = 1 << 10
@@ -30,7 +30,7 @@ func (c *Client) sample(seen response) string {
 // unreachable classifies a missing or interrupted response.
 func (c *Client) unreachable(seen response, err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &agent.GarbageError{Origin: c.origin(), Reason: fmt.Sprintf("a response of more than %d MB", maxResponse>>20), Sample: c.sample(seen)}
+		return &agent.Error{Kind: agent.Garbage, Origin: c.origin(), Reason: fmt.Sprintf("a response of more than %d MB", maxResponse>>20), Sample: c.sample(seen)}
 	}
 	what := "no answer"
 	if seen.status != 0 {
@@ -42,9 +42,9 @@ func (c *Client) unreachable(seen response, err error) error {
 	}
 	reason := what + ": " + c.quote(err.Error())
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return &agent.RefusedError{Origin: c.origin(), Reason: reason, Next: "check the address of the API, and whether this machine trusts its certificate"}
+		return &agent.Error{Kind: agent.Refused, Origin: c.origin(), Reason: reason, Next: "check the address of the API, and whether this machine trusts its certificate"}
 	}
-	return &agent.TransientError{Origin: c.origin(), Reason: reason}
+	return &agent.Error{Kind: agent.Transient, Origin: c.origin(), Reason: reason}
 }
 
 // limitWords match the messages of the API about used-up limits. They come with the statuses
@@ -59,7 +59,7 @@ var limitWords = regexp.MustCompile(`(?i)credit balance|credits are required|usa
 func (c *Client) refusal(seen response) error {
 	status := seen.status
 	if status < 400 {
-		return &agent.RefusedError{Origin: c.origin(), Next: "check the address of the API",
+		return &agent.Error{Kind: agent.Refused, Origin: c.origin(), Next: "check the address of the API",
 			Reason: fmt.Sprintf("it answered with status %d and no message", status)}
 	}
 	var said struct {
@@ -74,16 +74,16 @@ func (c *Client) refusal(seen response) error {
 	}
 	switch {
 	case said.Error.Type == "billing_error" || status == http.StatusPaymentRequired || status < 500 && limitWords.MatchString(text):
-		return &agent.LimitError{Origin: c.origin(), Reason: text, ResetAt: regained(text)}
+		return &agent.Error{Kind: agent.Limit, Origin: c.origin(), Reason: text, ResetAt: regained(text)}
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooManyRequests || status >= 500:
-		return &agent.TransientError{Origin: c.origin(), Status: status, Reason: text, RetryAfter: retryAfter(seen.header, time.Now())}
+		return &agent.Error{Kind: agent.Transient, Origin: c.origin(), Status: status, Reason: text, RetryAfter: retryAfter(seen.header, time.Now())}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "check that the key in " + KeyVariable + " is valid and permits the model " + c.options.Model + ", or paste the text"}
+		return &agent.Error{Kind: agent.Refused, Origin: c.origin(), Reason: text, Next: "check that the key in " + KeyVariable + " is valid and permits the model " + c.options.Model + ", or paste the text"}
 	case status == http.StatusNotFound:
-		return &agent.RefusedError{Origin: c.origin(), Reason: text, Next: "check the model " + c.options.Model + " and the address of the API, or paste the text"}
+		return &agent.Error{Kind: agent.Refused, Origin: c.origin(), Reason: text, Next: "check the model " + c.options.Model + " and the address of the API, or paste the text"}
 	}
 	// Other statuses are about this question, for example that it is too long.
-	return &agent.UnfinishedError{Origin: c.origin(), Reason: fmt.Sprintf("the question was refused (HTTP %d): %s", status, text),
+	return &agent.Error{Kind: agent.Unfinished, Origin: c.origin(), Reason: fmt.Sprintf("the question was refused (HTTP %d): %s", status, text),
 		Next: "change the question, or research it elsewhere and paste the text"}
 }
 

@@ -90,7 +90,7 @@ func (c *Client) answer(res agent.Result, m message) (agent.Result, error) {
 	res.Usage = agent.Usage{Input: m.Usage.Input, Output: m.Usage.Output,
 		CacheRead: m.Usage.CacheRead, CacheWrite: m.Usage.CacheWrite}
 	unfinished := func(reason, next string) (agent.Result, error) {
-		return res, &agent.UnfinishedError{Origin: c.origin(), Reason: reason, Next: next}
+		return res, &agent.Error{Kind: agent.Unfinished, Origin: c.origin(), Reason: reason, Next: next}
 	}
 	switch m.StopReason {
 	case "refusal":

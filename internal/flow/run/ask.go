@@ -83,9 +83,8 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 			p.watchAgent(ctx, t, q, e)
 		},
 	})
-	var unfinished *agent.UnfinishedError
-	if errors.As(failure, &unfinished) && most > 0 && res.CostUSD >= most {
-		failure = &shareError{most, unfinished}
+	if agent.KindOf(failure) == agent.Unfinished && most > 0 && res.CostUSD >= most {
+		failure = &shareError{most, failure}
 	}
 	a, err := p.recordCall(q, tr, adapter, began, res, failure)
 	return a, errors.Join(err, log.close())
@@ -122,7 +121,7 @@ func (p *Pipeline) underWay(ctx context.Context) (n int, err error) {
 // A shareError reports that a call ended because it spent its share of the budget.
 type shareError struct {
 	usd float64
-	err *agent.UnfinishedError
+	err error
 }
 
 func (e *shareError) Error() string {
@@ -268,11 +267,11 @@ func (p *Pipeline) news(kind NewsKind, q question, text string) {
 // orPause pauses the whole run if the error is a rate limit or a used-up budget. Every other call
 // would fail for the same reason.
 func (p *Pipeline) orPause(ctx context.Context, err error) error {
-	var limit *agent.LimitError
+	var limit *agent.Error
 	var budget *agent.BudgetError
 	var share *shareError
 	switch {
-	case errors.As(err, &limit):
+	case errors.As(err, &limit) && limit.Kind == agent.Limit:
 		until := limit.ResetAt
 		if until.IsZero() {
 			until = time.Now().Add(p.opt.Limits.LimitPause)
