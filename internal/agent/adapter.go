@@ -39,18 +39,28 @@ type stream interface {
 	ended(exit Exit, said string) *Error
 }
 
-// A resultState tracks whether a protocol that ends with a result has reached it.
-type resultState struct {
-	said  bool // a result was printed
-	final bool // no output followed it
+// A turnState is the state of a protocol whose turns end with a result.
+type turnState struct {
+	res    Result // so far
+	failed *Error // the last failure; nil after a success
+	said   bool   // a result was printed
+	final  bool   // no output followed it
 }
 
-func (w *resultState) skip() { w.final = false }
+func (s *turnState) skip() { s.final = false }
 
 // finished reports whether the result is complete. A program that ended by itself prints
 // nothing more. After a failure it may end with any code.
-func (w resultState) finished(rest []byte, exit *Exit, failed bool) bool {
-	return w.said && (w.final && len(rest) == 0 || exit != nil && (exit.ok() || exit.byItself() && failed))
+func (s *turnState) finished(rest []byte, exit *Exit) bool {
+	return s.said && (s.final && len(rest) == 0 || exit != nil && (exit.ok() || exit.byItself() && s.failed != nil))
+}
+
+// result uses the text of the result as the structured answer.
+func (s *turnState) result([]byte) (Result, *Error) {
+	if !s.said {
+		return s.res, nil
+	}
+	return answered(s.res), s.failed
 }
 
 // byWords classifies an end without a result by the last line that the program printed.

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"time"
+
+	"lockkeeper"
 )
 
 // Defaults of Options.
@@ -69,10 +71,7 @@ func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	c := &call{
-		adapter: a, files: f, form: form, options: o.withDefaults(),
-		watch: watch{began: time.Now()},
-	}
+	c := &call{verdict: verdict{name: a.Name(), files: f, form: form}, options: o.withDefaults(), watch: watch{began: time.Now()}}
 	c.reader = newReader(opened.output, a.stream(), c.hear)
 	exit, runErr := c.follow(ctx, cmd)
 	return c.outcome(ctx, exit, runErr)
@@ -80,11 +79,8 @@ func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result
 
 // A call is a call in progress.
 type call struct {
-	adapter Adapter
-	files   Files
-	form    *schema
+	verdict
 	options Options
-	reader  *reader
 	watch   watch
 }
 
@@ -94,13 +90,13 @@ func (c *call) outcome(ctx context.Context, exit Exit, runErr error) (Result, er
 	// Runner, for example processes that did not end.
 	trouble := except(runErr, context.Cause(ctx), c.watch.ended)
 	exit.Stopped = isOneOf(runErr, context.Cause(ctx), c.watch.ended)
-	v := verdict{name: c.adapter.Name(), files: c.files, form: c.form, reader: c.reader, exit: &exit}
-	res, finished, err := v.pass()
+	c.exit = &exit
+	res, finished, err := c.pass()
 	if res.Duration == 0 {
 		res.Duration = time.Since(c.watch.began)
 	}
 	if !finished {
-		err = c.whyNot(ctx, v.origin(res), exit, trouble)
+		err = c.whyNot(ctx, c.origin(res), exit, trouble)
 	}
 	if trouble != nil && !errors.Is(err, trouble) {
 		err = errors.Join(err, trouble)
@@ -142,17 +138,7 @@ func except(err error, others ...error) error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var rest []error
-		for _, part := range joined.Unwrap() {
-			rest = append(rest, except(part, others...))
-		}
-		return errors.Join(rest...)
-	}
-	if isOneOf(err, others...) {
-		return nil
-	}
-	return err
+	return errors.Join(slices.DeleteFunc(lockkeeper.Parts(err), func(part error) bool { return isOneOf(part, others...) })...)
 }
 
 // isOneOf reports whether an error wraps one of the others. These may be nil.

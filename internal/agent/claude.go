@@ -64,9 +64,7 @@ func commandLine(argv []string, usual string) []string {
 // when its turn ends, and continues when the task has ended. So a result is final only if
 // nothing follows it and no task is running.
 type claudeStream struct {
-	resultState
-	res     Result
-	last    *claudeResult
+	turnState
 	tasks   map[string]bool
 	message string // the id of the message whose tokens were counted last
 	word    string // the kind of the last error of the API
@@ -251,11 +249,14 @@ type claudeModel struct {
 // ends reads a result. Cost and tokens by model count from the start of the program, turns
 // and time from the last result.
 func (s *claudeStream) ends(b []byte) bool {
-	l := &claudeResult{}
-	if json.Unmarshal(b, l) != nil || l.Subtype == "" {
+	var l claudeResult
+	if json.Unmarshal(b, &l) != nil || l.Subtype == "" {
 		return false
 	}
-	s.last, s.said, s.final = l, true, true
+	s.said, s.final, s.failed = true, true, nil
+	if l.IsError || l.Subtype != "success" || l.Stop == "refusal" {
+		s.failed = s.failure(&l)
+	}
 	s.res.Text = l.Result
 	if len(l.Structured) > 0 && string(l.Structured) != "null" {
 		s.res.Structured = l.Structured
@@ -284,17 +285,12 @@ func (s *claudeStream) ends(b []byte) bool {
 }
 
 func (s *claudeStream) finished(rest []byte, exit *Exit) bool {
-	w := s.resultState
-	w.final = w.final && len(s.tasks) == 0
-	return w.finished(rest, exit, s.said && s.last.IsError)
+	t := s.turnState
+	t.final = t.final && len(s.tasks) == 0
+	return t.finished(rest, exit)
 }
 
-func (s *claudeStream) result([]byte) (Result, *Error) {
-	if !s.said || !s.last.IsError && s.last.Subtype == "success" && s.last.Stop != "refusal" {
-		return s.res, nil
-	}
-	return s.res, s.failure()
-}
+func (s *claudeStream) result([]byte) (Result, *Error) { return s.res, s.failed }
 
 // claudeWords classifies the errors of the API by the word that Claude Code prints.
 var claudeWords = map[string]Kind{
@@ -309,9 +305,9 @@ var claudeWords = map[string]Kind{
 	"max_output_tokens":     Unfinished,
 }
 
-func (s *claudeStream) failure() *Error {
-	e := &Error{Kind: claudeWords[s.word], Status: s.last.Status, Reason: cmp.Or(s.last.Result, strings.Join(s.last.Errors, "; "))}
-	switch s.last.Subtype {
+func (s *claudeStream) failure(l *claudeResult) *Error {
+	e := &Error{Kind: claudeWords[s.word], Status: l.Status, Reason: cmp.Or(l.Result, strings.Join(l.Errors, "; "))}
+	switch l.Subtype {
 	case "error_max_turns":
 		e.Kind, e.Next = Unfinished, "permit more turns, and resume its session "+s.res.Session
 	case "error_max_budget_usd":
@@ -320,7 +316,7 @@ func (s *claudeStream) failure() *Error {
 		e.Kind = Malformed
 	}
 	switch {
-	case s.last.Stop == "refusal":
+	case l.Stop == "refusal":
 		e.Kind, e.Next = Unfinished, "rephrase the task"
 	case s.word == "rate_limit" && s.limited != nil:
 		e.Kind, e.ResetAt = Limit, unixTime(s.limited.ResetsAt)

@@ -43,11 +43,7 @@ func (c Codex) command(r *Request, f Files) (Command, string, error) {
 
 func (Codex) stream() stream { return &codexStream{} }
 
-type codexStream struct {
-	resultState
-	res    Result
-	failed *Error
-}
+type codexStream struct{ turnState }
 
 type codexItem struct {
 	ID       string          `json:"id"`
@@ -148,17 +144,6 @@ func (s *codexStream) completed(i *codexItem, tell func(Event)) {
 	}
 	failed := i.Status == "failed" || i.Status == "declined" || i.ExitCode != nil && *i.ExitCode != 0
 	tell(Event{Kind: EventToolResult, Tool: name, ToolID: i.ID, Text: i.Output, Failed: failed})
-}
-
-func (s *codexStream) finished(rest []byte, exit *Exit) bool {
-	return s.resultState.finished(rest, exit, s.failed != nil)
-}
-
-func (s *codexStream) result([]byte) (Result, *Error) {
-	if !s.said {
-		return s.res, nil
-	}
-	return answered(s.res), s.failed
 }
 
 // ended returns the error in the stream of a codex that could not start, or else classifies the

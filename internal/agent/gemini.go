@@ -48,11 +48,9 @@ func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
 func (Gemini) stream() stream { return &geminiStream{} }
 
 type geminiStream struct {
-	resultState
-	res    Result
+	turnState
 	answer strings.Builder   // the text since the last tool
 	tools  map[string]string // the names of used tools, by id
-	failed *Error
 }
 
 func (s *geminiStream) line(b []byte, tell func(Event)) bool {
@@ -168,17 +166,6 @@ func (s *geminiStream) ends(status, kind, message string, stats *geminiStats) {
 	} else if status != "success" && s.failed == nil {
 		s.failed = &Error{Kind: Unfinished}
 	}
-}
-
-func (s *geminiStream) finished(rest []byte, exit *Exit) bool {
-	return s.resultState.finished(rest, exit, s.failed != nil)
-}
-
-func (s *geminiStream) result([]byte) (Result, *Error) {
-	if !s.said {
-		return s.res, nil
-	}
-	return answered(s.res), s.failed
 }
 
 // geminiExits classifies the exit codes of a program that ended without a result.

@@ -49,10 +49,8 @@ func Retry(ctx context.Context, p RetryPolicy, call func(ctx context.Context, at
 
 // pause waits until the time is over or ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

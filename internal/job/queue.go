@@ -46,13 +46,18 @@ func Scheduler(a *project.Project, agents int) (*sched.Queue, error) {
 	})
 }
 
-// Census counts the items of the queue.
-func (q *Queue) Census(ctx context.Context) (c store.Census, err error) {
+// view reads from the store in one transaction.
+func view[T any](ctx context.Context, q *Queue, read func(store.Reader) (T, error)) (v T, err error) {
 	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
-		c, err = r.Census()
+		v, err = read(r)
 		return err
 	})
-	return c, err
+	return v, err
+}
+
+// Census counts the items of the queue.
+func (q *Queue) Census(ctx context.Context) (store.Census, error) {
+	return view(ctx, q, store.Reader.Census)
 }
 
 // itemPage is how many items one query reads at most.
@@ -79,17 +84,16 @@ func EachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeep
 
 // Find finds an item by its id, its key or its workflow. It returns nil if there is none. Among
 // items with the same workflow, it prefers open ones to completed ones.
-func (q *Queue) Find(ctx context.Context, name string) (found *lockkeeper.Item, err error) {
-	var open, done []*lockkeeper.Item
-	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
-		open, done = nil, nil
-		if found, err = r.Item(name); err != nil || found != nil {
-			return err
+func (q *Queue) Find(ctx context.Context, name string) (*lockkeeper.Item, error) {
+	return view(ctx, q, func(r store.Reader) (*lockkeeper.Item, error) {
+		if found, err := r.Item(name); err != nil || found != nil {
+			return found, err
 		}
-		if found, err = r.ItemWithKey(name); err != nil || found != nil {
-			return err
+		if found, err := r.ItemWithKey(name); err != nil || found != nil {
+			return found, err
 		}
-		return EachItem(r, "", func(it *lockkeeper.Item) bool {
+		var open, done []*lockkeeper.Item
+		err := EachItem(r, "", func(it *lockkeeper.Item) bool {
 			switch {
 			case it.Workflow != name:
 			case it.Status == lockkeeper.ItemCompleted:
@@ -99,21 +103,17 @@ func (q *Queue) Find(ctx context.Context, name string) (found *lockkeeper.Item, 
 			}
 			return true
 		})
+		if len(open) == 0 {
+			open = done
+		}
+		switch {
+		case err != nil || len(open) == 0:
+			return nil, err
+		case len(open) > 1:
+			return nil, severalItems(name, open)
+		}
+		return open[0], nil
 	})
-	if err != nil || found != nil {
-		return found, err
-	}
-	called := open
-	if len(open) == 0 {
-		called = done
-	}
-	switch len(called) {
-	case 0:
-		return nil, nil
-	case 1:
-		return called[0], nil
-	}
-	return nil, severalItems(name, called)
 }
 
 // idsTold is how many items an error lists.
@@ -131,70 +131,57 @@ func severalItems(name string, called []*lockkeeper.Item) error {
 }
 
 // Items reads items by their ids and skips missing ones.
-func (q *Queue) Items(ctx context.Context, ids []string) (list []*lockkeeper.Item, err error) {
-	err = q.app.Store.View(ctx, func(r store.Reader) error {
-		list = nil
+func (q *Queue) Items(ctx context.Context, ids []string) ([]*lockkeeper.Item, error) {
+	return view(ctx, q, func(r store.Reader) (list []*lockkeeper.Item, err error) {
 		for _, id := range ids {
 			it, err := r.Item(id)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if it != nil {
 				list = append(list, it)
 			}
 		}
-		return nil
+		return list, nil
 	})
-	return list, err
 }
 
 // Oldest lists the oldest items of a status, up to a limit.
-func (q *Queue) Oldest(ctx context.Context, status lockkeeper.ItemStatus, limit int) (list []*lockkeeper.Item, err error) {
-	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
-		list, err = r.Items(store.ItemQuery{Status: status, Limit: limit})
-		return err
+func (q *Queue) Oldest(ctx context.Context, status lockkeeper.ItemStatus, limit int) ([]*lockkeeper.Item, error) {
+	return view(ctx, q, func(r store.Reader) ([]*lockkeeper.Item, error) {
+		return r.Items(store.ItemQuery{Status: status, Limit: limit})
 	})
-	return list, err
 }
 
 // FailedBefore finds a failed item that keeps the given one from starting, because it must come
 // first, directly or indirectly. It returns nil if there is none.
-func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (failed *lockkeeper.Item, err error) {
-	err = q.app.Store.View(ctx, func(r store.Reader) error {
-		failed = nil
-		seen, next := map[string]bool{}, slices.Clone(it.After)
-		for len(next) > 0 {
-			id := next[0]
-			next = next[1:]
-			if seen[id] {
+func (q *Queue) FailedBefore(ctx context.Context, it *lockkeeper.Item) (*lockkeeper.Item, error) {
+	return view(ctx, q, func(r store.Reader) (*lockkeeper.Item, error) {
+		seen := map[string]bool{}
+		for next := slices.Clone(it.After); len(next) > 0; next = next[1:] {
+			if seen[next[0]] {
 				continue
 			}
-			seen[id] = true
-			first, err := r.Item(id)
+			seen[next[0]] = true
+			first, err := r.Item(next[0])
 			switch {
 			case err != nil:
-				return err
+				return nil, err
 			case first == nil || first.Status == lockkeeper.ItemCompleted:
 			case first.Status == lockkeeper.ItemError:
-				failed = first
-				return nil
+				return first, nil
 			default:
 				next = append(next, first.After...)
 			}
 		}
-		return nil
+		return nil, nil
 	})
-	return failed, err
 }
 
 // Workers lists the live workers: their lease has not expired, and their process is not known to
 // be dead.
-func (q *Queue) Workers(ctx context.Context) (list []lockkeeper.Worker, err error) {
-	err = q.app.Store.View(ctx, func(r store.Reader) (err error) {
-		list, err = q.WorkersIn(r)
-		return err
-	})
-	return list, err
+func (q *Queue) Workers(ctx context.Context) ([]lockkeeper.Worker, error) {
+	return view(ctx, q, q.WorkersIn)
 }
 
 // WorkersIn does the same as Workers in a transaction of the caller.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"time"
 
@@ -148,10 +149,10 @@ func (c *Call) check() (err error) {
 	return nil
 }
 
+// acts counts the fields that are set.
 func (s *Step) acts() (n int) {
-	for _, given := range []bool{s.Say != nil, s.Write != nil, s.Edit != nil, s.Delete != nil, s.Tool != nil, s.Retry != nil, s.Sleep != nil, s.Await != nil, s.Print != nil,
-		s.Log != nil, s.Flood != nil, s.Spawn != nil, s.Hang != nil, s.Exit != nil, s.Die != nil} {
-		if given {
+	for _, act := range reflect.ValueOf(s).Elem().Fields() {
+		if !act.IsNil() {
 			n++
 		}
 	}

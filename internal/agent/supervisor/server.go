@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -27,7 +28,8 @@ const (
 	maxConnections = 16
 	maxBody        = 64 << 10
 	maxHeader      = 8 << 10
-	maxRecords     = 20 // gaps
+	maxRecords     = 20   // gaps
+	maxText        = 4096 // bytes of each text of a gap
 	patience       = 10 * time.Second
 	stopLimit      = time.Second // for requests in progress when the run ends
 )
@@ -42,9 +44,8 @@ type Server struct {
 	listener *net.UnixListener
 	records  atomic.Int64
 
-	mu      sync.Mutex
-	stopped bool           // no request starts any more
-	busy    sync.WaitGroup // requests in progress
+	mu      sync.RWMutex // each request holds it for reading
+	stopped bool         // no request starts any more
 }
 
 // Listen creates the socket and its token. Serve closes the socket. dir belongs to this run
@@ -81,7 +82,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		ErrorLog:          log.New(io.Discard, "", 0), // clients get their errors as answers
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(newUserListener(s.listener)) }()
+	listener := &userListener{UnixListener: s.listener, slots: make(chan struct{}, maxConnections), ended: ctx.Done()}
+	go func() { served <- server.Serve(listener) }()
 	defer s.stop()
 	select {
 	case err := <-served:
@@ -98,41 +100,25 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// begin reports whether a request may start. The request ends with busy.Done.
-func (s *Server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.stopped {
-		s.busy.Add(1)
-	}
-	return !s.stopped
-}
-
 // stop prevents new requests and returns when no request is in progress.
 func (s *Server) stop() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.stopped = true
-	s.mu.Unlock()
-	s.busy.Wait()
 }
 
 // A userListener accepts connections of this user, a bounded number at once.
 type userListener struct {
 	*net.UnixListener
-	slots  chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newUserListener(l *net.UnixListener) *userListener {
-	return &userListener{UnixListener: l, slots: make(chan struct{}, maxConnections), closed: make(chan struct{})}
+	slots chan struct{}
+	ended <-chan struct{}
 }
 
 // Accept implements net.Listener.
 func (l *userListener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
-	case <-l.closed:
+	case <-l.ended:
 		return nil, net.ErrClosed
 	}
 	for {
@@ -142,36 +128,23 @@ func (l *userListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if checkPeer(conn) == nil {
-			return &slotConn{UnixConn: conn, slots: l.slots}, nil
+			return &slotConn{conn, sync.OnceFunc(func() { <-l.slots })}, nil
 		}
 		conn.Close()
 	}
 }
 
-// Close implements net.Listener.
-func (l *userListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.UnixListener.Close()
-}
-
 // A slotConn is a connection that frees its slot when it is closed.
 type slotConn struct {
 	*net.UnixConn
-	slots chan struct{}
-	once  sync.Once
+	free func()
 }
 
 // Close implements net.Conn.
 func (c *slotConn) Close() error {
-	c.once.Do(func() { <-c.slots })
+	c.free()
 	return c.UnixConn.Close()
 }
-
-// These are the longest recorded texts, in bytes.
-const (
-	maxPath   = 4096
-	maxReason = 4096
-)
 
 // routes serves the requests over HTTP and passes them to the Handler.
 func (s *Server) routes() http.Handler {
@@ -181,22 +154,14 @@ func (s *Server) routes() http.Handler {
 		answer(w, view, err)
 	})
 	mux.HandleFunc("POST /gaps", func(w http.ResponseWriter, r *http.Request) {
-		var gap gapBody
-		answer(w, nil, s.record(w, r, &gap, func(ctx context.Context) error {
-			if err := checkText("path", gap.Path, maxPath); err != nil {
-				return err
-			}
-			if err := checkText("reason", gap.Reason, maxReason); err != nil {
-				return err
-			}
-			return s.handler.Gap(ctx, gap.Path, gap.Reason)
-		}))
+		answer(w, nil, s.record(w, r))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.begin() {
-			return // the server is stopping, and the client does not read an answer
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		if s.stopped {
+			return // the client does not read an answer
 		}
-		defer s.busy.Done()
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
 			answer(w, nil, &lockkeeper.RefusedError{Act: r.Method + " " + r.URL.Path, Reason: "wrong token", Next: "send the token in " + TokenVariable})
@@ -206,25 +171,30 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-// record reads a body and passes it on, unless the command has reached its limit of records.
-func (s *Server) record(w http.ResponseWriter, r *http.Request, body any, act func(context.Context) error) error {
+// record records a gap, unless the command has reached its limit of records.
+func (s *Server) record(w http.ResponseWriter, r *http.Request) error {
 	if s.records.Add(1) > maxRecords {
 		return &lockkeeper.RefusedError{Act: "another record", Reason: fmt.Sprintf("the limit is %d per command", maxRecords), Next: "name the other files in your answer"}
 	}
+	var gap gapBody
 	from := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	from.DisallowUnknownFields()
-	if err := from.Decode(body); err != nil {
+	if err := from.Decode(&gap); err != nil {
 		return &lockkeeper.InputError{Field: "body", Reason: err.Error()}
 	}
-	return act(r.Context())
+	if err := cmp.Or(checkText("path", gap.Path), checkText("reason", gap.Reason)); err != nil {
+		return err
+	}
+	return s.handler.Gap(r.Context(), gap.Path, gap.Reason)
 }
 
-func checkText(field, text string, most int) error {
+// checkText refuses a text that is not recorded.
+func checkText(field, text string) error {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return &lockkeeper.InputError{Field: field, Reason: "empty"}
-	case len(text) > most:
-		return &lockkeeper.InputError{Field: field, Value: text, Reason: fmt.Sprintf("longer than %d bytes", most)}
+	case len(text) > maxText:
+		return &lockkeeper.InputError{Field: field, Value: text, Reason: fmt.Sprintf("longer than %d bytes", maxText)}
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return &lockkeeper.InputError{Field: field, Value: text, Reason: "not plain text"}
 	}

@@ -168,19 +168,17 @@ func (w *Workspace) openUp(path string) error {
 
 // inspect returns how one path differs from the copied one, if it does.
 func (w *Workspace) inspect(h *worker, path string, was *node) (kind Kind, now *State, err error) {
-	dirPath, name := split(path)
-	dir, err := w.openOwn(dirPath)
-	if err == nil {
-		defer closeFD(dir)
-		var seen fileStat
-		if seen, err = statAt(dir, name); err == nil {
-			if now, err = stateAt(dir, name, seen); err == nil && was != nil {
-				kind, err = h.judge(dir, name, was, seen)
-			} else {
-				kind = Created
-			}
+	err = w.at(path, func(dir int, name string) error {
+		seen, err := statAt(dir, name)
+		if err != nil {
+			return err
 		}
-	}
+		kind = Created
+		if now, err = stateAt(dir, name, seen); err == nil && was != nil {
+			kind, err = h.judge(dir, name, was, seen)
+		}
+		return err
+	})
 	switch {
 	case err == nil:
 		return kind, now, nil

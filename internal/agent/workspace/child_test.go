@@ -140,7 +140,7 @@ func unprivileged(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(want("oddities", w.Oddities(), "[{closed unreadable permission denied} {secret unreadable permission denied}]"),
+	if err := errors.Join(want("oddities", w.Oddities(), "[{closed not copied: permission denied} {secret not copied: permission denied}]"),
 		want("mode of a copied directory", info.Mode(), "dr-xr-xr-x"), want("changes", list(), "")); err != nil {
 		return err
 	}

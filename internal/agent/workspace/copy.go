@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machine/disk"
 )
 
 // A copier copies a shared tree into a new workspace.
@@ -22,9 +24,6 @@ type copier struct {
 	repositories []string // directories with a .git
 	closed       []string // directories whose owner lacks rights
 }
-
-// batch is the number of names that one task copies.
-const batch = 128
 
 func (c *copier) run(ctx context.Context) error {
 	err := runPool(ctx, func(pool *pool) task {
@@ -56,7 +55,7 @@ func (c *copier) folder(path string, parent *node) task {
 			c.doubt(path)
 			return nil
 		case path != "." && isClosed(err):
-			c.report(path, Unreadable, reasonOf(err))
+			c.report(path, "not copied: "+disk.Reason(err))
 			return nil
 		default:
 			return pathError("open", filepath.Join(c.w.root, path), err)
@@ -93,28 +92,7 @@ func (c *copier) folder(path string, parent *node) task {
 		case err != nil:
 			return pathError("list", path, err)
 		}
-		for len(names) > batch {
-			last := len(names) - batch
-			c.pool.add(c.portion(path, n, names[last:]))
-			names = names[:last]
-		}
 		return c.names(h, from, to, path, n, names)
-	}
-}
-
-// portion copies some names of a large directory.
-func (c *copier) portion(path string, n *node, names []string) task {
-	return func(h *worker) error {
-		from, err := openFolder(c.fd, path, true)
-		switch {
-		case isGone(err):
-			c.doubt(path)
-			return nil
-		case err != nil:
-			return pathError("open", path, err)
-		}
-		defer closeFD(from)
-		return opened(c.w.tree, path, func(to int) error { return c.names(h, from, to, path, n, names) })
 	}
 }
 

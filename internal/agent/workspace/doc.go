@@ -23,7 +23,7 @@
 //  3. No file in the workspace is written in place. A file is created under a temporary name
 //     and renamed, so that hard links of an agent keep their content.
 //  4. A copied file has the content of the shared file at one moment. A file that changes is
-//     copied again. One that never stops changing is reported as torn.
+//     copied again. A file that never stops changing is reported.
 //  5. With Landed, a landing is in the copy completely or not at all, and all landings up to
 //     Seq are in it.
 //  6. The SHA-256 of every copied file is known, and Changes compares hashes. It relies on a

@@ -35,8 +35,7 @@ func (w *Workspace) Put(ctx context.Context, path string, mode fs.FileMode, body
 // The path may be missing.
 func (w *Workspace) Delete(path string) error {
 	return w.edit(path, func(p string) error {
-		dirPath, name := split(p)
-		err := w.inFolder(dirPath, func(dir int) error {
+		err := w.at(p, func(dir int, name string) error {
 			flags := 0
 			if seen, err := statAt(dir, name); err != nil {
 				return err
@@ -108,14 +107,13 @@ func (s *stoppable) Read(part []byte) (int, error) {
 
 // withParents calls do for a name, and creates missing parent directories first.
 func (w *Workspace) withParents(p string, do func(dir int, name string) error) error {
-	dirPath, name := split(p)
-	try := func() error { return w.inFolder(dirPath, func(dir int) error { return do(dir, name) }) }
-	err := try()
-	if dirPath == "." || !errors.Is(err, unix.ENOENT) {
+	err := w.at(p, do)
+	parent, _ := split(p)
+	if parent == "." || !errors.Is(err, unix.ENOENT) {
 		return err
 	}
-	if err := w.withParents(dirPath, func(dir int, name string) error { return unix.Mkdirat(dir, name, 0o755) }); err != nil {
+	if err := w.withParents(parent, func(dir int, name string) error { return unix.Mkdirat(dir, name, 0o755) }); err != nil {
 		return err
 	}
-	return try()
+	return w.at(p, do)
 }

@@ -43,9 +43,9 @@ func TestEverythingIsCopied(t *testing.T) {
 	}
 	var links []string
 	for _, o := range w.Oddities() {
-		links = append(links, string(o.Kind)+" "+o.Path+" "+o.Detail)
+		links = append(links, o.Path+": "+o.What)
 	}
-	if want := []string{"outside link out /etc/hosts", "outside link up ../../elsewhere"}; !slices.Equal(links, want) {
+	if want := []string{"out: a link that leads out of the codebase, to /etc/hosts", "up: a link that leads out of the codebase, to ../../elsewhere"}; !slices.Equal(links, want) {
 		t.Errorf("oddities %q, want %q", links, want)
 	}
 	for _, dir := range []string{w.Home(), filepath.Dir(w.Home())} {
@@ -71,9 +71,9 @@ func TestSpecialFilesAreLeftOut(t *testing.T) {
 	same(t, "the copy", snapshot(t, w.Dir()), map[string]string{".": "drwxr-xr-x ", "a": "-rw-r--r-- a"})
 	var kinds []string
 	for _, o := range w.Oddities() {
-		kinds = append(kinds, string(o.Kind)+" "+o.Path)
+		kinds = append(kinds, o.Path+": "+o.What)
 	}
-	if want := []string{"special pipe", "special socket"}; !slices.Equal(kinds, want) {
+	if want := []string{"pipe: not copied: neither a file, a directory nor a link", "socket: not copied: neither a file, a directory nor a link"}; !slices.Equal(kinds, want) {
 		t.Errorf("oddities %q, want %q", kinds, want)
 	}
 	wantChanges(t, w)

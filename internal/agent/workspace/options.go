@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/machine/disk"
 )
 
 // Options configures Make.
@@ -48,7 +49,7 @@ const gitName = lockkeeper.GitTarget
 // check resolves both directories, creates Dir, and refuses a Dir inside Root.
 func (o *Options) check() (err error) {
 	if o.Root, err = realDir(o.Root); err != nil {
-		return &lockkeeper.InputError{Field: "root", Value: o.Root, Reason: reasonOf(err), Next: "name the directory of the codebase"}
+		return &lockkeeper.InputError{Field: "root", Value: o.Root, Reason: disk.Reason(err), Next: "name the directory of the codebase"}
 	}
 	if o.Linked, err = cleanAll(o.Linked); err != nil {
 		return err
@@ -68,15 +69,15 @@ func (o *Options) check() (err error) {
 	inside, err := isBelow(o.Dir, o.Root)
 	switch {
 	case err != nil:
-		return refuse(reasonOf(err), "name a directory that you may create and write to")
+		return refuse(disk.Reason(err), "name a directory that you may create and write to")
 	case inside:
 		return refuse("inside the codebase "+o.Root, "name a directory outside it")
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return refuse(reasonOf(err), "name a directory that you may create and write to")
+		return refuse(disk.Reason(err), "name a directory that you may create and write to")
 	}
 	if o.Dir, err = realDir(o.Dir); err != nil {
-		return refuse(reasonOf(err), "name a directory")
+		return refuse(disk.Reason(err), "name a directory")
 	}
 	if strings.ContainsRune(o.Dir, os.PathListSeparator) {
 		return refuse(fmt.Sprintf("contains %q, which separates the paths in a variable of git", os.PathListSeparator), "name another directory")
@@ -180,11 +181,3 @@ func isReserved(name string) bool { return name == gitName || name == stateDir }
 
 // maxPath is the longest path that can be locked.
 const maxPath = 4096
-
-func reasonOf(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err.Error()
-	}
-	return err.Error()
-}

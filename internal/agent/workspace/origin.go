@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machine/disk"
 )
 
 // An origin is the shared tree, opened for reading. Several goroutines may use it.
@@ -33,10 +35,21 @@ func openOrigin(root string, sums *Sums) (*origin, error) {
 
 func (o *origin) close() { closeFD(o.fd) }
 
-func (o *origin) report(path string, kind OddityKind, detail string) {
+// at calls do with the directory and the name of a path in the shared tree.
+func (o *origin) at(p string, do func(dir int, name string) error) error {
+	parent, name := split(p)
+	dir, err := openFolder(o.fd, parent, true)
+	if err != nil {
+		return err
+	}
+	defer closeFD(dir)
+	return do(dir, name)
+}
+
+func (o *origin) report(path, what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.oddities = append(o.oddities, Oddity{Path: path, Kind: kind, Detail: detail})
+	o.oddities = append(o.oddities, Oddity{path, what})
 }
 
 // doubt marks a path to be copied again.
@@ -79,14 +92,14 @@ func (o *origin) copyName(h *worker, from int, name string, to int, as, at strin
 		case seen.mode.IsRegular():
 			n, err = o.copyRegular(h, from, name, seen, to, as, at)
 		default:
-			o.report(at, Special, seen.mode.Type().String())
+			o.report(at, "not copied: neither a file, a directory nor a link")
 			return nil, nil
 		}
 		switch {
 		case err == nil:
 			return n, nil
 		case errors.Is(err, errChanged) && try == copyTries:
-			o.report(at, Torn, fmt.Sprintf("it changed while it was copied, %d times", copyTries))
+			o.report(at, fmt.Sprintf("it changed while it was copied, %d times", copyTries))
 			if errors.Is(err, errReplaced) {
 				return nil, nil
 			}
@@ -97,7 +110,7 @@ func (o *origin) copyName(h *worker, from int, name string, to int, as, at strin
 				return nil, pathError("remove", at, err)
 			}
 		case isClosed(err):
-			o.report(at, Unreadable, reasonOf(err))
+			o.report(at, "not copied: "+disk.Reason(err))
 			return nil, nil
 		default:
 			return nil, pathError("copy", at, err)
@@ -122,7 +135,7 @@ func (o *origin) copyLink(from int, name string, to int, as, at string) (*node, 
 		return nil, err
 	}
 	if leadsOut(at, text) {
-		o.report(at, OutsideLink, text)
+		o.report(at, "a link that leads out of the codebase, to "+text)
 	}
 	return makeLink(to, as, text)
 }

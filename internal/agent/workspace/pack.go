@@ -50,8 +50,7 @@ func (w *Workspace) Pack(ctx context.Context, changes []Change, limit int64) (_ 
 			deleted.WriteString(c.Path + "\n")
 			continue
 		}
-		dirPath, name := split(c.Path)
-		err := w.inFolder(dirPath, func(dir int) error { return p.add(dir, name, c.Path, 0) })
+		err := w.at(c.Path, func(dir int, name string) error { return p.add(dir, name, c.Path, 0) })
 		if err != nil {
 			return nil, pathError("pack", c.Path, err)
 		}

@@ -125,7 +125,7 @@ func (b *refresher) catchUp() error {
 			return nil
 		}
 	}
-	return &lockkeeper.RefusedError{Act: "refresher workspace " + w.dir + " up to date",
+	return &lockkeeper.RefusedError{Act: "bringing workspace " + w.dir + " up to date",
 		Reason: fmt.Sprintf("new landings changed the same paths in each of %d rounds, last landing %d", maxRounds, w.seq), Next: "try again later"}
 }
 
@@ -146,9 +146,9 @@ func (b *refresher) bring(paths []string) error {
 		}
 	}
 	for _, p := range paths {
-		b.from.report(p, Torn, fmt.Sprintf("it became something else while it was copied, %d times", copyTries))
+		b.from.report(p, fmt.Sprintf("it became something else while it was copied, %d times", copyTries))
 	}
-	b.w.oddities = withOddities(b.w.oddities, b.from)
+	b.w.noteOddities(b.from)
 	return nil
 }
 
@@ -246,12 +246,10 @@ func (w *Workspace) isLinked(p string, n *node) bool {
 
 // shared returns the stat of a path of the shared tree, and false if it cannot be copied.
 func (b *refresher) shared(p string) (seen fileStat, ok bool, err error) {
-	dirPath, name := split(p)
-	dir, err := openFolder(b.from.fd, dirPath, true)
-	if err == nil {
+	err = b.from.at(p, func(dir int, name string) (err error) {
 		seen, err = statAt(dir, name)
-		closeFD(dir)
-	}
+		return err
+	})
 	switch {
 	case isGone(err), isClosed(err):
 		return seen, false, nil
@@ -265,15 +263,13 @@ func (b *refresher) shared(p string) (seen fileStat, ok bool, err error) {
 func (b *refresher) conflict(p string, kind Kind, was *node, now *State) error {
 	b.complete[p] = true
 	c := Conflict{Change: newChange(p, kind, was, now)}
-	dirPath, name := split(p)
-	dir, err := openFolder(b.from.fd, dirPath, true)
-	if err == nil {
-		defer closeFD(dir)
-		var seen fileStat
-		if seen, err = statAt(dir, name); err == nil {
+	err := b.from.at(p, func(dir int, name string) error {
+		seen, err := statAt(dir, name)
+		if err == nil {
 			c.Shared, err = stateAt(dir, name, seen)
 		}
-	}
+		return err
+	})
 	if err != nil && !isGone(err) && !isClosed(err) {
 		return pathError("stat", p, err)
 	}
@@ -309,7 +305,7 @@ func (b *refresher) clear(p string) error {
 	if was.isFolder() {
 		flags = unix.AT_REMOVEDIR
 	}
-	err = b.w.inFolder(path.Dir(p), func(dir int) error { return unix.Unlinkat(dir, path.Base(p), flags) })
+	err = b.w.at(p, func(dir int, name string) error { return unix.Unlinkat(dir, name, flags) })
 	if err != nil && !isInUse(err) { // the agent's own files in a directory stay
 		return pathError("remove", p, err)
 	}

@@ -47,25 +47,21 @@ func (b *refresher) put(p string) error {
 
 // isKnown reports whether a path of the shared tree is still as copied. It returns false for a
 // file that cannot be read.
-func (b *refresher) isKnown(p string, was *node, seen fileStat) bool {
-	if was.Mode.Type() != seen.mode.Type() {
+func (b *refresher) isKnown(p string, was *node, seen fileStat) (known bool) {
+	if was.Mode.Type() != seen.mode.Type() || seen.mode.IsRegular() && (was.Mode.Perm() != seen.mode.Perm() || was.Size != seen.size) {
 		return false
 	}
-	dirPath, name := split(p)
-	dir, err := openFolder(b.from.fd, dirPath, true)
-	if err != nil {
-		return false
-	}
-	defer closeFD(dir)
-	if !seen.mode.IsRegular() {
-		text, err := readLink(dir, name)
-		return err == nil && text == was.Link
-	}
-	if was.Mode.Perm() != seen.mode.Perm() || was.Size != seen.size {
-		return false
-	}
-	sum, err := b.from.sumAt(b.h, dir, name, seen)
-	return err == nil && sum == was.Sum
+	err := b.from.at(p, func(dir int, name string) error {
+		if !seen.mode.IsRegular() {
+			text, err := readLink(dir, name)
+			known = text == was.Link
+			return err
+		}
+		sum, err := b.from.sumAt(b.h, dir, name, seen)
+		known = sum == was.Sum
+		return err
+	})
+	return known && err == nil
 }
 
 // fetch copies a path of the shared tree to the temporary name, unless it is a directory. It
@@ -74,18 +70,19 @@ func (b *refresher) fetch(p string) (*node, error) {
 	if err := b.w.dropTemp(); err != nil {
 		return nil, err
 	}
-	dirPath, name := split(p)
-	dir, err := openFolder(b.from.fd, dirPath, true)
+	var n *node
+	var failed error
+	err := b.from.at(p, func(dir int, name string) error {
+		n, failed = b.from.copyName(b.h, dir, name, b.w.top, tempName, p)
+		return nil
+	})
 	switch {
 	case isGone(err):
 		return nil, nil
 	case err != nil:
 		return nil, pathError("open", p, err)
-	}
-	defer closeFD(dir)
-	n, err := b.from.copyName(b.h, dir, name, b.w.top, tempName, p)
-	if err != nil {
-		return nil, errors.Join(err, b.w.dropTemp())
+	case failed != nil:
+		return nil, errors.Join(failed, b.w.dropTemp())
 	}
 	return n, nil
 }
@@ -147,7 +144,7 @@ func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 	case kind == ModeChanged && mine.Mode.Perm() != mode.Perm():
 		return b.conflict(p, kind, was, mine)
 	}
-	err = b.w.inFolder(path.Dir(p), func(dir int) error { return chmodAt(dir, path.Base(p), mode) })
+	err = b.w.at(p, func(dir int, name string) error { return chmodAt(dir, name, mode) })
 	was.Mode = fs.ModeDir | mode.Perm()
 	return pathError("chmod", p, err)
 }
@@ -177,11 +174,11 @@ func (w *Workspace) newTemp() (*os.File, error) {
 
 // place renames the temporary file to its path, replaces any file there, and records it.
 func (w *Workspace) place(p string, n *node) error {
-	err := w.inFolder(path.Dir(p), func(dir int) error {
-		if err := unix.Renameat(w.top, tempName, dir, path.Base(p)); err != nil {
+	err := w.at(p, func(dir int, name string) error {
+		if err := unix.Renameat(w.top, tempName, dir, name); err != nil {
 			return err
 		}
-		has, err := statAt(dir, path.Base(p))
+		has, err := statAt(dir, name)
 		n.note(has)
 		return err
 	})
@@ -193,14 +190,16 @@ func (w *Workspace) place(p string, n *node) error {
 	return nil
 }
 
-// inFolder calls do with a directory of the workspace, even if it is read-only.
-func (w *Workspace) inFolder(p string, do func(dir int) error) error {
-	dir, err := w.openOwn(p)
+// at calls do with the directory and the name of a path in the workspace, even if the directory
+// is read-only.
+func (w *Workspace) at(p string, do func(dir int, name string) error) error {
+	parent, name := split(p)
+	dir, err := w.openOwn(parent)
 	if err != nil {
 		return err
 	}
 	defer closeFD(dir)
-	if err = do(dir); !errors.Is(err, unix.EACCES) {
+	if err = do(dir, name); !errors.Is(err, unix.EACCES) {
 		return err
 	}
 	seen, err := statFD(dir)
@@ -210,16 +209,16 @@ func (w *Workspace) inFolder(p string, do func(dir int) error) error {
 	if err := unix.Fchmod(dir, uint32(seen.mode.Perm()|0o700)); err != nil {
 		return err
 	}
-	return errors.Join(do(dir), unix.Fchmod(dir, uint32(seen.mode.Perm())))
+	return errors.Join(do(dir, name), unix.Fchmod(dir, uint32(seen.mode.Perm())))
 }
 
 // makeFolder creates a directory and records it.
 func (w *Workspace) makeFolder(p string, mode fs.FileMode) error {
-	err := w.inFolder(path.Dir(p), func(dir int) error {
-		if err := unix.Mkdirat(dir, path.Base(p), 0o700); err != nil {
+	err := w.at(p, func(dir int, name string) error {
+		if err := unix.Mkdirat(dir, name, 0o700); err != nil {
 			return err
 		}
-		return chmodAt(dir, path.Base(p), mode)
+		return chmodAt(dir, name, mode)
 	})
 	if err == nil && !w.base.find(p).isFolder() {
 		w.base.set(p, newFolder(fs.ModeDir|mode.Perm()))
@@ -238,12 +237,11 @@ func (w *Workspace) makeParents(from *origin, p string) (blocked bool, err error
 		return blocked, err
 	}
 	was := w.base.find(dir)
-	parent, err := w.openOwn(path.Dir(dir))
-	if err != nil {
-		return false, pathError("open", path.Dir(dir), err)
-	}
-	seen, err := statAt(parent, path.Base(dir))
-	closeFD(parent)
+	var seen fileStat
+	err = w.at(dir, func(parent int, name string) (err error) {
+		seen, err = statAt(parent, name)
+		return err
+	})
 	switch {
 	case err == nil && seen.mode.IsDir():
 		if !was.isFolder() {

@@ -132,20 +132,7 @@ func (r *removal) empty(dir int, folder func(dir int, name string) error) error 
 
 // dropFolder removes a directory in the top one.
 func (r *removal) dropFolder(top int, name string) error {
-	fd, err := openFolder(top, name, false)
-	if errors.Is(err, unix.EACCES) {
-		if err = chmodAt(top, name, 0o700); err == nil {
-			fd, err = openFolder(top, name, false)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	defer closeFD(fd)
-	if err := openFully(fd); err != nil {
-		return err
-	}
-	if err := r.empty(fd, r.moveUp); err != nil {
+	if err := inside(top, name, func(dir int) error { return r.empty(dir, r.moveUp) }); err != nil {
 		return err
 	}
 	return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
@@ -163,13 +150,7 @@ func (r *removal) moveUp(dir int, name string) error {
 		if _, err := statAt(r.top, as); err == nil {
 			continue
 		}
-		err := unix.Renameat(dir, name, r.top, as)
-		if errors.Is(err, unix.EACCES) { // moving a directory needs write permission
-			if err = chmodAt(dir, name, 0o700); err == nil {
-				err = unix.Renameat(dir, name, r.top, as)
-			}
-		}
-		return err
+		return moveAway(dir, name, r.top, as)
 	}
 }
 

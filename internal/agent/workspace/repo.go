@@ -44,12 +44,12 @@ func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
 			if err := os.RemoveAll(w.template(path)); err != nil { // it is incomplete
 				return err
 			}
-			from.report(below(path, gitName), NoRepository, refused.Says)
+			from.report(below(path, gitName), "not copied: git cannot read it: "+refused.Says)
 		default:
 			return fmt.Errorf("make a private repository of %s: %w", filepath.Join(w.root, path), err)
 		}
 	}
-	w.oddities = withOddities(w.oddities, from)
+	w.noteOddities(from)
 	return nil
 }
 

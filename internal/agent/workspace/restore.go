@@ -78,10 +78,10 @@ func (w *Workspace) placeRepository(ctx context.Context, path string) error {
 func (w *Workspace) replace(ctx context.Context, path, name, from string) error {
 	at := below(path, name)
 	parent, err := w.openOwn(path)
-	switch {
-	case isGone(err):
+	if isGone(err) {
 		return nil // a change that may land removed the directory
-	case err != nil:
+	}
+	if err != nil {
 		return pathError("open", path, err)
 	}
 	_, err = statAt(parent, name)
@@ -99,7 +99,7 @@ func (w *Workspace) replace(ctx context.Context, path, name, from string) error 
 			return err
 		}
 	}
-	err = w.inFolder(path, func(dir int) error {
+	err = w.at(at, func(dir int, name string) error {
 		if err := moveAway(dir, name, swap, "old"); err != nil || from == "" {
 			return err
 		}

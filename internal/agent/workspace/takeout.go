@@ -117,8 +117,7 @@ func (t *takeOut) run(taken []Taken) error {
 
 // remove moves the agent's version of a path out of the tree.
 func (t *takeOut) remove(c *Taken) error {
-	name := path.Base(c.Path)
-	err := t.w.inFolder(path.Dir(c.Path), func(dir int) error {
+	err := t.w.at(c.Path, func(dir int, name string) error {
 		switch {
 		case c.Now.Mode.IsRegular(), c.Whole:
 			var random [8]byte
@@ -159,7 +158,7 @@ func (t *takeOut) makeReadable(name string) error {
 // pruneNew removes empty directories that the agent created.
 func (t *takeOut) pruneNew(p string) error {
 	for ; p != "." && t.w.base.find(p) == nil; p = path.Dir(p) {
-		err := t.w.inFolder(path.Dir(p), func(dir int) error { return unix.Unlinkat(dir, path.Base(p), unix.AT_REMOVEDIR) })
+		err := t.w.at(p, func(dir int, name string) error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
 		if isInUse(err) {
 			return nil
 		}

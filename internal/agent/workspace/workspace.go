@@ -124,7 +124,7 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 	if err := c.run(ctx); err != nil {
 		return err
 	}
-	w.base, w.oddities = c.base, withOddities(nil, from)
+	w.base = c.base
 	for _, path := range c.repositories {
 		w.repositories[path] = true
 	}
@@ -166,18 +166,18 @@ func (w *Workspace) copyDoubts(ctx context.Context, from *origin) error {
 		})
 	}
 	for _, path := range doubts {
-		from.report(path, Torn, "it kept changing while it was copied")
+		from.report(path, "it kept changing while it was copied")
 	}
-	w.oddities = withOddities(w.oddities, from)
+	w.noteOddities(from)
 	return b.catchUp()
 }
 
-// withOddities adds the oddities of the shared tree without duplicates.
-func withOddities(list []Oddity, from *origin) []Oddity {
-	list = append(list, from.oddities...)
+// noteOddities adds the oddities of the shared tree without duplicates.
+func (w *Workspace) noteOddities(from *origin) {
+	w.oddities = append(w.oddities, from.oddities...)
 	from.oddities = nil
-	slices.SortFunc(list, func(a, b Oddity) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind)) })
-	return slices.CompactFunc(list, func(a, b Oddity) bool { return a.Path == b.Path && a.Kind == b.Kind })
+	slices.SortFunc(w.oddities, func(a, b Oddity) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.What, b.What)) })
+	w.oddities = slices.Compact(w.oddities)
 }
 
 // begin checks that the workspace still exists. Every method calls it first.
@@ -230,9 +230,6 @@ func (w *Workspace) Home() string { return w.dir }
 
 // Root returns the shared tree.
 func (w *Workspace) Root() string { return w.root }
-
-// Made returns when the workspace was made.
-func (w *Workspace) Made() time.Time { return w.made }
 
 // Commit returns HEAD of the shared repository at the time of the copy, or "" if there was no
 // commit.
@@ -297,24 +294,12 @@ func (e *LostError) NextStep() string { return "create a new workspace" }
 // Code implements lockkeeper.CodeOf.
 func (e *LostError) Code() lockkeeper.Code { return lockkeeper.CodeFailed }
 
-// An Oddity is a difference between a workspace and the shared tree.
+// An Oddity is a difference between a workspace and the shared tree: a path that was not copied,
+// that never stopped changing while it was copied, or a link that leads out of the tree.
 type Oddity struct {
-	Path   string
-	Kind   OddityKind
-	Detail string
+	Path string
+	What string // for people
 }
-
-// An OddityKind is a kind of difference.
-type OddityKind string
-
-// The kinds of difference.
-const (
-	OutsideLink  OddityKind = "outside link"  // a link that leads out of the workspace; copied unchanged
-	Special      OddityKind = "special"       // a pipe, socket or device; omitted
-	Unreadable   OddityKind = "unreadable"    // omitted
-	Torn         OddityKind = "torn"          // never stopped changing while it was copied
-	NoRepository OddityKind = "no repository" // a nested .git that is not a repository; omitted
-)
 
 // Base returns the version that was copied to a path, for a gate.Change. It returns the zero
 // version if there was no file.

@@ -44,6 +44,7 @@ type Pipeline struct {
 	attention   chan struct{} // work may be due
 
 	goroutines sync.WaitGroup // running work of the legacy mode
+	oddities   sync.Map       // the workspace.Oddity values that were reported
 
 	mu        sync.Mutex
 	dirty     map[string]bool       // units to advance

@@ -28,10 +28,19 @@ func (p *Pipeline) makeWorkspace(ctx context.Context) (*workspace.Workspace, err
 	if err != nil {
 		return nil, err
 	}
-	return workspace.Make(ctx, workspace.Options{
+	w, err := workspace.Make(ctx, workspace.Options{
 		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces, Landed: p.landed, After: last,
 		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own,
 	})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range w.Oddities() {
+		if _, told := p.oddities.LoadOrStore(o, true); !told {
+			p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("agents do not see %s as it is in the codebase: %s", o.Path, o.What)})
+		}
+	}
+	return w, nil
 }
 
 // lastLanding returns the number of the last landing, once all are complete.
