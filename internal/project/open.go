@@ -95,13 +95,11 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 	if err := agree(a.Config, marked); err != nil {
 		return nil, err
 	}
-	state, err := StateDir(s.Env)
-	if err != nil {
+	if a.StateDir, err = StateDir(s.Env); err != nil {
 		return nil, err
 	}
-	a.StateDir = state
-	a.Tokens = Tokens{dir: filepath.Join(state, "tokens", a.Space), caller: s.Caller}
-	if err := a.enter(ctx, state, root); err != nil {
+	a.Tokens = Tokens{dir: filepath.Join(a.StateDir, "tokens", a.Space), caller: s.Caller}
+	if err := a.enter(ctx, a.StateDir, root); err != nil {
 		return nil, err
 	}
 	if a.Root, err = tree.Open(root); err != nil {
@@ -152,16 +150,14 @@ func (a *Project) enter(ctx context.Context, state, root string) error {
 		return w.remember(ctx, a.Space, config.Redact(a.Config.Store))
 	case seen.Space != a.Space:
 		return otherWorld(root, seen, a.Space)
-	case !sameStore(seen.Store, a.Config.Store, root):
+	case storeName(seen.Store, root) != storeName(a.Config.Store, root):
 		return &lockkeeper.StoreError{Store: config.Redact(a.Config.Store), Reason: "the locks of this root are kept in " + seen.Store + ", whose users would not see yours",
 			Next: "leave --store and LOCKKEEPER_STORE as they were; to move the locks, stop everybody and run `lockkeeper init --new-world`"}
 	}
 	return nil
 }
 
-// sameStore reports whether two addresses name the same store, whatever their user and options.
-func sameStore(a, b, root string) bool { return storeName(a, root) == storeName(b, root) }
-
+// storeName returns the same text for all addresses of a store, whatever their user and options.
 func storeName(st, root string) string {
 	if !config.IsPostgres(st) {
 		return storePath(st, root)
@@ -170,11 +166,7 @@ func storeName(st, root string) string {
 	if err != nil {
 		return st
 	}
-	port := u.Port()
-	if port == "" {
-		port = "5432"
-	}
-	return u.Hostname() + ":" + port + u.Path
+	return u.Hostname() + ":" + cmp.Or(u.Port(), "5432") + u.Path
 }
 
 // agree refuses a configuration that names another space than the marker, because the users of

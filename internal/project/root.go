@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -279,17 +280,15 @@ func (e *inUseError) Error() string {
 	if len(e.pids) == 0 {
 		return "processes of yours still use it"
 	}
-	s := "processes of yours still use it: pid"
-	for i, pid := range e.pids {
-		if i > 0 {
-			s += ","
+	var list []string
+	for _, pid := range e.pids {
+		name := strconv.Itoa(pid)
+		if command := commandOf(pid); command != "" {
+			name += " (" + command + ")"
 		}
-		s += fmt.Sprintf(" %d", pid)
-		if name := commandOf(pid); name != "" {
-			s += fmt.Sprintf(" (%s)", name)
-		}
+		list = append(list, name)
 	}
-	return s
+	return "processes of yours still use it: pid " + strings.Join(list, ", ")
 }
 
 // WorkspaceVariable names the environment variable with the workspace in which an agent of a run

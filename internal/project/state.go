@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,10 +180,8 @@ func (c Caller) open(grant string, text []byte) (string, error) {
 	if err := json.Unmarshal([]byte(own), &by); err != nil {
 		return "", fmt.Errorf("the token of grant %s: whose it is cannot be read: %w", grant, err)
 	}
-	for _, p := range append(c.Above, c.Own) {
-		if p == by {
-			return token, nil
-		}
+	if by == c.Own || slices.Contains(c.Above, by) {
+		return token, nil
 	}
 	refused.Reason = fmt.Sprintf("this runs inside an agent (%s), which uses only what it has acquired itself, and this was acquired by another one, process %d", c.Agent, by.PID)
 	return "", refused

@@ -37,7 +37,7 @@ func escape(supervisor string) int {
 	for _, thread := range threads {
 		tell("open the memory of its parent", open(fmt.Sprintf("/proc/%d/task/%s/mem", os.Getppid(), thread.Name())))
 	}
-	tell("see the supervisor", readable("/proc/"+supervisor+"/environ"))
+	tell("see the supervisor", errorOf(os.ReadFile("/proc/"+supervisor+"/environ")))
 	tell("open the memory of the supervisor", open("/proc/"+supervisor+"/mem"))
 	conn, err := net.Dial("unix", "@lockkeeper-test-"+supervisor)
 	if err == nil {

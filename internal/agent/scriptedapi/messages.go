@@ -36,10 +36,11 @@ func (c *content) UnmarshalJSON(b []byte) error {
 }
 
 // text returns the text of all blocks, without the reminders that Claude Code adds for the model.
+// Codex has other types of text for input and output.
 func (c content) text() string {
 	var all []string
 	for _, b := range c {
-		if b.Type == "text" && !strings.HasPrefix(strings.TrimSpace(b.Text), "<system-reminder>") {
+		if strings.HasSuffix(b.Type, "text") && !strings.HasPrefix(strings.TrimSpace(b.Text), "<system-reminder>") {
 			all = append(all, b.Text)
 		}
 	}

@@ -4,35 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 )
 
 // responses implements the Responses API, which Codex uses.
 type responses struct{}
-
-// A pieces is a list of texts. A plain string stands for one text.
-type pieces []piece
-
-type piece struct {
-	Text string `json:"text"`
-}
-
-func (p *pieces) UnmarshalJSON(b []byte) error {
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		*p = pieces{{text}}
-		return nil
-	}
-	return json.Unmarshal(b, (*[]piece)(p))
-}
-
-func (p pieces) text() string {
-	var all []string
-	for _, one := range p {
-		all = append(all, one.Text)
-	}
-	return strings.Join(all, "\n")
-}
 
 // read uses the last text of the user as the prompt. Before it, Codex describes the directory
 // and its instructions in the user's name.
@@ -41,11 +16,11 @@ func (responses) read(r *Request) error {
 		Model  string `json:"model"`
 		Stream bool   `json:"stream"`
 		Input  []struct {
-			Type    string `json:"type"`
-			Role    string `json:"role"`
-			Content pieces `json:"content"`
-			CallID  string `json:"call_id"`
-			Output  pieces `json:"output"`
+			Type    string  `json:"type"`
+			Role    string  `json:"role"`
+			Content content `json:"content"`
+			CallID  string  `json:"call_id"`
+			Output  content `json:"output"`
 		} `json:"input"`
 	}
 	if err := json.Unmarshal(r.Body, &ask); err != nil {

@@ -166,17 +166,27 @@ func (w *Workspace) openUp(path string) error {
 	})
 }
 
+// compare returns the state of a name and how it differs from the copied one, which is nil if
+// nothing was copied.
+func (h *worker) compare(dir int, name string, was *node) (kind Kind, now *State, err error) {
+	seen, err := statAt(dir, name)
+	if err != nil {
+		return unchanged, nil, err
+	}
+	kind = Created
+	if was != nil {
+		if kind, err = h.judge(dir, name, was, seen); err != nil {
+			return unchanged, nil, err
+		}
+	}
+	now, err = stateAt(dir, name, seen)
+	return kind, now, err
+}
+
 // inspect returns how one path differs from the copied one, if it does.
 func (w *Workspace) inspect(h *worker, path string, was *node) (kind Kind, now *State, err error) {
-	err = w.at(path, func(dir int, name string) error {
-		seen, err := statAt(dir, name)
-		if err != nil {
-			return err
-		}
-		kind = Created
-		if now, err = stateAt(dir, name, seen); err == nil && was != nil {
-			kind, err = h.judge(dir, name, was, seen)
-		}
+	err = w.at(path, func(dir int, name string) (err error) {
+		kind, now, err = h.compare(dir, name, was)
 		return err
 	})
 	switch {

@@ -167,22 +167,14 @@ func (w *Workspace) isPrivate(dir, name string) bool {
 
 func (s *search) name(h *worker, dir int, path, name string, was *node) error {
 	at := below(path, name)
-	seen, err := statAt(dir, name)
-	kind := Created
-	var now *State
-	if err == nil && was != nil {
-		kind, err = h.judge(dir, name, was, seen)
-	}
-	if err == nil && kind != unchanged {
-		now, err = stateAt(dir, name, seen)
-	}
+	kind, now, err := h.compare(dir, name, was)
 	switch {
 	case isGone(err): // removed since it was listed
 		return s.missing(at, was)
 	case err != nil:
 		return pathError("compare", at, err)
 	}
-	isFolder := seen.mode.IsDir()
+	isFolder := now.Mode.IsDir()
 	if kind != unchanged && (was != nil || !isFolder) {
 		if err := s.report(newChange(at, kind, was, now)); err != nil {
 			return err

@@ -77,18 +77,6 @@ func (w *Workspace) placeRepository(ctx context.Context, path string) error {
 // replace replaces a name with a copy of a directory. If from is empty, it only removes the name.
 func (w *Workspace) replace(ctx context.Context, path, name, from string) error {
 	at := below(path, name)
-	parent, err := w.openOwn(path)
-	if isGone(err) {
-		return nil // a change that may land removed the directory
-	}
-	if err != nil {
-		return pathError("open", path, err)
-	}
-	_, err = statAt(parent, name)
-	closeFD(parent)
-	if isGone(err) && from == "" {
-		return nil
-	}
 	swap, err := w.openSwap(ctx)
 	if err != nil {
 		return err
@@ -105,7 +93,7 @@ func (w *Workspace) replace(ctx context.Context, path, name, from string) error 
 		}
 		return unix.Renameat(swap, "new", dir, name)
 	})
-	if err != nil {
+	if err != nil && !isGone(err) { // a change that may land may have removed the directory
 		return pathError("restore", at, err)
 	}
 	return w.clearSwap(ctx, swap)

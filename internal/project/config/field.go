@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"lockkeeper"
 	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/project/protect"
 )
@@ -149,7 +150,7 @@ func (f field) set(text string) error {
 		if n > f.max {
 			nearest = f.format(f.max) + " or less"
 		}
-		return &rangeError{f.format(f.min), f.format(f.max), "set it to " + nearest}
+		return lockkeeper.WithNext(fmt.Errorf("out of range, must be %s to %s", f.format(f.min), f.format(f.max)), "set it to "+nearest)
 	}
 	f.value.SetInt(n)
 	return nil
@@ -244,8 +245,3 @@ func (f field) hide(text string) string {
 	}
 	return text
 }
-
-// rangeError refuses a number that is too small or too large.
-type rangeError struct{ min, max, next string }
-
-func (e *rangeError) Error() string { return "out of range, must be " + e.min + " to " + e.max }

@@ -80,12 +80,7 @@ func (l *loader) refuse(where, value, reason, next string) {
 // apply sets one field from text found at where; source is its short form.
 func (l *loader) apply(f field, text, where, source string) {
 	if err := f.set(text); err != nil {
-		next := ""
-		var out *rangeError
-		if errors.As(err, &out) {
-			next = out.next
-		}
-		l.refuse(where, f.hide(text), err.Error(), next)
+		l.refuse(where, f.hide(text), lockkeeper.Message(err), lockkeeper.NextStep(err))
 		return
 	}
 	l.config.sources[f.key] = source

@@ -57,11 +57,10 @@ func (g *gitChecker) userFiles() (list []string) {
 		value, _ := g.env(variable)
 		return value
 	}
-	system := []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"}
+	list = []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"}
 	if at := set("GIT_CONFIG_SYSTEM"); at != "" {
-		system = []string{at}
+		list = []string{at}
 	}
-	list = append(list, system...)
 	if at := set("GIT_CONFIG_GLOBAL"); at != "" {
 		return append(list, at)
 	}

@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +33,7 @@ func (g *gitChecker) around(root string) (list []name) {
 	}
 	if dir, known := g.env("GIT_DIR"); known && dir != "" {
 		work, _ := g.env("GIT_WORK_TREE")
-		list = append(list, g.repository(absolute(root, dir), absolute(root, work))...)
+		list = append(list, g.repository(absoluteFrom(root, dir), absoluteFrom(root, cmp.Or(work, root)))...)
 	}
 	return list
 }
@@ -131,14 +132,6 @@ func absoluteFrom(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
-}
-
-// absolute does the same as absoluteFrom, but an empty path means the directory itself.
-func absolute(dir, path string) string {
-	if path == "" {
-		return dir
-	}
-	return absoluteFrom(dir, path)
 }
 
 // CompletesGit returns the paths, given from the root, that together would turn a directory

@@ -186,28 +186,16 @@ const (
 	Documents                  // is a document of a flow
 )
 
-// Reason says why agents do not write a file of this class.
-func (c Class) Reason() string {
-	switch c {
-	case Git:
-		return "it belongs to git"
-	case Hooks:
-		return "it is a hook, or decides which programs agents, editors, shells and hooks start, so only a person changes it"
-	case Documents:
-		return "it is a document of a flow, so only the flow and people change it"
-	default:
-		return "it is Lockkeeper's own file, so only a person changes it"
-	}
+// rules says for each class why agents do not write its files, and what to do instead.
+var rules = map[Class]struct{ reason, next string }{
+	Git:       {"it belongs to git", "use git"},
+	Hooks:     {"it is a hook, or decides which programs agents, editors, shells and hooks start, so only a person changes it", "let a person edit it"},
+	Own:       {"it is Lockkeeper's own file, so only a person changes it", "let a person edit it"},
+	Documents: {"it is a document of a flow, so only the flow and people change it", "lockkeeper decide, or let a person edit it"},
 }
 
+// Reason says why agents do not write a file of this class.
+func (c Class) Reason() string { return rules[c].reason }
+
 // Next says what to do instead.
-func (c Class) Next() string {
-	switch c {
-	case Git:
-		return "use git"
-	case Documents:
-		return "lockkeeper decide, or let a person edit it"
-	default:
-		return "let a person edit it"
-	}
-}
+func (c Class) Next() string { return rules[c].next }
