@@ -217,6 +217,7 @@ type Disturbance struct {
 	Gone          bool
 	DuringCommand bool   // a command of the session ran at that time and may have made the change
 	Rescue        string // id of the session's version on the rescue shelf; empty: not kept
+	By            Writer
 }
 
 // Disturbed checks whether the files that the session holds are as it left them. It reports each
@@ -258,6 +259,9 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 		}
 		d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}
 		d.DuringCommand = c.At != 0 && (d.Gone || is.Ctime >= c.At)
+		if d.By, err = s.writer(path, is); err != nil {
+			return nil, err
+		}
 		if d.Rescue, err = s.keep(ctx, path, was); err != nil {
 			return nil, err
 		}

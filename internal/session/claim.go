@@ -253,7 +253,7 @@ func (s *Session) Release(ctx context.Context) error {
 
 // releaseAll releases everything that the session holds.
 func (s *Session) releaseAll(ctx context.Context) error {
-	s.rec.Subagents = nil
+	s.rec.Subagents, s.rec.Outside = nil, nil
 	err := s.EndRewrite(ctx)
 	if s.rec.GrantID == "" {
 		return err

@@ -25,15 +25,16 @@ type record struct {
 	Ended      bool                `json:"ended,omitempty"`  // its host restarts it; the next session of the process takes the claims over
 	Taking     bool                `json:"taking,omitempty"` // a call is about to acquire a grant that is not recorded yet
 	Tickets    []Ticket            `json:"tickets,omitempty"`
-	Files      map[string]File     `json:"files,omitempty"`  // by path
-	Calls      map[string]Call     `json:"calls,omitempty"`  // in progress, by the host's id
-	Background []Call              `json:"behind,omitempty"` // commands that continue in the background
-	Late       map[string]Call     `json:"late,omitempty"`   // calls that were treated as ended before their end was reported, counted from then
-	Ran        []span              `json:"ran,omitempty"`    // when its last commands ran
-	Told       map[string]Told     `json:"told,omitempty"`   // reported changes of others' files, by path
-	Git        string              `json:"git,omitempty"`    // grant of a git command in progress
-	Trees      map[string]string   `json:"trees,omitempty"`  // work trees of claimed files, by repository and path
-	Subagents  map[string]Subagent `json:"inner,omitempty"`  // by the host's id
+	Files      map[string]File     `json:"files,omitempty"`   // by path
+	Calls      map[string]Call     `json:"calls,omitempty"`   // in progress, by the host's id
+	Background []Call              `json:"behind,omitempty"`  // commands that continue in the background
+	Late       map[string]Call     `json:"late,omitempty"`    // calls that were treated as ended before their end was reported, counted from then
+	Ran        []span              `json:"ran,omitempty"`     // when its last commands ran
+	Told       map[string]Told     `json:"told,omitempty"`    // reported changes of others' files, by path
+	Git        string              `json:"git,omitempty"`     // grant of a git command in progress
+	Trees      map[string]string   `json:"trees,omitempty"`   // work trees of claimed files, by repository and path
+	Outside    map[string]bool     `json:"outside,omitempty"` // keys of Trees for files outside the codebase, changed in this turn
+	Subagents  map[string]Subagent `json:"inner,omitempty"`   // by the host's id
 
 	Snapshots []string        `json:"snapshots,omitempty"` // open snapshots of uncommitted files
 	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before

@@ -6,42 +6,89 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
+	"lockkeeper"
+	"lockkeeper/internal/project"
 	"lockkeeper/internal/session/refusal"
 )
 
 // Elsewhere warns of files that another session changes in another work tree of the same
 // repository, because the changes will need a merge. It records the work tree of this session.
 func (s *Session) Elsewhere(list []Write) (warnings []string, err error) {
-	var others map[string]record
 	for _, w := range list {
-		key, top, err := repository(s.registry.at(w.Path))
-		if err != nil {
-			return nil, err
-		}
-		if key == "" || s.rec.Trees[key] == top {
-			continue
-		}
-		if s.rec.Trees == nil {
-			s.rec.Trees = map[string]string{}
-		}
-		s.rec.Trees[key] = top
-		if others == nil {
-			if others, err = s.registry.everywhere(); err != nil {
-				return nil, err
-			}
-		}
-		for file, r := range others {
-			at, changes := r.Trees[key]
-			if file == s.file || !changes || at == top || r.GrantID == "" || !s.registry.alive(r.Info) {
-				continue
-			}
-			who := refusal.Holder{Callsign: r.Callsign, TTY: r.TTY}
-			warnings = append(warnings, fmt.Sprintf("WARNING %s is being changed by %s in another work tree, %s: one of you will have to merge.", w.Path, who.Name(), at))
+		some, err := s.elsewhere(s.registry.at(w.Path), w.Path, false)
+		if warnings = append(warnings, some...); err != nil {
+			return warnings, err
 		}
 	}
 	return warnings, nil
+}
+
+// ElsewhereOutside does the same for absolute files in a work tree outside the codebase, which
+// nobody can lock. They count until the end of the turn.
+func (s *Session) ElsewhereOutside(files []string) (warnings []string, err error) {
+	for _, f := range files {
+		some, err := s.elsewhere(f, f, true)
+		if warnings = append(warnings, some...); err != nil {
+			return warnings, err
+		}
+	}
+	return warnings, nil
+}
+
+func (s *Session) elsewhere(file, name string, outside bool) (warnings []string, err error) {
+	key, top, several, err := repository(file)
+	if err != nil || key == "" || s.rec.Trees[key] == top && (s.rec.Outside[key] || !outside) {
+		return nil, err
+	}
+	if s.rec.Trees == nil {
+		s.rec.Trees = map[string]string{}
+	}
+	s.rec.Trees[key] = top
+	if outside {
+		if s.rec.Outside == nil {
+			s.rec.Outside = map[string]bool{}
+		}
+		s.rec.Outside[key] = true
+	}
+	if !several {
+		return nil, nil
+	}
+	others, err := s.registry.everywhere()
+	for other, r := range others {
+		at, changes := r.Trees[key]
+		if other == s.file || !changes || at == top || r.GrantID == "" && !r.Outside[key] || !s.registry.alive(r.Info) {
+			continue
+		}
+		who := refusal.Holder{Callsign: r.Callsign, TTY: r.TTY}
+		warnings = append(warnings, fmt.Sprintf("WARNING %s is being changed by %s in another work tree, %s: one of you will have to merge.", name, who.Name(), at))
+	}
+	return warnings, err
+}
+
+// RootsBeside lists the codebases in the other work trees of a file's repository.
+func RootsBeside(file string, env func(string) (string, bool)) (roots []string, err error) {
+	key, top, several, err := repository(file)
+	if err != nil || !several {
+		return nil, err
+	}
+	common, _, _ := strings.Cut(key, "\x00")
+	tops := []string{filepath.Dir(common)}
+	links, err := filepath.Glob(filepath.Join(common, "worktrees", "*", "gitdir"))
+	for _, link := range links {
+		if text, err := os.ReadFile(link); err == nil { // otherwise the work tree is being removed
+			tops = append(tops, filepath.Dir(strings.TrimSpace(string(text))))
+		}
+	}
+	for _, t := range tops {
+		if root, err := project.RootOf(filepath.Join(t, lockkeeper.GitTarget), env); err == nil && root != "" && t != top && !slices.Contains(roots, root) {
+			roots = append(roots, root)
+		}
+	}
+	return roots, err
 }
 
 // everywhere reads the session records of this user in all codebases, because each work tree may
@@ -59,27 +106,28 @@ func (b *Registry) everywhere() (map[string]record, error) {
 	return all, err
 }
 
-// repository returns a key for a file within its repository, equal in all work trees, and the
-// work tree of the file. Both are empty if the file is in no repository, or the repository has
-// only one work tree.
-func repository(file string) (key, top string, err error) {
+// repository returns a key for a file within its repository, equal in all work trees, the work
+// tree of the file, and whether the repository has several. All are empty if the file is in no
+// repository.
+func repository(file string) (key, top string, several bool, err error) {
 	for top = filepath.Dir(file); ; top = filepath.Dir(top) {
-		info, err := os.Lstat(filepath.Join(top, ".git"))
+		info, err := os.Lstat(filepath.Join(top, lockkeeper.GitTarget))
 		switch {
 		case err == nil:
 			common, err := commonDir(top, info)
 			if err != nil || common == "" {
-				return "", "", err
+				return "", "", false, err
 			}
-			if others, err := os.ReadDir(filepath.Join(common, "worktrees")); err != nil || len(others) == 0 {
-				return "", "", nil
+			others, err := os.ReadDir(filepath.Join(common, "worktrees"))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return "", "", false, err
 			}
 			rel, err := filepath.Rel(top, file)
-			return common + "\x00" + rel, top, err
-		case !errors.Is(err, fs.ErrNotExist):
-			return "", "", err
+			return common + "\x00" + rel, top, len(others) > 0, err
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return "", "", false, err
 		case top == filepath.Dir(top):
-			return "", "", nil
+			return "", "", false, nil
 		}
 	}
 }

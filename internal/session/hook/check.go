@@ -145,6 +145,10 @@ func (v *visit) before(ctx context.Context) error {
 			return err
 		}
 	}
+	warnings, err := v.session.ElsewhereOutside(v.place.beside)
+	if v.out.Model = append(v.out.Model, warnings...); err != nil {
+		return err
+	}
 	if err := v.discarded(ctx); err != nil || len(v.out.refused) > 0 {
 		return errors.Join(err, v.session.EndRewrite(ctx))
 	}

@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -65,4 +66,44 @@ func TestIndexOfSubagents(t *testing.T) {
 	s.passes(call("one", "PostToolUse", "Edit", map[string]any{"file_path": s.at(user)}))
 	s.refuses(call("two", "PreToolUse", "Bash", map[string]any{"command": "git add -A"}), user, "another subagent")
 	s.passes(call("one", "PreToolUse", "Bash", map[string]any{"command": "git add -A"}))
+}
+
+// A claim before the first work tree was made is known to those who change the same file there,
+// also if that work tree is outside the codebase.
+//
+// shows: GP-5
+func TestWorktreeMadeLater(t *testing.T) {
+	s := newRepository(t)
+	s.passes(s.edit("A", user))
+	s.git("worktree", "add", "-q", "trees/one")
+	s.says(s.passes(s.edit("B", "trees/one/"+user)), "WARNING trees/one/"+user, "in another work tree, "+s.dir)
+	outside := filepath.Join(t.TempDir(), "two")
+	s.git("worktree", "add", "-q", outside)
+	edit := func(session, file string) said {
+		return s.claude(session, "PreToolUse", "Edit", map[string]any{"file_path": file, "old_string": "a", "new_string": "b"})
+	}
+	s.says(s.passes(edit("C", filepath.Join(outside, user))), "WARNING", "in another work tree, "+s.dir)
+	s.passes(edit("C", filepath.Join(outside, post)))
+	s.says(s.passes(s.edit("A", post)), "WARNING "+post, "in another work tree, "+outside)
+	if r := s.passes(edit("D", filepath.Join(t.TempDir(), "free"))); r.out != "" {
+		t.Errorf("outside every repository: %s", r.all())
+	}
+}
+
+// A session whose file another session's command changed is told which session that was.
+//
+// shows: GP-5
+func TestWriterIsNamed(t *testing.T) {
+	s := newStage(t)
+	s.edits("A", user, "class User # by A\n")
+	s.passes(s.bash("B", "PreToolUse", "./fix.py"))
+	s.write(user, "class User # by B\n")
+	s.says(s.passes(s.bash("B", "PostToolUse", "./fix.py")), "UNCOVERED "+user)
+	r := s.passes(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}))
+	s.says(r, "DISTURBED "+user, "without a lock, by session ")
+	s.edits("A", user, "class User # by A again\n")
+	s.passes(s.bash("B", "PreToolUse", "sleep 100"))
+	s.write(user, "class User # by an editor, or by B\n")
+	r = s.passes(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}))
+	s.says(r, "DISTURBED "+user, "by a command of session ", "or an editor")
 }

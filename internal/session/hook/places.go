@@ -25,6 +25,7 @@ type place struct {
 	guarded  []guarded // written files that are protected
 	git      []GitAct
 	index    []IndexAct
+	beside   []string // written files in other work trees of the repository that are no codebase
 	discards []Discard
 	shell    bool // a command runs there or may write there
 }
@@ -177,6 +178,8 @@ func (s *sorter) sort(plan Effects) error {
 		}
 		if p != nil {
 			p.writes = append(p.writes, t)
+		} else if err := s.beside(t.File); err != nil {
+			return err
 		}
 	}
 	for _, t := range plan.Trees {

@@ -93,8 +93,11 @@ func uncovered(u session.Uncovered) string {
 func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	list, err := v.session.Disturbed(ctx, ended)
 	for _, d := range list {
-		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed without a lock, by an editor or an agent without hooks. Read it again before you continue.", d.Path)
+		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed without a lock, by %s. Read it again before you continue.", d.Path, writer(d))
 		switch {
+		case d.By.Sure && d.Gone:
+			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed without a lock, by %s.", d.Path, writer(d))
+		case d.By.Sure: // also if a command of this session ran at that time
 		case d.DuringCommand && d.Gone:
 			text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by another program.", d.Path)
 		case d.DuringCommand:
@@ -108,6 +111,17 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 		v.out.tellBoth(text)
 	}
 	return err
+}
+
+// writer names who changed a file that the session holds, as far as the records say.
+func writer(d session.Disturbance) string {
+	switch {
+	case d.By.Sure:
+		return "session " + d.By.Name
+	case d.By.Name != "":
+		return "a command of session " + d.By.Name + ", which ran at that time, or an editor"
+	}
+	return "an editor or an agent without hooks"
 }
 
 // news reports files that became free and the results of deferred patches.

@@ -1,0 +1,26 @@
+package hook
+
+import (
+	"lockkeeper/internal/project/protect"
+	"lockkeeper/internal/session"
+)
+
+// beside notes a file outside every codebase in the codebases that other work trees of its
+// repository have, so that those who change the same file there are warned.
+func (s *sorter) beside(file string) error {
+	file = protect.Real(file)
+	roots, err := session.RootsBeside(file, s.env)
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		p, err := s.in(root)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.beside = append(p.beside, file)
+		}
+	}
+	return nil
+}

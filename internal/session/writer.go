@@ -1,0 +1,49 @@
+package session
+
+import (
+	"lockkeeper/internal/session/refusal"
+)
+
+// A Writer is the session that changed a file of another holder, as far as the records say.
+type Writer struct {
+	Name string // empty: no record says it
+	Sure bool   // its record has the file in this state; otherwise only its command ran at that time
+}
+
+// writer finds the session that left a file in its current state.
+func (s *Session) writer(path string, now Print) (w Writer, err error) {
+	known, err := s.registry.records()
+	if err != nil {
+		return w, err
+	}
+	for file, r := range known {
+		if file == s.file {
+			continue
+		}
+		name := refusal.Holder{Callsign: r.Callsign, TTY: r.TTY}.Name()
+		left, isKnown := r.Files[path]
+		told, wasTold := r.Told[path]
+		switch {
+		case isKnown && left.Own && left.Found == nil && !left.touched(now), wasTold && !told.Is.touched(now):
+			return Writer{Name: name, Sure: true}, nil
+		case now.Inode != 0 && w.Name == "" && r.ranAt(now.Mtime):
+			w.Name = name
+		}
+	}
+	return w, nil
+}
+
+// ranAt reports whether a command of the session ran at a time, by the clock that stamps files.
+func (r *record) ranAt(at int64) bool {
+	for _, c := range r.Calls {
+		if c.Command != "" && c.At <= at && at-c.At < int64(longestCall) {
+			return true
+		}
+	}
+	for _, span := range r.Ran {
+		if span.From <= at && at <= span.To {
+			return true
+		}
+	}
+	return false
+}
