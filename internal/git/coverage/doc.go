@@ -4,6 +4,7 @@
 //	git status ──▶ Find ──▶ what the gate left there   ──▶ Landed
 //	                   ──▶ who holds the path now      ──▶ Covered
 //	                   ──▶ the event log, newest first ──▶ Covered, or Uncovered
+//	                   ──▶ the caller, and who holds the path now ──▶ Yours, Held, or free
 //
 // Invariants:
 //
@@ -11,7 +12,9 @@
 //     file was last modified. Forged file times are not detected: this is a help for honest
 //     users.
 //  2. Content that is only staged has no time of its own, so no past lock covers it.
-//  3. If the log does not reach back far enough, the change says so (BeforeLog).
+//  3. A change of a path that another holder has for writing is never the caller's, whoever
+//     made it.
+//  4. If the log does not reach back far enough, the change says so (BeforeLog).
 //
 // The package changes nothing and starts no goroutines.
 package coverage

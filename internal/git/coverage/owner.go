@@ -45,10 +45,11 @@ func (j *judge) assign(ctx context.Context, a *project.Project, who Caller, list
 			} else if c.State == Uncovered {
 				unexplained = append(unexplained, c.Path)
 			}
-		case who != nil && who.Owns(held):
-			c.Owner = Yours
 		default:
 			c.Owner, c.Holder, c.GrantID, c.HeldFrom, c.HeldUntil = Held, held.Holder, held.ID, &held.AcquiredAt, nil
+			if who != nil && who.Owns(held) {
+				c.Owner = Yours
+			}
 		}
 	}
 	if who == nil || len(unexplained) == 0 {

@@ -177,7 +177,7 @@ func (c *committer) names(path string) (name string, named bool) {
 func (c *committer) locks(chosen []coverage.Change) (list []lockkeeper.Lock) {
 	for _, x := range chosen {
 		l := lockkeeper.Lock{Target: lockkeeper.Target{Path: x.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Read}
-		held := x.State == coverage.Covered && x.HeldUntil == nil
+		held := x.GrantID != "" && x.HeldUntil == nil
 		if x.State == coverage.Uncovered {
 			l.Mode = lockkeeper.Write
 		}

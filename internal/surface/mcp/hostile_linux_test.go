@@ -28,7 +28,7 @@ func TestHostileCalls(t *testing.T) {
 	for _, path := range []string{"../outside/x", "app/../../outside/x", "/etc/passwd", "app/out/x", "app/x.rb", ".git/config", ".git", ".lockkeeper/state.db", "lockkeeper.yaml", ".claude/settings.json", "app/.claude/settings.local.json", ".codex/config.toml", "app", "", " ", "a\x00b", strings.Repeat("x/", 10_000)} {
 		for tool, in := range map[string]args{
 			"check": {"paths": []string{path}}, "claim": {"paths": []string{"app/post.rb", path}}, "write": {"path": path, "text": "owned"}, "defer": {"path": path, "content": "owned"},
-			"report_gap": {"path": path, "reason": "x"}, "ask_for_more": {"paths": []string{path}, "reason": "x"},
+			"report_gap": {"path": path, "reason": "x"}, "ask_for_more": {"paths": []string{path}, "reason": "x"}, "commit": {"message": "x", "paths": []string{path}},
 		} {
 			c.call(tool, in).not()
 		}
