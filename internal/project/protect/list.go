@@ -75,7 +75,7 @@ func (c *Checker) addBelow(root string, class Class, paths ...string) {
 // add protects a file or directory under the given path and under its real one.
 func (c *Checker) add(path string, class Class) {
 	c.names = append(c.names, name{fold(path), class})
-	if real := Real(path); real != path {
+	if real := c.real(path); real != path {
 		c.names = append(c.names, name{fold(real), class})
 	}
 }
@@ -160,14 +160,26 @@ func (c *Checker) isStarter(path string, meets func(path, name string) bool) boo
 	return false
 }
 
-// realDir returns Real of a directory and caches it, because many files share a directory.
+// realDir returns Real of a clean directory and caches it, because many files share a directory.
 func (c *Checker) realDir(dir string) string {
+	if dir == filepath.Dir(dir) {
+		return dir
+	}
 	real, known := c.dirs[dir]
 	if !known {
-		real = Real(dir)
+		real = c.real(dir)
 		c.dirs[dir] = real
 	}
 	return real
+}
+
+// real returns Real of a clean path. It looks only at the last name if the directory is cached.
+func (c *Checker) real(path string) string {
+	at := filepath.Join(c.realDir(filepath.Dir(path)), filepath.Base(path))
+	if info, err := os.Lstat(at); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return Real(at)
+	}
+	return at
 }
 
 // Below reports the same as File, for a path from the root.
