@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -83,5 +84,41 @@ func TestPostgresIsLeftToTheMainProgram(t *testing.T) {
 	code, out = c.run(t, c.write("A"), c.bin, "lockkeeper-hook", "claude-code")
 	if !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "neither beside it nor in PATH") || !strings.Contains(out, "install lockkeeper in the directory of lockkeeper-hook") {
 		t.Fatalf("the main program is missing: exit %d\n%s", code, out)
+	}
+}
+
+// In PostgreSQL, two clones of one codebase share their locks. A git command changes only the clone
+// in which it runs, so a file that a session holds in the other clone does not refuse it.
+func TestCloneOfItsOwn(t *testing.T) {
+	c := newCodebase(t)
+	call := func(session, tool, key, value string) string {
+		return fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"PreToolUse","tool_name":%q,"tool_use_id":"t","tool_input":{%q:%q}}`, session, c.root, tool, key, value)
+	}
+	if code, out := c.run(t, call("A", "Edit", "file_path", filepath.Join(c.root, "user.rb")), os.Getenv("PATH"), "lockkeeper-hook", "claude-code"); code != 0 || out != "" {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	marker, err := os.ReadFile(filepath.Join(c.root, ".lockkeeper/space.json"))
+	var is struct{ Space string }
+	if err := errors.Join(err, json.Unmarshal(marker, &is)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", c.root).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if code, out := c.run(t, call("B", "Bash", "command", "git reset --hard"), os.Getenv("PATH"), "lockkeeper-hook", "claude-code"); !strings.Contains(out, "REFUSED git reset") {
+		t.Fatalf("in the same clone: exit %d\n%s", code, out)
+	}
+	c.root = filepath.Join(c.dir, "clone")
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", c.root).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if code, out := c.run(t, "", c.bin, "lockkeeper", "init", "--space", is.Space); code != 0 {
+		t.Fatal(out)
+	}
+	if code, out := c.run(t, call("B", "Bash", "command", "git reset --hard"), os.Getenv("PATH"), "lockkeeper-hook", "claude-code"); code != 0 || out != "" {
+		t.Fatalf("in the other clone: exit %d\n%s", code, out)
+	}
+	if _, out := c.run(t, call("B", "Edit", "file_path", filepath.Join(c.root, "user.rb")), os.Getenv("PATH"), "lockkeeper-hook", "claude-code"); !strings.Contains(out, "REFUSED user.rb: held by ") {
+		t.Fatalf("the file itself: %s", out)
 	}
 }
