@@ -41,7 +41,6 @@ var mayChange = map[string]string{
 	"internal/surface/cli/flows/report.go":       "a report, in the file that a person names",
 	"internal/surface/cli/help.go":               "manual pages, in the directory that a packager names",
 	"internal/surface/cli/flows/decideedit.go":   "decisions, in a file that a person edits",
-	"internal/surface/cli/landings/overrule.go":  "the question at the terminal of a person",
 	"internal/surface/cli/landings/write.go":     "standard input, put aside in a file without a name",
 	"internal/agent/owndir":                      "a private directory for each call, and a renewed login in the agent's own directory",
 	"internal/agent/files.go":                    "what agents were asked and said, beside their output",

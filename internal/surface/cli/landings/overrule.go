@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"lockkeeper"
@@ -19,18 +18,14 @@ import (
 const overruleAnswer = "commit"
 
 // overrule lets a person at a terminal commit changes that the hook refuses, and records that. An
-// agent is never asked. Git gives its hooks no standard input, so the terminal is opened.
+// agent is never asked. Git gives its hooks no standard input, so the answer comes from the
+// terminal of standard error, as in pagers.
 func (p *program) overrule(ctx context.Context, a *project.Project, done *coverage.Changes, o changesOptions, found error) error {
 	if _, inside := p.Agent(); inside || p.JSON || !term.IsTerminal(p.Err) {
 		return found
 	}
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
-	if err != nil { // nobody can be asked
-		return found
-	}
-	defer tty.Close()
-	fmt.Fprintf(tty, "Type %q to commit these changes nevertheless, anything else to cancel: ", overruleAnswer)
-	line, err := bufio.NewReader(tty).ReadString('\n')
+	fmt.Fprintf(p.Err, "Type %q to commit these changes nevertheless, anything else to cancel: ", overruleAnswer)
+	line, err := bufio.NewReader(p.Err).ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != overruleAnswer {
 		return found
 	}
