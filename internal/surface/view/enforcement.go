@@ -81,7 +81,7 @@ func commitProtection(ctx context.Context, a *project.Project) Protection {
 	case err != nil:
 		w.Fact = lockkeeper.Message(err)
 	case there:
-		w.Level, w.Fact, w.Next = Detected, "a hook refuses changes that no lock covers", ""
+		w.Level, w.Fact, w.Next = Detected, "a hook refuses files that others hold, or changes that no lock covers", ""
 	}
 	return w
 }
