@@ -52,9 +52,21 @@ type workbench struct {
 	env map[string]string
 }
 
+// memoryDir returns a temporary directory in memory where the system has one. The commands make
+// thousands of files, which need not reach a disk.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "verdicts-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func newWorkbench(t *testing.T) workbench {
 	t.Helper()
-	w := workbench{t, t.TempDir(), map[string]string{"XDG_STATE_HOME": t.TempDir(), "HOME": t.TempDir(), "PATH": os.Getenv("PATH")}}
+	w := workbench{t, memoryDir(t), map[string]string{"XDG_STATE_HOME": memoryDir(t), "HOME": memoryDir(t), "PATH": os.Getenv("PATH")}}
 	script, err := filepath.Abs("testdata/verdicts.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -209,12 +221,12 @@ func TestVerdicts(t *testing.T) {
 		t.Skip("runs 200 commands")
 	}
 	w := newWorkbench(t)
-	template := w.copied(t.TempDir() + "/template")
+	template := w.copied(memoryDir(t) + "/template")
 	w.enrolled()
 	w.call("B", "PostToolUse", "Read", "r", map[string]any{"file_path": filepath.Join(w.repo(), "own.txt")})
 	w.edits("B", "own.txt", "mine\n")
 	before := template.state()
-	run := template.copied(t.TempDir() + "/run")
+	run := template.copied(memoryDir(t) + "/run")
 	listing := run.listing()
 	harmless, falsely, harmful, passed := 0, 0, 0, 0
 	for _, v := range readVerdicts(t) {
