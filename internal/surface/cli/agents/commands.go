@@ -31,8 +31,9 @@ func (p *program) hookCommand() *cobra.Command {
 		Short: "Answer a hook of an interactive agent",
 		Long: `Answer a hook of an interactive agent: claude-code, codex or gemini. It reads the agent's
 call from standard input. Before a write it locks the file for the session, or refuses
-the write with a reason: as JSON in the form of the agent, or with exit code 2. After a command it checks the files that others
-hold. At the end of a turn it releases everything. An error before a write refuses it.
+the write with a reason: as JSON in the agent's form, or with exit code 2. After a
+command it checks the files that others hold. At the end of a turn it releases
+everything. An error before a write refuses it.
 
 Agents run this command; lockkeeper init sets that up.`,
 		Example: `  lockkeeper hook claude-code <call.json`,
