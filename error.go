@@ -58,7 +58,7 @@ type ConflictInfo struct {
 func (c ConflictInfo) String() string {
 	verb := "held by"
 	if c.Kind == Waiting {
-		verb = "awaited earlier by"
+		verb = "requested earlier by"
 	}
 	s := fmt.Sprintf("%s %s: %s %s (%s %s) since %s", c.Mode, c.Path, verb, c.Holder,
 		c.BlockingMode, c.BlockingPath, c.AcquiredAt.UTC().Format(time.RFC3339))

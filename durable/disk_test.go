@@ -169,7 +169,7 @@ func TestDiskStaysInItsDirectory(t *testing.T) {
 			}
 		}
 	}
-	// It also stays the same directory when another one takes its path.
+	// An open directory also stays the same when another directory takes its path.
 	must(t, disk.Move(top, "at", top, "away"), disk.Mkdir(top, "at", 0o755))
 	must(t, held(t)(disk.Create(at, "f")).Close())
 	if _, err := os.Lstat(filepath.Join(top.Name(), "away", "f")); err != nil {

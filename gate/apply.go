@@ -282,7 +282,7 @@ func (p *applier) swap(n int, dir *os.File, name string, c lockkeeper.PathChange
 	}
 	if c.New.Exists() {
 		if _, err := disk.Lstat(own, staged); errors.Is(err, fs.ErrNotExist) {
-			return errFenced // emptied, and about to be removed
+			return errFenced // another process has emptied the stage and will remove it
 		}
 	}
 	return &conflictError{c.Path, "another writer removed it, or its directory"}

@@ -57,7 +57,7 @@ func (g *Gate) recoverOne(ctx context.Context, l *lockkeeper.Landing, abandoned 
 			return l.State, err
 		}
 	}
-	return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("recovery of landing %d", l.Seq), Reason: "several recoveries are competing for it",
+	return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("recovery of landing %d", l.Seq), Reason: "several recoveries of this landing interrupt each other",
 		Next: "run `lockkeeper gate recover` when they have ended"}
 }
 

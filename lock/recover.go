@@ -12,8 +12,8 @@ import (
 	"lockkeeper/store"
 )
 
-// A finding is the result, from outside of a transaction, that a record may be freed. The
-// transaction that frees the record checks that it has not changed since.
+// A finding says that a record may be freed. It is made outside of a transaction, so the
+// transaction that frees the record checks that the record has not changed since.
 type finding struct {
 	rec            *store.Record
 	fourConditions bool // the record may be freed only if the four conditions hold

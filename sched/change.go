@@ -21,7 +21,7 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 			return err
 		}
 		if it.Status != lockkeeper.ItemError {
-			return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "it is " + string(it.Status), Next: "lockkeeper why " + it.ID}
+			return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "it is " + word(it.Status), Next: "lockkeeper why " + it.ID}
 		}
 		if err := q.locks.Check(q.request(it, nil)); err != nil {
 			return err // it could never start
@@ -99,7 +99,7 @@ func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason str
 		}
 		fallthrough
 	case lockkeeper.ItemCompleted:
-		return nil, "", &lockkeeper.RefusedError{Act: "cancel of " + it.ID, Reason: fmt.Sprintf("it is %s since %s", it.Status, it.CompletedAt.UTC().Format("2006-01-02 15:04:05Z")), Next: "lockkeeper why " + it.ID}
+		return nil, "", &lockkeeper.RefusedError{Act: "cancel of " + it.ID, Reason: fmt.Sprintf("it %s at %s", word(it.Status), it.CompletedAt.UTC().Format("2006-01-02 15:04:05Z")), Next: "lockkeeper why " + it.ID}
 	case lockkeeper.ItemDispatched:
 		rec, err := tx.Get(it.GrantID)
 		if err != nil {
@@ -121,4 +121,12 @@ func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason str
 		}
 	}
 	return next, "", q.fail(tx, next, failure)
+}
+
+// word returns the word for a status that people read.
+func word(s lockkeeper.ItemStatus) string {
+	if s == lockkeeper.ItemError {
+		return "failed"
+	}
+	return string(s)
 }

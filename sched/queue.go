@@ -208,7 +208,7 @@ func (q *Queue) number(tx *lock.Tx, it *lockkeeper.Item) error {
 			return err
 		}
 		if old != nil {
-			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: fmt.Sprintf("%s has it, %s since %s", old.ID, old.Status, old.StatusSince().UTC().Format("2006-01-02 15:04:05Z")),
+			return &lockkeeper.InputError{Field: "key", Value: it.Key, Reason: fmt.Sprintf("%s (%s since %s) has this key", old.ID, word(old.Status), old.StatusSince().UTC().Format("2006-01-02 15:04:05Z")),
 				Next: "lockkeeper why " + old.ID}
 		}
 	}
@@ -360,7 +360,7 @@ func (q *Queue) checkRoot(r store.Reader, it *lockkeeper.Item) error {
 		known = append(known, fmt.Sprintf("%s reaches %s", w.Node, strings.Join(w.Roots, ", ")))
 	}
 	if known == nil {
-		known = []string{"no worker has said what it reaches"}
+		known = []string{"no worker has reported which roots it reaches"}
 	}
 	return &lockkeeper.InputError{Field: "root", Value: it.Root, Reason: "no node is known to reach it: " + strings.Join(known, "; "),
 		Next: "start `lockkeeper job work` where that root is, or name another root"}

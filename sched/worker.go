@@ -84,7 +84,7 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	case opt.Slots < 1:
 		return nil, &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(opt.Slots), Reason: "a worker without slots does nothing", Next: "give at least one"}
 	case opt.Run == nil:
-		return nil, &lockkeeper.InputError{Field: "run", Reason: "nothing to do with an item"}
+		return nil, &lockkeeper.InputError{Field: "run", Reason: "missing: the function that runs an item"}
 	}
 	if opt.TickEvery <= 0 {
 		opt.TickEvery = 5 * time.Second

@@ -96,7 +96,7 @@ func (s *codexStream) line(b []byte, tell func(Event)) bool {
 		tell(Event{Kind: EventUsage, Usage: &used})
 	case "turn.failed":
 		s.said, s.final, s.failed = true, true, &Error{Reason: l.Error.Message, ResetAt: codexReset(l.Error.Message, time.Now())}
-	case "error": // also if it reconnects by itself
+	case "error": // codex also prints it before it reconnects by itself
 		s.failed = &Error{Reason: l.Message}
 		tell(Event{Kind: EventNotice, Text: l.Message})
 	case "item.started":

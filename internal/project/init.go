@@ -185,7 +185,7 @@ func (i *initializer) inUse(err error, seen *witness) error {
 	if seen == nil {
 		return &lockkeeper.RefusedError{Act: "init", Reason: busy.Error(), Next: "try again when they are done"}
 	}
-	return &lockkeeper.RefusedError{Act: "init", Reason: fmt.Sprintf("the locks of space %s were here, and %s; new locks would not know of theirs", seen.Space, busy),
+	return &lockkeeper.RefusedError{Act: "init", Reason: fmt.Sprintf("the locks of space %s were here, and %s; a new lock database would not contain their locks", seen.Space, busy),
 		Next: "stop these processes, then run it again"}
 }
 
@@ -289,8 +289,8 @@ func (i *initializer) make(ctx context.Context) (err error) {
 	}
 	place := filepath.Join(i.root, DirName)
 	if err := os.Rename(built, place); err != nil {
-		return &lockkeeper.StoreError{Store: place, Reason: "something without a marker is in the place of the locks", Err: err,
-			Next: "check it and move it away; if it contains state.db, that may contain locks"}
+		return &lockkeeper.StoreError{Store: place, Reason: "another file or directory without a marker has the name of the lock directory", Err: err,
+			Next: "check it and move it away; a state.db in it may contain locks"}
 	}
 	i.result.Space = space
 	i.result.Made = append(i.result.Made, DirName+"/")

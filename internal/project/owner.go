@@ -22,7 +22,7 @@ func checkOwner(path string) error {
 		return nil
 	case os.Geteuid() == 0:
 		return &lockkeeper.RefusedError{Act: "opening the locks as root",
-			Reason: "they belong to user " + userName(uid) + ", and what root leaves beside them, as with sudo, would lock its owner out",
+			Reason: "they belong to user " + userName(uid) + ", who could not use the files that root would create beside them",
 			Next:   "run it as " + userName(uid)}
 	case !mayWrite(path):
 		return belongsTo(path, uid, fs.ErrPermission)

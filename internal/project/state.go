@@ -171,18 +171,18 @@ func (c Caller) open(grant string, text []byte) (string, error) {
 		return token, nil
 	}
 	refused := &lockkeeper.RefusedError{Act: "using grant " + grant,
-		Reason: "this runs inside an agent (" + c.Agent + "), which uses only what it has acquired itself with lockkeeper lock acquire, and this was acquired by a person, or for a session",
+		Reason: "this runs inside an agent (" + c.Agent + "), and an agent uses only grants that it acquired itself with lockkeeper lock acquire; a person or a session acquired this one",
 		Next:   "claims of your session are released at the end of its turn; for other grants ask the holder: lockkeeper status"}
 	if !agents {
 		return "", refused
 	}
 	var by lockkeeper.Process
 	if err := json.Unmarshal([]byte(own), &by); err != nil {
-		return "", fmt.Errorf("the token of grant %s: whose it is cannot be read: %w", grant, err)
+		return "", fmt.Errorf("cannot read who acquired grant %s: %w", grant, err)
 	}
 	if by == c.Own || slices.Contains(c.Above, by) {
 		return token, nil
 	}
-	refused.Reason = fmt.Sprintf("this runs inside an agent (%s), which uses only what it has acquired itself, and this was acquired by another one, process %d", c.Agent, by.PID)
+	refused.Reason = fmt.Sprintf("this runs inside an agent (%s), and an agent uses only grants that it acquired itself; another agent, process %d, acquired this one", c.Agent, by.PID)
 	return "", refused
 }

@@ -179,7 +179,7 @@ func (s *Session) adopt(ctx context.Context) error {
 				s.rec.GrantID = g.ID
 				continue
 			}
-			if _, err := act.Free(g.ID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Reason: "the call that took it was killed"}); err != nil {
+			if _, err := act.Free(g.ID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Reason: "the call that acquired it was killed"}); err != nil {
 				return err
 			}
 		}

@@ -95,7 +95,7 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 	}
 	for _, x := range changes {
 		if restore && x.Doubt == "" {
-			if x.NotBack = "a person's editor could have left the same"; spelled(c.Programs, x.Path, Copy(s.registry.app, x.was.Sum), x.content) {
+			if x.NotBack = "a person's editor could have made the same change"; spelled(c.Programs, x.Path, Copy(s.registry.app, x.was.Sum), x.content) {
 				x.Back, x.NotBack = s.putBack(ctx, x)
 			}
 		}
@@ -190,11 +190,11 @@ func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.Conflic
 	case held.BlockingMode != lockkeeper.Write:
 		x.Doubt = "its holder only reads it, and a person's editor leaves the same traces"
 	case holder == nil:
-		x.Doubt = "its holder is not one that says what it writes"
+		x.Doubt = "its holder does not report what it writes"
 	case holder.mayWrite(x.Path, now), x.was.Found != nil && !x.was.Found.changed(x.is):
 		x.Doubt = "its holder was at work at the same time"
 	case len(naming(c.Command, x.Path)) == 0:
-		x.Doubt = "nothing in the command that writes names it, and a person's editor leaves the same traces"
+		x.Doubt = "no writing part of the command names the file, and a person's editor leaves the same traces"
 	}
 	if x.Holder, err = s.registry.who(ctx, held); err != nil {
 		return x, false, err
@@ -233,9 +233,9 @@ func (s *Session) putBack(ctx context.Context, x change) (done bool, why string)
 	content := Copy(s.registry.app, x.was.Sum)
 	switch {
 	case content == nil:
-		return false, "what was there is not kept"
+		return false, "its previous content is not kept"
 	case x.is.Inode != 0 && x.is.Sum == "":
-		return false, "what is there is too large, or no file"
+		return false, "its current content is too large, or it is not a regular file"
 	}
 	base := File{Print: x.is}.version()
 	if x.is.Inode != 0 {

@@ -222,7 +222,7 @@ func TestPostgresOutcomeUnknown(t *testing.T) {
 		px.refuse(true)
 		px.arm(fault{forward: true})
 	}))
-	wantStore(t, err, "could not be found out")
+	wantStore(t, err, "is unknown")
 	px.refuse(false)
 	mark(t, p, "back")
 	if n := marks(t, s, "unknown"); n != 1 {
@@ -333,7 +333,7 @@ func TestPostgresAdmitUnknown(t *testing.T) {
 	px.refuse(true)
 	px.arm(fault{forward: true})
 	_, err := m.TryAcquire(t.Context(), request("h", "a"))
-	wantStore(t, err, "could not be found out")
+	wantStore(t, err, "is unknown")
 	px.refuse(false)
 	eventually(t, func() error {
 		_, err := m.TryAcquire(t.Context(), request("k", "a"))

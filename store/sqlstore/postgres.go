@@ -240,7 +240,7 @@ func (p *Postgres) explain(ctx context.Context, err error) error {
 	case pg.Code == "LK404":
 		return p.spaceGone()
 	case strings.HasPrefix(pg.Code, "28"):
-		e.Reason, e.Next = "PostgreSQL does not let this user in", "check user, PGPASSFILE and pg_hba.conf"
+		e.Reason, e.Next = "PostgreSQL rejects this user", "check user, PGPASSFILE and pg_hba.conf"
 	case strings.HasPrefix(pg.Code, "57P"), strings.HasPrefix(pg.Code, "08"):
 		e.Reason = "PostgreSQL is shutting down or starting"
 	case pg.Code == "25006":

@@ -108,7 +108,7 @@ func TestPostgresRefusesWhatIsNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong.User = url.UserPassword(wrong.User.Username(), "guess")
-	openRefused(t, wrong.String(), "s", "does not let this user in")
+	openRefused(t, wrong.String(), "s", "rejects this user")
 
 	alter(`DELETE FROM lockkeeper.spaces`)
 	_, err = m.TryAcquire(t.Context(), request("h", "b"))

@@ -149,7 +149,7 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), p.opt.Busy)
 	defer cancel()
 	unknown := func(err error) error {
-		return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke during a commit, and whether it took effect could not be found out",
+		return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke during a commit, and whether it took effect is unknown",
 			Next: "look with `lockkeeper status` when the server is back; what was granted expires with its lease", Err: errors.Join(cause, err)}
 	}
 	for {

@@ -121,7 +121,7 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return err
 	}
 	if s.writeTurn, err = openWriteTurn(s.path + "-turn"); errors.Is(err, fs.ErrNotExist) {
-		return &lockkeeper.StoreError{Store: s.path, Reason: "the file beside it that remembers the last change is missing: latest changes may be, too", Next: restoredNext}
+		return &lockkeeper.StoreError{Store: s.path, Reason: "the file beside it that remembers the last change is missing, so the latest changes may be missing too", Next: restoredNext}
 	} else if err != nil {
 		return openProblem(s.path+"-turn", err)
 	}

@@ -54,7 +54,7 @@ func (s *SQLite) checkLastNumber(seq uint64) error {
 		return err
 	}
 	return &lockkeeper.StoreError{Store: s.path, Next: restoredNext,
-		Reason: fmt.Sprintf("it knows its changes up to number %d only, and %d were made: it was overwritten with a backup, or its -wal file was lost", seq, given)}
+		Reason: fmt.Sprintf("it contains changes up to number %d, but %d were made: it was overwritten with a backup, or its -wal file was lost", seq, given)}
 }
 
 // checkVersion refuses a database of another program or of a newer format, and migrates an

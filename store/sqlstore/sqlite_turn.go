@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoTurn reports that the turn to write did not come in time.
-var errNoTurn = errors.New("the turn to write did not come")
+// errNoTurn reports that timed out waiting for the turn to write in time.
+var errNoTurn = errors.New("timed out waiting for the turn to write")
 
 // A writeTurn queues the processes that write to one database. SQLite alone lets them race and
 // sleep, so that a process may lose repeatedly. The turn only provides fairness: BEGIN IMMEDIATE

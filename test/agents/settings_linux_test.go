@@ -53,7 +53,7 @@ func TestClaudeDropsSettings(t *testing.T) {
 		some   bool   // only some versions drop the file
 	}{
 		"all that is accepted": {func(s string) string { return "\ufeff" + begin(takenSettings)(hook(takenHooks)(s)) }, "", false},
-		"a comment":            {begin("// of ours\n"), ".claude/settings.json:1:2: it is no strict JSON", false},
+		"a comment":            {begin("// of ours\n"), ".claude/settings.json:1:2: it is not strict JSON", false},
 		"a wrong kind":         {begin(`"permissions": 3,`), ".claude/settings.json:1:17: permissions", false},
 		"nothing":              {begin(`"model": null,`), "model", false},
 		"another's hook":       {hook(`"Notification": [{"hooks": [{"type": "banana"}]}],`), "hooks.Notification[0].hooks[0].type", true},
@@ -99,9 +99,9 @@ func TestCodexDropsHooks(t *testing.T) {
 		"all that is accepted": {func(s string) string {
 			return begin(`"description": "ours",`)(hook(`"PreCompact": [{"matcher": "x", "hooks": [{"type": "command", "command": "true", "timeout": 5, "statusMessage": "s"}]}], "NoSuchEvent": [{"hooks": []}],`)(s))
 		}, ""},
-		"a comment":          {begin("// ours\n"), ".codex/hooks.json:1:2: it is no strict JSON"},
-		"a mark":             {func(s string) string { return "\ufeff" + s }, "a mark of the order of bytes"},
-		"an unknown key":     {begin(`"zzz": 3,`), "not known: .codex/hooks.json:1:9: zzz"},
+		"a comment":          {begin("// ours\n"), ".codex/hooks.json:1:2: it is not strict JSON"},
+		"a mark":             {func(s string) string { return "\ufeff" + s }, "a byte order mark"},
+		"an unknown key":     {begin(`"zzz": 3,`), "unknown: .codex/hooks.json:1:9: zzz"},
 		"the same key twice": {hook(`"PreToolUse": [],`), "hooks.PreToolUse"},
 		"another's hook":     {hook(`"PreCompact": [{"hooks": [{"type": "banana"}]}],`), "hooks.PreCompact[0].hooks[0]"},
 		"another's time":     {hook(`"PreCompact": [{"hooks": [{"type": "command", "command": "true", "timeout": 0.5}]}],`), "hooks.PreCompact[0].hooks[0].timeout"},

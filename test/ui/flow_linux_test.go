@@ -127,7 +127,8 @@ func (b *tab) takeBack(s *stage, press func(selector string)) {
 	b.sees("#page", "undone by")
 }
 
-// The same with a mouse, for one controller.
+// A person with a mouse starts a run of one controller, answers its decisions, sees what
+// landed and undoes it.
 // shows: PL-19 PL-25
 func TestFlowByClicking(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)

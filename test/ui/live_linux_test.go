@@ -42,7 +42,7 @@ func TestConflictIsSeen(t *testing.T) {
 	must(t, got.g.Release(ctx))
 	b.misses("#page", "heron")
 	if b.value("window.sameAsBefore") != "true" {
-		t.Error("the page was loaded anew")
+		t.Error("the page was loaded again")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	b.so("being back", `document.getElementById("live").dataset.state === "live" && document.getElementById("lost").hidden`)
 	b.sees("#page", "otter")
 	if b.value("window.sameAsBefore") != "true" {
-		t.Error("the page was loaded anew")
+		t.Error("the page was loaded again")
 	}
 }
 

@@ -122,10 +122,10 @@ func (h Host) doubt(name, text string) string {
 		line, column := jsonplace.Position([]byte(text), int64(offset))
 		return fmt.Sprintf("%s:%d:%d", name, line, column)
 	}
-	never := h.Name + " runs no hooks of such a file: "
+	never := h.Name + " does not run hooks from this file: "
 	bare := strings.TrimPrefix(text, "\ufeff")
 	if bare != text && !h.accepts.mark {
-		return never + at(0) + ": it begins with a mark of the order of bytes"
+		return never + at(0) + ": it begins with a byte order mark"
 	}
 	var wrong *json.SyntaxError
 	if err := json.Unmarshal([]byte(bare), new(any)); err != nil && !h.accepts.comments {
@@ -133,7 +133,7 @@ func (h Host) doubt(name, text string) string {
 		if errors.As(err, &wrong) {
 			offset = len(text) - len(bare) + int(wrong.Offset) - 1
 		}
-		return never + at(offset) + ": it is no strict JSON, which has no comments: " + err.Error()
+		return never + at(offset) + ": it is not strict JSON, which has no comments: " + err.Error()
 	}
 	root, err := parseJSON(text)
 	if err != nil {
@@ -143,8 +143,8 @@ func (h Host) doubt(name, text string) string {
 	case m == nil:
 		return ""
 	case m.known:
-		return never + at(m.at.StartOffset) + ": " + m.place + " is missing, or no value that it takes"
+		return never + at(m.at.StartOffset) + ": " + m.place + " is missing or invalid"
 	default:
-		return "whether " + h.Name + " runs hooks of such a file is not known: " + at(m.at.StartOffset) + ": " + m.place
+		return "whether " + h.Name + " runs hooks from this file is unknown: " + at(m.at.StartOffset) + ": " + m.place
 	}
 }

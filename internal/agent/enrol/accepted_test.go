@@ -24,9 +24,9 @@ func TestDoubt(t *testing.T) {
 	}{
 		"codex, another's":          {codex(), hook(foreign), ""},
 		"codex, a word for people":  {codex(), begin(`"description": "x",`), ""},
-		"codex, a comment":          {codex(), begin("// x\n"), "codex runs no hooks of such a file: F:1:2: it is no strict JSON"},
-		"codex, a mark":             {codex(), mark, "codex runs no hooks of such a file: F:1:1: it begins with a mark"},
-		"codex, another key":        {codex(), begin(`"env": {},`), "not known: F:1:9: env"},
+		"codex, a comment":          {codex(), begin("// x\n"), "codex does not run hooks from this file: F:1:2: it is not strict JSON"},
+		"codex, a mark":             {codex(), mark, "codex does not run hooks from this file: F:1:1: it begins with a byte order mark"},
+		"codex, another key":        {codex(), begin(`"env": {},`), "unknown: F:1:9: env"},
 		"codex, twice":              {codex(), hook(`"Stop": []`), "hooks.Stop"},
 		"codex, half a second":      {codex(), hook(strings.Replace(foreign, "5", "0.5", 1)), "hooks.X[0].hooks[0].timeout"},
 		"codex, another type":       {codex(), hook(strings.Replace(foreign, `"command"`, `"banana"`, 1)), "hooks.X[0].hooks[0].type"},
@@ -34,11 +34,11 @@ func TestDoubt(t *testing.T) {
 		"gemini, a comment":         {gemini(), begin("// x\n"), ""},
 		"gemini, wrong settings":    {gemini(), begin(`"general": 3,`), ""},
 		"gemini, settings of hooks": {gemini(), hook(`"enabled": true, "disabled": []`), ""},
-		"gemini, a mark":            {gemini(), mark, "gemini runs no hooks of such a file: F:1:1"},
-		"gemini, no text":           {gemini(), hook(strings.Replace(foreign, `"x"`, "3", 1)), "whether gemini runs hooks of such a file is not known: F:2:31: hooks.X[0].matcher"},
+		"gemini, a mark":            {gemini(), mark, "gemini does not run hooks from this file: F:1:1"},
+		"gemini, no text":           {gemini(), hook(strings.Replace(foreign, `"x"`, "3", 1)), "whether gemini runs hooks from this file is unknown: F:2:31: hooks.X[0].matcher"},
 		"claude, a mark":            {claude(), mark, ""},
 		"claude, a mark and a comment": {claude(), func(s string) string { return mark(begin("// x\n")(s)) },
-			"claude runs no hooks of such a file: F:1:"},
+			"claude does not run hooks from this file: F:1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := hooks{}.into("{}\n", order{host: test.host, program: Program{Shell: serverName, Path: serverName}})

@@ -60,7 +60,7 @@ func (s Site) recordOf(h Host) (*record, error) {
 		err = json.Unmarshal(text, r)
 	}
 	if err != nil {
-		return nil, &lockkeeper.StoreError{Store: s.recordFile(h), Reason: "what files held before cannot be read", Err: err, Next: "remove it; then only what is ours can be taken out again"}
+		return nil, &lockkeeper.StoreError{Store: s.recordFile(h), Reason: "the record of the original files cannot be read", Err: err, Next: "remove the record; then --undo can remove only our entries"}
 	}
 	return r, nil
 }

@@ -35,8 +35,8 @@ func meets(names, ours string) bool {
 	return ours == "" || slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return slices.Contains(strings.Split(ours, "|"), name) })
 }
 
-// pluginsOfOthers lists such hooks in the enabled plugins of others. A plugin that cannot be read
-// counts as having one.
+// pluginsOfOthers lists the hooks in other enabled plugins that may replace the input of a call. A
+// plugin that cannot be read counts as having one.
 func (s Site) pluginsOfOthers(h Host) (list []Hook, err error) {
 	if !h.plugins {
 		return nil, nil
@@ -49,7 +49,7 @@ func (s Site) pluginsOfOthers(h Host) (list []Hook, err error) {
 		known := "plugin " + name
 		root, wrong := s.hooksOfPlugin(name)
 		if wrong != nil {
-			list = append(list, Hook{Event: "hooks that are not known", File: known, host: h})
+			list = append(list, Hook{Event: "unknown hooks", File: known, host: h})
 			continue
 		}
 		list = append(list, othersIn(root, h, known)...)

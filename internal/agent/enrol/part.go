@@ -67,7 +67,7 @@ func (p hooks) into(text string, o order) (string, error) {
 		case list == nil:
 			out, err = put(out, root, at, ev.name, []hookGroup{o.group(ev)})
 		case list.kind() != '[':
-			return "", &syntaxError{list.StartOffset, "hooks." + ev.name + " is no list"}
+			return "", &syntaxError{list.StartOffset, "hooks." + ev.name + " is not a list"}
 		default:
 			out, err = put(out, root, list, "", o.group(ev))
 		}
@@ -89,10 +89,10 @@ func parseObject(text, key string) (*node, error) {
 		return nil, err
 	}
 	if root.kind() != '{' {
-		return nil, &syntaxError{root.StartOffset, "it is no object"}
+		return nil, &syntaxError{root.StartOffset, "the file is not a JSON object"}
 	}
 	if at := root.find(key); at != nil && at.kind() != '{' {
-		return nil, &syntaxError{at.StartOffset, key + " is no object"}
+		return nil, &syntaxError{at.StartOffset, key + " is not an object"}
 	}
 	return root, nil
 }
@@ -134,7 +134,7 @@ func sameElse(was, is string, p part, o order) error {
 		bare[i] = withoutEmpty(root.plain())
 	}
 	if !reflect.DeepEqual(bare[0], bare[1]) {
-		return &lockkeeper.RefusedError{Act: "init", Reason: "its layout is such that more than our part would be changed", Next: "put our part in by hand; docs/hooks.md shows it"}
+		return &lockkeeper.RefusedError{Act: "init", Reason: "the edit would change more than our entries", Next: "add our entries by hand; docs/hooks.md shows them"}
 	}
 	return nil
 }

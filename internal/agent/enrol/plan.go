@@ -132,9 +132,9 @@ func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 	if e.After, err = e.amended(f, p.order, part.outOf); err != nil {
 		return err
 	}
-	e.Note = "it was edited since: only what is ours is taken out"
+	e.Note = "edited since: only our entries are removed"
 	if was == nil {
-		e.Note = "what it held before is not known: only what is ours is taken out"
+		e.Note = "its original content is unknown: only our entries are removed"
 	}
 	if bare := strings.TrimSpace(string(e.After)); was != nil && !was.Existed && (bare == "" || bare == "{}") {
 		e.Goes = true
@@ -161,7 +161,7 @@ func (s Site) read(path string) (Edit, error) {
 		return e, err
 	}
 	if !info.Mode().IsRegular() {
-		return e, &lockkeeper.RefusedError{Act: "init", Reason: path + " is no file", Next: "move it away"}
+		return e, &lockkeeper.RefusedError{Act: "init", Reason: path + " is not a regular file", Next: "move it away"}
 	}
 	e.Before, err = os.ReadFile(real)
 	return e, err

@@ -28,12 +28,12 @@ func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
 	}
 	dir, err := s.pluginDir(name)
 	if err != nil {
-		return nil, fmt.Sprintf("the plugin %s is switched on; whether its hooks run is not known: %v", name, err), nil
+		return nil, fmt.Sprintf("the plugin %s is enabled; whether its hooks run is unknown: %v", name, err), nil
 	}
 	file := filepath.Join(dir, "hooks", "hooks.json")
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Sprintf("the plugin %s is switched on, and %s is missing", name, file), nil
+		return nil, fmt.Sprintf("the plugin %s is enabled, but %s is missing", name, file), nil
 	}
 	if err == nil {
 		list, err = hooksIn(string(text), h)
@@ -105,11 +105,11 @@ func (s Site) pluginDir(name string) (string, error) {
 	}
 	switch {
 	case len(dirs) > 1:
-		return "", fmt.Errorf("%s has several directories for it: %s", installed, strings.Join(dirs, ", "))
+		return "", fmt.Errorf("%s lists several directories for the plugin: %s", installed, strings.Join(dirs, ", "))
 	case len(dirs) == 0 || !filepath.IsAbs(dirs[0]):
-		return "", fmt.Errorf("%s has no directory for it", installed)
+		return "", fmt.Errorf("%s lists no directory for the plugin", installed)
 	case !here:
-		return "", fmt.Errorf("%s has it for other projects alone", installed)
+		return "", fmt.Errorf("%s lists the plugin only for other projects", installed)
 	}
 	return dirs[0], nil
 }

@@ -96,9 +96,9 @@ func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 	case said.Refuses():
 		return "", nil
 	case said.Code == 2:
-		return "its program does not run, so that every write is refused: " + firstLine(said.Err), nil
+		return "its hook program does not run, so every write is refused: " + firstLine(said.Err), nil
 	}
-	return fmt.Sprintf("its program does not check, so that every write is let through: it ended with %d: %s", said.Code, firstLine(said.Err)), nil
+	return fmt.Sprintf("its hook program does not check writes, so every write is allowed: it ended with %d: %s", said.Code, firstLine(said.Err)), nil
 }
 
 // Dead runs the hooks of the other events in the same way, because they may start another
@@ -120,7 +120,7 @@ func (s Site) Dead(ctx context.Context, st Status) (list []string, err error) {
 			return nil, err
 		}
 		if !said.Refuses() {
-			list = append(list, fmt.Sprintf("what %s run does not work: it ended with %d: %s", strings.Join(events[k.Command], ", "), said.Code, firstLine(said.Err)))
+			list = append(list, fmt.Sprintf("the hook program of %s fails: it ended with %d: %s", strings.Join(events[k.Command], ", "), said.Code, firstLine(said.Err)))
 		}
 	}
 	return list, nil
@@ -142,7 +142,7 @@ func (s Site) Programs(ctx context.Context, st Status) (list []string, err error
 		}
 		answer := firstLine(said.Out)
 		if said.Code != 0 {
-			answer = fmt.Sprintf("one that does not tell its version (it ended with %d: %s)", said.Code, firstLine(said.Err))
+			answer = fmt.Sprintf("a program of unknown version (it ended with %d: %s)", said.Code, firstLine(said.Err))
 		}
 		if !slices.Contains(list, answer) {
 			list = append(list, answer)

@@ -101,7 +101,7 @@ func (p tomlServer) into(text string, o order) (string, error) {
 		return p.renewed(text, servers[serverName], o)
 	}
 	if inline := inlineServers.FindStringIndex(text); inline != nil && was["mcp_servers"] != nil {
-		return "", &syntaxError{inline[0], "mcp_servers is one closed table, to which none can be added"}
+		return "", &syntaxError{inline[0], "mcp_servers is an inline table, so no server can be added"}
 	}
 	newline := newlineOf(text)
 	entry, err := encode(o.program.Path, "", "") // TOML basic strings have the syntax of JSON strings
@@ -127,7 +127,7 @@ func (p tomlServer) into(text string, o order) (string, error) {
 		delete(is, "mcp_servers")
 	}
 	if !reflect.DeepEqual(was, is) {
-		return "", lockkeeper.WithNext(errors.New("the edit would change more than our table"), "add it by hand: "+strings.ReplaceAll(table, newline, " "))
+		return "", lockkeeper.WithNext(errors.New("the edit would change more than our entries"), "add it by hand: "+strings.ReplaceAll(table, newline, " "))
 	}
 	return out, nil
 }

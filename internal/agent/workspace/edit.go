@@ -17,7 +17,7 @@ import (
 // refuses to replace a directory, and a path below a file.
 func (w *Workspace) Put(ctx context.Context, path string, mode fs.FileMode, body io.Reader) error {
 	if mode.Type() != 0 {
-		return &lockkeeper.InputError{Field: "mode", Value: mode.String(), Reason: "not that of a file", Next: "put files only"}
+		return &lockkeeper.InputError{Field: "mode", Value: mode.String(), Reason: "not the mode of a regular file", Next: "give the mode of a regular file"}
 	}
 	return w.edit(path, func(p string) error {
 		err := w.fillTemp(ctx, mode, body)

@@ -178,7 +178,7 @@ func (t *takeOut) restore(c *Taken) error {
 		return err
 	case blocked:
 		return &lockkeeper.RefusedError{Act: "putting back " + c.Path + " in workspace " + t.w.dir,
-			Reason: "a parent is not a directory", Next: "take that out as well"}
+			Reason: "a parent is not a directory", Next: "take out the change of the parent as well"}
 	case was.isFolder():
 		err = t.restoreFolder(c.Path, was)
 	case was.Mode.IsRegular():

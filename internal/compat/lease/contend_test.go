@@ -108,7 +108,7 @@ func parseEvent(line string) (e event, ok bool) {
 	return event{at, parts[1], parts[2], parts[3]}, err == nil
 }
 
-// A ring is contenders of both kinds for one lease file.
+// A ring is a set of processes that compete for one lease file: Lockkeeper's and the Python tool's.
 type ring struct {
 	*scene
 	log, passed string

@@ -38,11 +38,11 @@ func judge(path string, f *fileState, seen sighting, now Reading, grace time.Dur
 	known := seen.Key == f.key()
 	if wall, ok := now.wallSince(seen.At); ok && known {
 		v := verdict{at: end.Add(now.Wall.Sub(wall).Round(time.Second))} // as the wall clock will show it
-		v.check("expiry and grace are past by the clock of this boot", !wall.Before(end), past)
+		v.check("the expiry and the grace period have passed by the clock of this boot", !wall.Before(end), past)
 		return v, nil
 	}
 	v := verdict{at: end}
-	v.check("expiry and grace are past by the wall clock", !now.Wall.Before(end), past)
+	v.check("the expiry and the grace period have passed by the wall clock", !now.Wall.Before(end), past)
 	if !known || !seen.Ours {
 		return v, nil
 	}
@@ -52,7 +52,7 @@ func judge(path string, f *fileState, seen sighting, now Reading, grace time.Dur
 		return verdict{}, err
 	}
 	age := stamped.Sub(f.info.ModTime())
-	v.check("the file is older than it was to last, and the grace", age >= f.payload.ttl()+grace, "it was written "+age.Round(time.Second).String()+" ago")
+	v.check("the file is older than its lease plus the grace period", age >= f.payload.ttl()+grace, "it was written "+age.Round(time.Second).String()+" ago")
 	return v, nil
 }
 
@@ -78,7 +78,7 @@ func judgeMalformed(path string, f *fileState, seen sighting, now Reading, disk 
 		age = max(age, wall.Sub(seen.At.Wall)) // the modification time may be in the future
 	}
 	v := verdict{at: now.Wall.Add(malformedAge - age)}
-	v.check("it is no lease", true, f.problem)
+	v.check("it is not a lease", true, f.problem)
 	v.check("it was not modified for "+malformedAge.String(), age >= malformedAge, "it was modified "+age.Round(time.Millisecond).String()+" ago")
 	return v, nil
 }

@@ -131,7 +131,7 @@ func TestStaleIsBroken(t *testing.T) {
 	}
 	audit, err := os.ReadFile(s.path + ".audit.jsonl")
 	must(t, err)
-	for _, fact := range []string{`"action":"break"`, `"actor":{"name":"next","kind":"holder"}`, `"owner":"crashed"`, `"conditions":[{"name":"expiry and grace are past`} {
+	for _, fact := range []string{`"action":"break"`, `"actor":{"name":"next","kind":"holder"}`, `"owner":"crashed"`, `"conditions":[{"name":"the expiry and the grace period have passed`} {
 		if !strings.Contains(string(audit), fact) {
 			t.Errorf("%s does not say %s", audit, fact)
 		}

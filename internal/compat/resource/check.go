@@ -134,7 +134,7 @@ func (k *checker) operation(name string, c *config.Operation) {
 			case r == nil:
 				k.problem(at, []int{i}, resource, k.set.unknown(), k.set.nearest(resource))
 			case list.use.all && !r.node:
-				k.problem(at, []int{i}, resource, "covers files, which have nothing below", "name it under read or write")
+				k.problem(at, []int{i}, resource, "covers files, and only a node has nodes below it", "name it under read or write")
 			case list.use.may && r.node:
 				k.problem(at, []int{i}, resource, "a node cannot be optional", "make two operations")
 			default:
@@ -198,8 +198,8 @@ func (k *checker) size(name string, c *config.Operation) {
 	case c.MaxObjects == 0:
 		k.problem(at, nil, c.Beyond, "never used without max_objects", "set max_objects")
 	case next.MinObjects > c.MaxObjects+1:
-		k.problem(at, nil, c.Beyond, fmt.Sprintf("starts at %d objects, but this one ends at %d", next.MinObjects, c.MaxObjects), "leave no number between them")
+		k.problem(at, nil, c.Beyond, fmt.Sprintf("starts at %d objects, but this operation ends at %d", next.MinObjects, c.MaxObjects), "leave no number between them")
 	case next.MaxObjects > 0 && next.MaxObjects <= c.MaxObjects:
-		k.problem(at, nil, c.Beyond, fmt.Sprintf("ends at %d objects, not more than the %d of this one", next.MaxObjects, c.MaxObjects), "")
+		k.problem(at, nil, c.Beyond, fmt.Sprintf("ends at %d objects, so it is not larger than this operation, which ends at %d", next.MaxObjects, c.MaxObjects), "")
 	}
 }

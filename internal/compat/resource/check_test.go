@@ -29,7 +29,7 @@ func TestBadTables(t *testing.T) {
 		{good + "  op: {write: [B]}\n", "6:16: operations.op.write", "not a resource of lockkeeper.yaml; next: use one of A, map, project"},
 		{good + "  op:\n", "6:3: operations.op", "names no resource"},
 		{good + "  op: {write: [A], unlocked: why}\n", "6:30: operations.op.unlocked", "conflicts with the resources"},
-		{good + "  op: {write_all: [A]}\n", "6:20: operations.op.write_all", "covers files, which have nothing below"},
+		{good + "  op: {write_all: [A]}\n", "6:20: operations.op.write_all", "covers files, and only a node has nodes below it"},
 		{good + "  op: {may_write: [map]}\n", "6:20: operations.op.may_write", "a node cannot be optional"},
 		{good + "  op: {write: [A], prompt: 3}\n  po: {write: [A], prompt: 3}\n", "7:28: operations.po.prompt", "already the prompt of op"},
 		{good + "  op: {write: [A], min_objects: 5, max_objects: 4}\n", "6:33: operations.op.min_objects", "more than max_objects, 4"},
@@ -39,8 +39,8 @@ func TestBadTables(t *testing.T) {
 		{good + "  op: {write: [A], max_objects: 4, beyond: pop}\n", "6:44: operations.op.beyond", "not an operation of the table; next: did you mean op?"},
 		{good + "  op: {write: [A], beyond: po}\n  po: {write: [A]}\n", "6:28: operations.op.beyond", "never used without max_objects"},
 		{good + "  op: {write: [A], max_objects: 4, beyond: po}\n  po: {write: [A], min_objects: 6}\n", "6:44: operations.op.beyond", "leave no number between them"},
-		{good + "  op: {write: [A], max_objects: 4, beyond: op}\n", "6:44: operations.op.beyond", "not more than the 4 of this one"},
-		{good + "  op: {write: [A], max_objects: 4, beyond: po}\n  po: {write: [A], max_objects: 3, beyond: op}\n", "6:44: operations.op.beyond", "not more than the 4"},
+		{good + "  op: {write: [A], max_objects: 4, beyond: op}\n", "6:44: operations.op.beyond", "not larger than this operation, which ends at 4"},
+		{good + "  op: {write: [A], max_objects: 4, beyond: po}\n  po: {write: [A], max_objects: 3, beyond: op}\n", "6:44: operations.op.beyond", "not larger than this operation, which ends at 4"},
 	} {
 		_, err := tables(t, c.text)
 		if err == nil || lockkeeper.CodeOf(err) != lockkeeper.CodeInput ||

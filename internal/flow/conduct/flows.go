@@ -194,7 +194,7 @@ func AgentLog(a *project.Project, it *lockkeeper.Item) (*os.File, error) {
 	}
 	f, err := run.LastLog(a.Below(callsDir), it.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked for it", Next: "lockkeeper why " + it.ID}
+		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked on this item", Next: "lockkeeper why " + it.ID}
 	}
 	return f, err
 }

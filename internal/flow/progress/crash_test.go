@@ -167,7 +167,7 @@ func TestManyDecideAtOnce(t *testing.T) {
 				switch {
 				case err == nil:
 					won[p] = append(won[p], id)
-				case !strings.Contains(err.Error(), "it is DEFER by person"):
+				case !strings.Contains(err.Error(), "it was decided as DEFER by person"):
 					t.Errorf("%v", err)
 				}
 			}
@@ -224,7 +224,7 @@ func decider() {
 		err := b.Decide(context.Background(), unit, who, Choice{Item: in.Text(), Decision: flow.Defer, Notes: who})
 		if err == nil {
 			fmt.Println(in.Text())
-		} else if !strings.Contains(err.Error(), "it is DEFER by") {
+		} else if !strings.Contains(err.Error(), "it was decided as DEFER by") {
 			fmt.Println(err)
 			os.Exit(1)
 		}

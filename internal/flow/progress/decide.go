@@ -113,7 +113,7 @@ func (u *Unit) choose(c Choice, by string, at time.Time) error {
 	case item.Decision != c.Was && item.Decision == "":
 		return refused(act, "decide again, without --was", "it was %s when you read it, and was reset since", c.Was)
 	case item.Decision != c.Was:
-		return refused(act, "name the present decision: --was "+string(item.Decision), "it is %s by %s since %s", item.Decision, item.By, stamp(item.At))
+		return refused(act, "name the present decision: --was "+string(item.Decision), "it was decided as %s by %s at %s", item.Decision, item.By, stamp(item.At))
 	case c.Decision == "" && item.Added:
 		u.Items = slices.Delete(u.Items, n, n+1)
 	case c.Decision == "":

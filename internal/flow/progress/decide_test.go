@@ -44,7 +44,7 @@ func TestDecidingOneByOne(t *testing.T) {
 	}
 	wantTold(t, b)
 
-	wantRefused(t, b.Decide(ctx, unit, "bob", Choice{Item: "i1", Decision: flow.Defer}), "it is TODO by ann since")
+	wantRefused(t, b.Decide(ctx, unit, "bob", Choice{Item: "i1", Decision: flow.Defer}), "it was decided as TODO by ann at")
 	wantRefused(t, b.Decide(ctx, unit, "bob", Choice{Item: "i3", Was: flow.Todo, Decision: flow.Defer}), "reset since")
 	wantRefused(t, b.Decide(ctx, unit, "bob", Choice{Item: "i9", Decision: flow.Defer}), "i1, i2, i3")
 	wantRefused(t, b.Decide(ctx, unit, "bob", Choice{Item: "i3", Decision: "MAYBE"}), "TODO, DEFER or REJECT")
@@ -217,7 +217,7 @@ func TestTopics(t *testing.T) {
 	wantRefused(t, b.RejectTopic(ctx, unit, one, "", "ann"), "why")
 	wantRefused(t, b.ReopenTopic(ctx, unit, one, "ann"), "no answer")
 	ok(t, b.Answer(ctx, unit, one, documents.MethodPaste, "keyset", "ann"))
-	wantRefused(t, b.Answer(ctx, unit, one, documents.MethodAPI, "offset", "runner"), "done by ann since")
+	wantRefused(t, b.Answer(ctx, unit, one, documents.MethodAPI, "offset", "runner"), "answered by ann at")
 	wantStatus(t, b.see(t, unit), "research", "researching")
 	ok(t, b.RejectTopic(ctx, unit, two, "asked twice", "bob"))
 	u = b.see(t, unit)
@@ -230,7 +230,7 @@ func TestTopics(t *testing.T) {
 	wantRefused(t, b.PutExtract(ctx, unit, extract, nil), "researching")
 	ok(t, b.Answer(ctx, unit, one, documents.MethodAPI, "offset", "runner"))
 	ok(t, b.PutExtract(ctx, unit, extract, nil))
-	wantRefused(t, b.ReopenTopic(ctx, unit, one, "bob"), "were read at")
+	wantRefused(t, b.ReopenTopic(ctx, unit, one, "bob"), "read its answers at")
 
 	// An answer to another question is rejected, and a person's own text is accepted.
 	ok(t, b.Redo(ctx, unit, "analyze", "ann"))

@@ -35,7 +35,7 @@ func TestTopicsByAPI(t *testing.T) {
 	ok(t, b.ChooseAPI(ctx, unit, first, "ann"))
 	ok(t, b.Answer(ctx, unit, second, documents.MethodPaste, "a book says so", "ann"))
 	byAPI(first)
-	wantRefused(t, b.ChooseAPI(ctx, unit, second, "ann"), "it is done by ann")
+	wantRefused(t, b.ChooseAPI(ctx, unit, second, "ann"), "it was answered by ann")
 	wantRefused(t, b.ChooseAPI(ctx, unit, first, " "), "required")
 
 	// The choice does not apply to another question with the same slug.
@@ -53,7 +53,7 @@ func TestTopicsByAPI(t *testing.T) {
 	byAPI()
 }
 
-// Matches depends only on the ratings, not on earlier decisions.
+// A policy matches items by their ratings alone, not by earlier decisions.
 func TestPolicyMeets(t *testing.T) {
 	item := flow.Ready{Impact: flow.Medium, Effort: flow.Low}
 	for text, want := range map[string]bool{"all": true, "none": false, "impact>=medium": true, "impact>=medium,effort<=low": true, "impact=high": false, "effort>=medium": false, "reviews": false} {

@@ -93,7 +93,7 @@ func (b *Tracker) SetTargets(ctx context.Context, unit, batch string, targets []
 	return warnings, err
 }
 
-// ApprovePlan approves the batches of the plan and the proposed ones.
+// ApprovePlan approves the batches of the plan and the proposed follow-up batches.
 func (b *Tracker) ApprovePlan(ctx context.Context, unit, by string) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		if u.Plan == nil {
@@ -101,7 +101,7 @@ func (b *Tracker) ApprovePlan(ctx context.Context, unit, by string) error {
 		}
 		proposed := u.proposals()
 		if u.Plan.Approved != nil && len(proposed) == 0 {
-			return refused("approve plan "+unit, "withdraw the approval first if you want to change it", "it is approved by %s since %s", u.Plan.Approved.By, stamp(u.Plan.Approved.At))
+			return refused("approve plan "+unit, "withdraw the approval first if you want to change it", "it was approved by %s at %s", u.Plan.Approved.By, stamp(u.Plan.Approved.At))
 		}
 		plan := flow.Plan{Batches: append(slices.Clone(u.Plan.Batches), proposed...), Approved: &flow.Approval{By: by, At: b.time()}}
 		if err := b.putPlan(ctx, u, plan, by); err != nil {

@@ -69,7 +69,7 @@ func TestEditingBatches(t *testing.T) {
 		}
 	}
 	ok(t, b.ApprovePlan(ctx, unit, "ann"))
-	wantRefused(t, b.ApprovePlan(ctx, unit, "bob"), "by ann since")
+	wantRefused(t, b.ApprovePlan(ctx, unit, "bob"), "approved by ann at")
 	get[[]string](t)(b.MoveItem(ctx, unit, "i2", "b1", "bob"))
 	u = b.see(t, unit)
 	wantShapes(t, u, "b1: i1 i2 > app/a.rb app/b.rb")

@@ -159,7 +159,7 @@ func put[T any](ctx context.Context, b *Tracker, unit, file string, calls []flow
 			if equal(is.value, value) {
 				return nil
 			}
-			return refused("store "+unit+"/"+file, "run its phase again, which archives it and the documents made from it", "it exists since %s, by %s", stamp(is.since()), is.doc.About.By)
+			return refused("store "+unit+"/"+file, "run its phase again, which archives it and the documents made from it", "it was stored at %s by %s", stamp(is.since()), is.doc.About.By)
 		}
 		if err := b.check(file, value); err != nil {
 			return fmt.Errorf("store %s: %w", unit, err)

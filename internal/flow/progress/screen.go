@@ -85,7 +85,7 @@ func (b *Tracker) ExcludeScreen(ctx context.Context, module, controller, name, r
 	}
 	return b.onScreen(ctx, module, controller, name, func(s *Screen, p screenDocs) error {
 		if s.Excluded != nil {
-			return refused("exclude screen "+name, "include it again first", "it is excluded by %s since %s", s.Excluded.By, stamp(s.Excluded.At))
+			return refused("exclude screen "+name, "include it again first", "it was excluded by %s at %s", s.Excluded.By, stamp(s.Excluded.At))
 		}
 		return b.write(ctx, p.excluded.stored, Exclusion{By: by, At: b.time(), Reason: reason}, by)
 	})

@@ -43,7 +43,7 @@ func TestScreens(t *testing.T) {
 	wantRefused(t, b.ExcludeScreen(ctx, "blog", "posts", "Post Detail", "", "ann"), "why")
 	wantRefused(t, b.ExcludeScreen(ctx, "blog", "posts", "Post Detail", "broken", ""), "required")
 	ok(t, b.ExcludeScreen(ctx, "blog", "posts", "Post Detail", "broken", "ann"))
-	wantRefused(t, b.ExcludeScreen(ctx, "blog", "posts", "Post Detail", "broken", "bob"), "by ann since")
+	wantRefused(t, b.ExcludeScreen(ctx, "blog", "posts", "Post Detail", "broken", "bob"), "excluded by ann at")
 	if s := screen(); s.Excluded == nil || s.Excluded.Reason != "broken" || s.Status != flow.Complete {
 		t.Errorf("excluded: %+v", s)
 	}

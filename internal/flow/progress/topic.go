@@ -22,6 +22,14 @@ const (
 	Rejected TopicState = "rejected" // needs no answer
 )
 
+// answered returns the word for the state of a topic that is not open.
+func (t Topic) answered() string {
+	if t.State == Done {
+		return "answered"
+	}
+	return string(t.State)
+}
+
 // A Topic is a question to research, with its answer.
 type Topic struct {
 	flow.Topic
@@ -68,7 +76,7 @@ func (b *Tracker) answer(ctx context.Context, act, unit, slug, method, text, by 
 	}
 	return b.setTopic(ctx, act, unit, slug, by, func(t Topic) (*documents.Text, error) {
 		if t.State != Pending {
-			return nil, refused(act+" "+t.ref(unit), "undo the answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
+			return nil, refused(act+" "+t.ref(unit), "undo the answer first", "it was %s by %s at %s", t.answered(), t.By, stamp(t.At))
 		}
 		return &documents.Text{Prompt: t.Prompt, Method: method, By: by, At: b.time(), Body: text}, nil
 	})
@@ -100,7 +108,7 @@ func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, deci
 			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "use one of " + listOf(u.Topics, func(t Topic) string { return t.Slug })}
 		}
 		if u.Extract != nil {
-			return refused(what, "run the phase extract again", "its answers were read at %s, %s is %s", stamp(u.docs.extract.since()), unit, u.Status())
+			return refused(what, "run the phase extract again", "the phase extract read its answers at %s, and %s is %s", stamp(u.docs.extract.since()), unit, u.Status())
 		}
 		text, err := decide(u.Topics[at])
 		if err != nil {
@@ -180,7 +188,7 @@ func (b *Tracker) choose(ctx context.Context, act, unit, slug, by string, change
 			return &lockkeeper.InputError{Field: "topic", Value: slug, Reason: unit + " has no such topic", Next: "list open decisions: lockkeeper decide"}
 		}
 		if t := u.Topics[at]; t.State != Pending {
-			return refused(act+" "+t.ref(unit), "undo the answer first", "it is %s by %s since %s", t.State, t.By, stamp(t.At))
+			return refused(act+" "+t.ref(unit), "undo the answer first", "it was %s by %s at %s", t.answered(), t.By, stamp(t.At))
 		}
 		was, err := u.methods(ctx)
 		if err != nil {

@@ -82,7 +82,7 @@ func TestCheckRewritesOthers(t *testing.T) {
 	}
 	s.holds("app/models/words.rb", "two\n")
 	warned := s.news(run.NewsWarning)
-	if len(warned) != 1 || !strings.Contains(warned[0].Text, "changed 1 file, which is undone: app/models/words.rb") {
+	if len(warned) != 1 || !strings.Contains(warned[0].Text, "changed 1 file; the changes are undone: app/models/words.rb") {
 		t.Errorf("%+v", warned)
 	}
 }

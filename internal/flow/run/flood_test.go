@@ -82,7 +82,7 @@ for i in range(60): os.mkdir('d' * 200); os.chdir('d' * 200)"`, gap: strings.Rep
 					write(t, s.root, fmt.Sprintf("app/views/many/%d.rb", i), "x\n")
 				}
 			}
-			s.opt.Checks.Commands = nil // they look at every view
+			s.opt.Checks.Commands = nil // the commands read every view
 			s.withRepo()
 			write(t, s.root, ".gitignore", ".lockkeeper\n.pipeline\n.analysis\ntmp/\n*.log\n")
 			s.tasks("tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb, app/new/one.rb]}]\n")

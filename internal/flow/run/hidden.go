@@ -114,8 +114,8 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 		}
 	}
 	if len(tracked) > 0 {
-		l.p.news(NewsWarning, l.ask(c.Phase.Name, ""), lockkeeper.JoinNext(fmt.Sprintf("%q changed %s, which is undone: %s", run.Command, counted(len(tracked), "file"), someOf(tracked)),
-			"check whether it passes only because of that"))
+		l.p.news(NewsWarning, l.ask(c.Phase.Name, ""), lockkeeper.JoinNext(fmt.Sprintf("%q changed %s; the changes are undone: %s", run.Command, counted(len(tracked), "file"), someOf(tracked)),
+			"check whether the command passes only because of these changes"))
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ func TestByHand(t *testing.T) {
 		{"work near its end first", "a 1m\n b 1m apply\n c 1m verify", 1, "c 0s, b 1m0s, a 2m0s", 3 * time.Minute, 3 * time.Minute, "work"},
 		{"projects take turns", "a 1m @p\n b 1m @p\n c 1m @q", 1, "a 0s, c 1m0s, b 2m0s", 3 * time.Minute, 3 * time.Minute, "work"},
 		{"no barrier between phases", "a 1m\n b 5m\n c 1m apply ^a", 2, "a 0s, b 0s, c 1m0s", 5 * time.Minute, 5 * time.Minute, "chain"},
-		// Both write f and can start after a minute at the earliest. Two minutes follow each of
-		// them.
+		// The items v and w write f and can start after a minute at the earliest. Two minutes of work
+		// follow each of them.
 		{"before and after a file", "a 1m\n b 1m\n v 3m >f ^a\n w 3m >f ^b\n x 2m ^v\n y 2m ^w", 3, "a 0s, b 0s, v 1m0s, w 4m0s, x 4m0s, y 7m0s", 9 * time.Minute, 9 * time.Minute, "file"},
 		{"ends at one time free together", "a 1m >f\n b 1m >g\n c 1m >f >g\n d 1m", 2, "a 0s, b 0s, c 1m0s, d 1m0s", 2 * time.Minute, 2 * time.Minute, "work"},
 	} {

@@ -79,7 +79,7 @@ func runKeeper() {
 	// The kernel sends the death signal to the command when this thread ends.
 	runtime.LockOSThread()
 	unix.CloseOnExec(supervisorFD)
-	unix.CloseOnExec(presenceFD) // if it is there
+	unix.CloseOnExec(presenceFD) // no effect without a presence file
 	if unix.SetNonblock(supervisorFD, true) != nil {
 		return
 	}

@@ -83,7 +83,7 @@ type Gate struct {
 	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" default:"app/controllers,app/views,app/models,app/services,test/" doc:"Directories that the gate may write to. \".\" is everything."`
 	Grant             string        `key:"grant" enum:"required optional" default:"required" doc:"Whether a write needs a grant. optional is the legacy mode: a write without a grant is checked only against allowed_write_paths."`
 	Keep              time.Duration `key:"keep" min:"1h" max:"365d" default:"14d" doc:"How long originals for undo, and content that could not land, are kept."`
-	KeepFileMB        int           `key:"keep_file_mb" min:"1" max:"1000000" default:"1024" doc:"The largest file, in MB, that the rescue shelf keeps and that a run lands. Of a larger one it is noted that it is not kept."`
+	KeepFileMB        int           `key:"keep_file_mb" min:"1" max:"1000000" default:"1024" doc:"The largest file, in MB, that the rescue shelf keeps and that a run lands. For a larger file, only a note is kept."`
 	KeepTotalMB       int           `key:"keep_total_mb" min:"1" max:"100000000" default:"8192" doc:"How much the rescue shelf keeps at most, in MB. It never takes more than half of the free disk space for one file."`
 }
 
@@ -119,7 +119,7 @@ type Run struct {
 	CI                []string      `key:"ci" example:"bin/rubocop" doc:"Additional commands that a batch must pass. A shell runs each in the workspace."`
 	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Environment variables that test and CI commands get although they contain a credential. A name can end in *."`
 	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" default:"30m" doc:"Maximum time of one test or CI command."`
-	Land              string        `key:"land" enum:"after_verify after_apply" default:"after_verify" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are rolled back if they do not pass."`
+	Land              string        `key:"land" enum:"after_verify after_apply" default:"after_verify" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are undone if their tests or verification fail."`
 	Review            string        `key:"review" enum:"off risky all" default:"off" doc:"Which diffs a person must review before they land. risky: high effort, more than 10 files, a gap, a deleted file, a file too long to show, or in the controllers flow a file that other controllers use."`
 	Commit            string        `key:"commit" enum:"on off" default:"off" doc:"Whether each batch that lands becomes a git commit."`
 	Branch            string        `key:"branch" example:"hardening" doc:"The branch that a run works on. Empty: the current branch."`
@@ -182,7 +182,7 @@ type Operation struct {
 	Several    []string `key:"several" doc:"Resources of which the caller must name two or more, because the operation works between them."`
 	Unlocked   string   `key:"unlocked" doc:"Why it needs no lock. Required if it has no locks."`
 	MinObjects int      `key:"min_objects" min:"0" max:"1000000000" doc:"Minimum number of objects. 0: no limit."`
-	MaxObjects int      `key:"max_objects" min:"0" max:"1000000000" doc:"Maximum number of objects. Empty: no limit."`
+	MaxObjects int      `key:"max_objects" min:"0" max:"1000000000" doc:"Maximum number of objects. 0: no limit."`
 	Beyond     string   `key:"beyond" doc:"The operation to use for more objects than max_objects."`
 	Approval   string   `key:"approval" enum:"none required" doc:"Whether a person must approve each time, on a terminal."`
 }
@@ -202,7 +202,7 @@ func (c *Config) DocumentDirs() []string {
 // Lease holds the times of one policy.
 type Lease struct {
 	TTL       time.Duration `key:"ttl" min:"1s" max:"1d" doc:"How long a grant lasts without renewal."`
-	Grace     time.Duration `key:"grace" min:"0s" max:"1h" doc:"How long after that the grant is still not released."`
+	Grace     time.Duration `key:"grace" min:"0s" max:"1h" doc:"How long an expired grant is still not released."`
 	Heartbeat time.Duration `key:"heartbeat" min:"100ms" max:"12h" doc:"How often the holder renews the grant. Must be less than ttl."`
 }
 

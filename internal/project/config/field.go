@@ -183,10 +183,10 @@ func checkLocksFile(name string) error {
 		return err
 	}
 	if kept, is := protect.HasReserved(name); is {
-		return fmt.Errorf("%s is not for locks, nor is anything below it; use a name such as .locks/locks.json", kept)
+		return fmt.Errorf("the locks file cannot be %s or below it; use a name such as .locks/locks.json", kept)
 	}
 	if !strings.HasSuffix(name, ".json") {
-		return errors.New("does not end in .json, as a list of locks does; use a name such as .locks/locks.json")
+		return errors.New("does not end in .json; use a name such as .locks/locks.json")
 	}
 	return nil
 }

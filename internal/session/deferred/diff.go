@@ -90,6 +90,14 @@ func (d diff) isOf(path string) bool {
 	return true
 }
 
+// names lists the file names in the header of the diff.
+func (d diff) names() string {
+	if d.was == "" || d.was == d.is {
+		return d.is
+	}
+	return d.was + " and " + d.is
+}
+
 // apply returns the content after the diff, and false if the content does not match. Line
 // numbers count only if exact is set, which means that the content is the base of the diff.
 // Otherwise the lines of each hunk must occur in exactly one place. A removal must match the

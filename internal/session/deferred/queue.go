@@ -97,12 +97,12 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 			return p, err
 		}
 		if !d.isOf(path) { // its lines may fit this file as well
-			return p, bad("it is of " + cmp.Or(d.is, d.was) + ", and not of " + path)
+			return p, bad("it names " + d.names() + ", not only " + path)
 		}
 		s.Base, s.Exact = base, known.Exists() && sameContent(known, base)
 		want, ok := d.apply(string(content), s.Exact)
 		if !ok || d.create == base.Exists() {
-			return p, bad("it does not fit " + path + " as that is now, in one place and no other: read the file again, and give the hunk more lines around")
+			return p, bad("it does not match exactly one place in the current " + path + ": read the file again, and give the hunk more lines of context")
 		}
 		_, anywhere := d.apply(string(content), false)
 		s.Text, s.Want, s.Drops, s.Bound = text, []byte(want), d.remove, !anywhere

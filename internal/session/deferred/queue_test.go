@@ -198,7 +198,7 @@ func TestDiffOfAnother(t *testing.T) {
 		"--- a/b.txt\n+++ b/../../b.txt/x.txt\n": false,
 	} {
 		_, err := q.Put(t.Context(), Patch{Path: file, By: "heron", Session: "B"}, []byte(names+lines), false)
-		if fits != (err == nil) || err != nil && !strings.Contains(err.Error(), "and not of b.txt") {
+		if fits != (err == nil) || err != nil && !strings.Contains(err.Error(), ", not only b.txt") {
 			t.Errorf("%q: %v", names, err)
 		}
 	}

@@ -57,7 +57,7 @@ type claudeInput struct {
 	FilePath     string      `json:"file_path"`
 	NotebookPath string      `json:"notebook_path"`
 	Command      commandText `json:"command"`
-	Cmd          commandText `json:"cmd"` // the name of command in some versions
+	Cmd          commandText `json:"cmd"` // some versions use this name for command
 	Background   bool        `json:"run_in_background"`
 	Workdir      string      `json:"workdir"`
 

@@ -296,7 +296,7 @@ func (r *reader) copies(name string, args []string) {
 	if name == "rsync" && slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
 		r.discards(name, target)
 	}
-	spares := name != "rsync" && has(options, "-n", "--no-clobber") && !has(options, "-f", "-i", "-b", "--force", "--interactive", "--backup") // files that are there
+	spares := name != "rsync" && has(options, "-n", "--no-clobber") && !has(options, "-f", "-i", "-b", "--force", "--interactive", "--backup") // existing files stay
 	whole := !spares && (name != "ln" || has(options, "-f", "--force"))
 	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
 	for _, from := range operands {

@@ -97,7 +97,7 @@ func read(ctx context.Context, in io.Reader) ([]byte, error) {
 	case t := <-done:
 		return t.input, t.err
 	case <-ctx.Done():
-		return nil, errors.New("the call did not come to its end in time")
+		return nil, errors.New("the input of the call did not end in time")
 	}
 }
 
@@ -200,7 +200,7 @@ func trouble(w World, c Call, err error) int {
 	case Before, Other:
 		return refuse(w, r)
 	case After:
-		fmt.Fprintln(w.Err, "lockkeeper: what others hold could not be compared after this call: "+err.Error())
+		fmt.Fprintln(w.Err, "lockkeeper: files that others hold could not be compared after this call: "+err.Error())
 		return exitRefuse // the call has already run; this code only makes the agent read the message
 	}
 	fmt.Fprintln(w.Err, "lockkeeper: "+err.Error())

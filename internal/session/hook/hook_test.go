@@ -107,10 +107,10 @@ func TestUncovered(t *testing.T) {
 	}{
 		"kept": {"", "./fix.py " + user + " 'written by B'", false, "The change is kept"},
 		"put back": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n",
-			"python3 - <<'E'\nimport os\nos.chdir('app/models')\nopen('user.rb','w').write('written by B\\n')\nE", true, "again as its holder left it"},
+			"python3 - <<'E'\nimport os\nos.chdir('app/models')\nopen('user.rb','w').write('written by B\\n')\nE", true, "The holder's version has been restored"},
 		"waited for": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n",
-			"until grep -q 'written by B' " + user + "; do sleep 1; done", false, "a person's editor could have left the same"},
-		"not spelled": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user, false, "a person's editor could have left the same"},
+			"until grep -q 'written by B' " + user + "; do sleep 1; done", false, "a person's editor could have made the same change"},
+		"not spelled": {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py " + user, false, "a person's editor could have made the same change"},
 		"not named":   {"gate: {allowed_write_paths: [.]}\nsessions: {uncovered: put_back}\n", "./fix.py", false, "a person's editor leaves the same traces"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func indexWords(act string, args []string) (w operands) {
 func (v *visit) indexed(ctx context.Context) error {
 	for _, x := range v.place.index {
 		if _, err := os.Stat(x.Dir); err != nil {
-			continue // git does not run either
+			continue // the command fails, because its directory is missing
 		}
 		files, err := git.NewWorkTree(x.Dir, x.Dir, os.Environ()).Selected(ctx, x.Selection)
 		if isRefusal(err) { // there is no repository, so git refuses as well

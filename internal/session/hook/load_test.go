@@ -166,7 +166,7 @@ func TestCallWithoutEnd(t *testing.T) {
 	if _, exited := err.(*exec.ExitError); !exited {
 		t.Fatal(err)
 	}
-	s.refuses(said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, "did not come to its end in time", "lockkeeper off 30m")
+	s.refuses(said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, "the input of the call did not end in time", "lockkeeper off 30m")
 }
 
 // Invalid input is refused.

@@ -14,7 +14,7 @@ var rewritersText string
 // A rewriterForm is one way to call a program that rewrites the files that it names.
 type rewriterForm struct {
 	first   string   // its first operand, or "" for any
-	options []string // it has one of these options; none: it has no option of unless
+	options []string // it has one of these options; empty: it has none of the options in unless
 	unless  []string
 }
 

@@ -14,7 +14,7 @@ import (
 func decodeStrict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
-		return errors.Join(errors.New("it is no JSON object"), err)
+		return errors.Join(errors.New("the input is not a JSON object"), err)
 	}
 	seen := map[string]bool{}
 	for d.More() {

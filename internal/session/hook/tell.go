@@ -77,10 +77,10 @@ func uncovered(u session.Uncovered) string {
 	case u.Doubt != "":
 		text += " It may not have been you: " + u.Doubt + "."
 	case u.Back:
-		text += " It is again as its holder left it."
+		text += " The holder's version has been restored."
 	}
 	if u.NotBack != "" {
-		text += " It could not be put back: " + u.NotBack + "."
+		text += " The holder's version could not be restored: " + u.NotBack + "."
 	}
 	if u.Rescue != "" {
 		text += " The change is kept: lockkeeper rescue show " + u.Rescue + "."
@@ -143,7 +143,7 @@ func (v *visit) unguarded(began session.Call) {
 	now := project.Configured(v.place.root)
 	for _, name := range began.Guarded {
 		if !slices.Contains(now, name) {
-			v.out.tellBoth(fmt.Sprintf("GONE %s was removed while your command ran; it says whether agents are checked here. Write nothing until a person has put it back: with git, or lockkeeper init and lockkeeper doctor.", name))
+			v.out.tellBoth(fmt.Sprintf("GONE %s was removed while your command ran; without it, writes may not be checked. Write nothing until a person has restored it: with git, or lockkeeper init and lockkeeper doctor.", name))
 		}
 	}
 }

@@ -162,7 +162,7 @@ func Unchecked(subject string, trouble error) Refusal {
 func (h Holder) String() string {
 	var b strings.Builder
 	if h.Waits {
-		b.WriteString("awaited earlier by ")
+		b.WriteString("requested earlier by ")
 	} else {
 		b.WriteString("held by ")
 	}

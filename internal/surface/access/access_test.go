@@ -51,7 +51,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	if access.Role("").Meets(access.Need{AtLeast: access.Viewer}) || access.Role("root").Meets(access.Need{AtLeast: access.Viewer}) {
-		t.Error("somebody without a role may look")
+		t.Error("a person without a role may read")
 	}
 	for _, wrong := range []string{"", "Admin", "root"} {
 		if _, err := access.ParseRole(wrong); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
@@ -184,7 +184,7 @@ func TestTickets(t *testing.T) {
 	}
 	must(t, b.Revoke("alice"))
 	if _, known, err := b.Redeem(ended, noon.Add(time.Hour)); known || err != nil {
-		t.Errorf("a ticket of somebody who was removed: %v %v", known, err)
+		t.Errorf("a ticket of a person who was removed: %v %v", known, err)
 	}
 }
 

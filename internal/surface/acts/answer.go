@@ -69,7 +69,7 @@ func Answers() []Answer {
 		{"return", 'b', progress.ReviewKind, "sent back, changed as you say and tested again", "what must change", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
 			return "is returned: it is changed as you say and tested again", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
 		})},
-		{"follow-up", 'f', progress.GapKind, "a batch of its own makes the change", "", each((*Decider).followUp)},
+		{"follow-up", 'f', progress.GapKind, "a separate batch makes the change", "", each((*Decider).followUp)},
 		{"dismiss", 'd', progress.GapKind, "no change is made", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 			return "is dismissed", b.DismissGap(ctx, r.Unit, r.Batch, r.Gap, d.By.Name)
 		})},

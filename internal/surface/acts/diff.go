@@ -103,7 +103,7 @@ func Difference(a *project.Project, e rescue.Entry) (text, note string, err erro
 	case errors.Is(err, fs.ErrNotExist):
 		now = nothing
 	case err != nil:
-		return "", "what is at " + e.Path + " now cannot be read: " + err.Error(), nil
+		return "", "the current content of " + e.Path + " cannot be read: " + err.Error(), nil
 	}
 	var kept []byte
 	switch {
@@ -124,9 +124,9 @@ func Difference(a *project.Project, e rescue.Entry) (text, note string, err erro
 	case bytes.Equal(kept, there):
 		was := session.Copy(a, fmt.Sprintf("%x", e.Base.Sum))
 		if was == nil || isBinary(was) || bytes.Equal(was, kept) {
-			return "", "the same content is there already", nil
+			return "", "the file has this content already", nil
 		}
-		return string(diff.Diff(e.Path, was, name, kept)), "the same content is there already; this is what it changed", nil
+		return string(diff.Diff(e.Path, was, name, kept)), "the file has this content already; the diff shows what it changed", nil
 	}
 	return string(diff.Diff(now, there, name, kept)), "", nil
 }

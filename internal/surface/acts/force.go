@@ -39,7 +39,7 @@ type Cleared struct {
 type KeptGrant struct {
 	ID     string
 	Holder string
-	Err    error // why
+	Err    error // why it could not be released
 }
 
 // Clear releases the grants that a person was shown. A grant whose policy needs proof that

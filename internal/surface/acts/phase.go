@@ -110,7 +110,7 @@ func (r *Runs) whereIs(ctx context.Context, d *Decider, name string) (at where, 
 		return at, err
 	}
 	unknown := func(known []string) error {
-		return &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no such unit, and no such part of one", Next: didYouMean(name, known)}
+		return &lockkeeper.InputError{Field: "unit", Value: name, Reason: "the flow " + d.Flow.Name + " has no such unit or part of a unit", Next: didYouMean(name, known)}
 	}
 	unit := name
 	for !slices.Contains(known, unit) { // names of units can contain slashes

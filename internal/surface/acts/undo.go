@@ -68,7 +68,7 @@ type UndoneBatch struct {
 	Flow   string   `json:"flow"`
 	Unit   string   `json:"unit"`
 	ID     string   `json:"id"`
-	Undone bool     `json:"undone"`           // completely, and its documents say so
+	Undone bool     `json:"undone"`           // all its landings are undone, and its documents say so
 	Partly bool     `json:"partly"`           // some of its landings are undone, and some remain
 	Left   []uint64 `json:"left"`             // its remaining landings
 	Commit string   `json:"commit,omitempty"` // git commit, which is not reverted

@@ -330,7 +330,7 @@ func TestFloods(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d answered, %d turned away, %d strangers", answered.Load(), turnedAway.Load(), strangers.Load())
 	if answered.Load() == 0 || strangers.Load() == 0 {
-		t.Error("nobody was answered")
+		t.Error("no client was answered")
 	}
 	for name, room := range s.server.rooms {
 		if room.taken() != 0 {
@@ -344,7 +344,7 @@ func TestFloods(t *testing.T) {
 	}
 	a := s.as(access.Viewer, "GET", "/api/v1/now", nil).want(http.StatusServiceUnavailable, codeBusy)
 	if a.header.Get("Retry-After") == "" {
-		t.Error("nobody says when to come back")
+		t.Error("no response says when to retry")
 	}
 }
 
@@ -368,7 +368,7 @@ func TestLoginsAreCounted(t *testing.T) {
 	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusUnauthorized)
 	s.send("POST", "/login", "secret=guess", s.sameOrigin, form).want(http.StatusTooManyRequests)
 	if left := s.server.logins.take("192.0.2.1", now); left != 0 {
-		t.Errorf("somebody else has to wait %s", left)
+		t.Errorf("a client at another address has to wait %s", left)
 	}
 	for i := range 2 * addressesKept {
 		s.server.logins.take(fmt.Sprint(i), now)

@@ -53,7 +53,7 @@ func TestActsOfWhoLeft(t *testing.T) {
 	leave()
 	close(left)
 	if w := <-first; w.Code != ok {
-		t.Errorf("the act ended with whoever asked: %d %s", w.Code, w.Body)
+		t.Errorf("the act ended with its client: %d %s", w.Code, w.Body)
 	}
 	again := s.ask(t.Context(), slow.pattern, "one")
 	if again.Code != ok || again.Header().Get("Idempotent-Replayed") == "" || done.Load() != 1 {

@@ -217,7 +217,7 @@ func TestStreamsEndWithTheirPerson(t *testing.T) {
 	s.listen()
 	a := s.as(access.Viewer, "GET", "/events", nil).want(http.StatusServiceUnavailable, codeBusy)
 	if a.header.Get("Retry-After") == "" {
-		t.Error("nobody says when to come back")
+		t.Error("no response says when to retry")
 	}
 	must(t, s.People.Revoke("guest"))
 	stop := make(chan struct{})

@@ -33,8 +33,8 @@ func TestHooksOfOthers(t *testing.T) {
 		"of another kind":        {`{"hooks": {"PreToolUse": [{"hooks": [{"type": "http", "url": "https://x.example"}]}]}}`, nil, "PreToolUse in .claude/settings.local.json"},
 		"in a plugin":            {on, map[string]string{hooks: matching("")}, "PreToolUse in plugin p@m (rewrite)"},
 		"a plugin without":       {on, map[string]string{manifest: `{"name": "p"}`}, ""},
-		"a plugin's manifest":    {on, map[string]string{manifest: `{"hooks": "./more.json"}`}, "hooks that are not known in plugin p@m"},
-		"a plugin somewhere":     {on, nil, "hooks that are not known in plugin p@m"},
+		"a plugin's manifest":    {on, map[string]string{manifest: `{"hooks": "./more.json"}`}, "unknown hooks in plugin p@m"},
+		"a plugin somewhere":     {on, nil, "unknown hooks in plugin p@m"},
 		"a plugin that is off":   {`{"enabledPlugins": {"p@m": false}}`, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -208,7 +208,7 @@ func TestRegistrationDecides(t *testing.T) {
 		"once":                       {onEntry("once", true), nothing, "once true"},
 		"another shell":              {onEntry("shell", "powershell"), nothing, "shell"},
 		"a failure lets pass":        {onEntry("command", "lockkeeper hook claude-code"), nothing, "passes unchecked"},
-		"a refusal is lost":          {onEntry("command", "lockkeeper hook claude-code || true"), nothing, "every write is let through"},
+		"a refusal is lost":          {onEntry("command", "lockkeeper hook claude-code || true"), nothing, "every write is allowed"},
 		"checked here alone": {onEntry("command", `case "$CLAUDE_PROJECT_DIR" in "") lockkeeper hook claude-code || exit 2;; *) true; esac`),
 			nothing, "differs from what init writes"},
 
@@ -234,8 +234,8 @@ func TestRegistrationDecides(t *testing.T) {
 			if err := os.Remove(filepath.Join(d.bin, "lockkeeper")); err != nil {
 				d.t.Fatal(err)
 			}
-		}, tools, "what PostToolUse, PostToolUseFailure, SessionStart, UserPromptSubmit, SubagentStop, Stop, SessionEnd run does not work: it ended with 127"},
-		"a small program that checks nothing": {func(d *workbench) { d.write(filepath.Join(d.bin, "lockkeeper-hook"), "#!/bin/sh\nexit 0\n", 0o755) }, nothing, "every write is let through"},
+		}, tools, "the hook program of PostToolUse, PostToolUseFailure, SessionStart, UserPromptSubmit, SubagentStop, Stop, SessionEnd fails: it ended with 127"},
+		"a small program that checks nothing": {func(d *workbench) { d.write(filepath.Join(d.bin, "lockkeeper-hook"), "#!/bin/sh\nexit 0\n", 0o755) }, nothing, "every write is allowed"},
 		"a right one beside a wrong one": {func(d *workbench) {
 			d.write(filepath.Join(d.home, ".claude/settings.json"), `{"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "lockkeeper hook claude-code"}]}]}}`, 0o644)
 		}, all, ""},
@@ -302,9 +302,9 @@ func TestPluginRegisters(t *testing.T) {
 	}{
 		"for the user":        {user, "", `{"scope": "user", "installPath": "DIR"}`, view.Enforced, "plugin lockkeeper@lockkeeper"},
 		"for this project":    {user, "", `{"scope": "project", "projectPath": "ROOT", "installPath": "DIR"}`, view.Enforced, "plugin lockkeeper@lockkeeper"},
-		"for another project": {user, "", `{"scope": "project", "projectPath": "/elsewhere", "installPath": "DIR"}`, view.Advisory, "for other projects alone"},
-		"in two places":       {user, "", `{"scope": "user", "installPath": "DIR"}, {"scope": "project", "projectPath": "/elsewhere", "installPath": "/other"}`, view.Advisory, "not known"},
-		"nowhere":             {user, "", ``, view.Advisory, "not known"},
+		"for another project": {user, "", `{"scope": "project", "projectPath": "/elsewhere", "installPath": "DIR"}`, view.Advisory, "only for other projects"},
+		"in two places":       {user, "", `{"scope": "user", "installPath": "DIR"}, {"scope": "project", "projectPath": "/elsewhere", "installPath": "/other"}`, view.Advisory, "is unknown"},
+		"nowhere":             {user, "", ``, view.Advisory, "is unknown"},
 		"gone":                {user, "", `{"scope": "user", "installPath": "/gone"}`, view.Advisory, "/gone/hooks/hooks.json is missing"},
 		"off here":            {user, `{"enabledPlugins": {"lockkeeper@lockkeeper": false}}`, `{"scope": "user", "installPath": "DIR"}`, view.Advisory, "it is installed, and has no hooks here"},
 		"with hooks off":      {user, `{"disableAllHooks": true}`, `{"scope": "user", "installPath": "DIR"}`, view.Advisory, "disableAllHooks"},

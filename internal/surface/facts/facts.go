@@ -9,7 +9,7 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// Of returns the facts that an error carries besides its code and message, under their JSON
+// Of returns the facts that an error carries in addition to its code and message, under their JSON
 // names.
 func Of(err error) map[string]any {
 	out := map[string]any{}

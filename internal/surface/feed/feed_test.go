@@ -143,7 +143,7 @@ func TestAWatcherIsTold(t *testing.T) {
 			case err := <-told:
 				must(t, err)
 			case <-time.After(5 * time.Minute):
-				t.Fatal("nobody told it")
+				t.Fatal("the store did not signal it")
 			}
 		}
 	})

@@ -39,7 +39,7 @@ func (s *Server) addResources() {
 			return s.view.Audit(ctx, view.AuditQuery{Limit: mostShown})
 		}))
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: eventsURI + "{+path}", Name: "audit of a file", Title: "Record of events of a file", MIMEType: mediaJSON,
-		Description: "The same for one file. Its path is relative to the root of the codebase and percent-encoded."},
+		Description: "Recent events of one file, newest first. Its path is relative to the root of the codebase and percent-encoded."},
 		s.resource(func(ctx context.Context, uri string) (any, error) {
 			name, err := url.PathUnescape(strings.TrimPrefix(uri, eventsURI))
 			if err != nil {

@@ -97,7 +97,7 @@ func together(pairs ...any) (map[string]any, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, ok := pairs[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("%v is no name", pairs[i])
+			return nil, fmt.Errorf("%v is not a name", pairs[i])
 		}
 		named[name] = pairs[i+1]
 	}

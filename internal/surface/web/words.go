@@ -117,7 +117,7 @@ func tone(status string) string {
 	return ""
 }
 
-// legible makes every character visible that changes how others are read: control characters, bidirectional
+// legible makes every character visible that changes how other characters are read: control characters, bidirectional
 // controls and characters without width. It processes the finished page, so no template can forget it. In the
 // value of a field, such a character is written as a character reference, so that the browser sends it back
 // unchanged.

@@ -326,7 +326,7 @@ func (p *program) mayDismiss(ctx context.Context, yes bool) error {
 			return err
 		}
 		s := live[0]
-		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("this is not a terminal, and %s (%s) has worked here since %s, of %s", s.Callsign, s.Agent, term.Stamp(s.Began), term.Counted(len(live), "session")),
+		return &lockkeeper.RefusedError{Act: act, Reason: fmt.Sprintf("this is not a terminal, and %s (%s) has worked here since %s, one of %s", s.Callsign, s.Agent, term.Stamp(s.Began), term.Counted(len(live), "session")),
 			Next: "run it in a terminal, or after these sessions ended"}
 	})
 }

@@ -201,7 +201,7 @@ func (p *Program) Under(cmd *cobra.Command, a *project.Project, reason string, o
 	})
 }
 
-// Take acquires a request with one of the acquire functions of the project, and tells a
+// Take acquires the locks of a request with one of the acquire functions of the project, and tells a
 // person on a terminal who blocks it.
 func (p *Program) Take(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration,
 	acquire func(context.Context, lockkeeper.Request, time.Duration) (*lock.Grant, error)) (*lock.Grant, error) {

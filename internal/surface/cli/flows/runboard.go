@@ -88,7 +88,7 @@ func (b *runBoard) hear(n run.News) {
 	defer b.mu.Unlock()
 	b.note(n)
 	if n.Phase == "discover" && !b.r.JSON {
-		return // the introduction has it
+		return // the introduction shows it
 	}
 	line := newsLine(n)
 	switch {

@@ -220,7 +220,7 @@ type runOutcome struct {
 	Seconds float64 `json:"seconds"`
 	Next    string  `json:"next,omitempty"`
 
-	why string // the last untested batch was not tested
+	why string // why the last of these batches was not tested
 }
 
 // untestedLine reports batches that landed without a test.

@@ -169,7 +169,7 @@ func (b *board) wait(it *lockkeeper.Item, what string) {
 		return
 	}
 	b.waits = line
-	if !b.live { // the live summary has it
+	if !b.live { // the live summary shows it
 		ev := about("waiting", it)
 		ev.Reason = what
 		b.print(ev, "waiting: "+line)

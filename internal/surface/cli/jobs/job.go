@@ -77,7 +77,7 @@ func noteOf(it *lockkeeper.Item) string {
 	}
 	reason, _, _ := strings.Cut(it.Failure.Reason, "\n")
 	reason, _, _ = command.CutNext(reason)
-	reason, _, _ = command.CutLast(reason, job.OutputSep) // job output has it
+	reason, _, _ = command.CutLast(reason, job.OutputSep) // job output prints it
 	return term.Clean(reason)
 }
 
@@ -229,7 +229,7 @@ func (p *program) watch(ctx context.Context, a *project.Project, q *job.Queue, o
 func (p *program) showChanged(list []view.FirstItem, shown map[string]string) error {
 	if !p.JSON && p.HandlesEscapes(p.Out) {
 		_, rows := term.Window(p.Out)
-		room := max(1, rows-3) // minus the heads, "and more", and the cursor
+		room := max(1, rows-3) // minus the headings, "and more", and the cursor
 		fmt.Fprint(p.Out, term.ClearScreen)
 		p.showItems(list[:min(room, len(list))])
 		if more := len(list) - room; more > 0 {

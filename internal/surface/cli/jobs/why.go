@@ -271,7 +271,7 @@ func (p *program) whyFailed(it *lockkeeper.Item) {
 	if !found {
 		next = "lockkeeper job retry " + it.ID
 	}
-	reason, _, _ = command.CutLast(reason, job.OutputSep) // itemFacts has it
+	reason, _, _ = command.CutLast(reason, job.OutputSep) // itemFacts prints it
 	p.detail("why", term.Clean(reason))
 	told := map[string]bool{}
 	for _, c := range it.Failure.Conflicts {

@@ -48,7 +48,7 @@ undo prints how to commit the undo.`,
 		},
 	}
 	o.Flags(cmd.Flags())
-	cmd.Flags().StringVar(&flow, "flow", "", "the `flow` of the batch (default: the one under way)")
+	cmd.Flags().StringVar(&flow, "flow", "", "the `flow` of the batch (default: the current one)")
 	return cmd
 }
 

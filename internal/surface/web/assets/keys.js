@@ -1,6 +1,6 @@
 // Keys. What a key does is written on what it presses: data-key="t" on a button, a link or
 // a field; two keys in a row are written with a space. So the keys of a page are those of
-// what is on it, and the help lists just them. Keys do nothing while somebody types.
+// what is on it, and the help lists just them. Keys do nothing while a person types.
 "use strict";
 (() => {
   const pause = 1200; // between two keys in a row, in milliseconds
