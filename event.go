@@ -34,6 +34,7 @@ const (
 	EventFailed        EventKind = "failed"         // an item failed
 	EventRequeued      EventKind = "requeued"       // an item returned to the queue: by a person, or because its worker is gone
 	EventDecided       EventKind = "decided"        // a person decided for a flow, or disabled the checks of sessions
+	EventAsked         EventKind = "asked"          // a person asked the holder of a grant for a file
 	EventRefused       EventKind = "refused"        // an action that its actor may not do
 	EventEpoch         EventKind = "epoch"          // the space began a new epoch of fences
 )

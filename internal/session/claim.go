@@ -225,7 +225,7 @@ func (s *Session) refused(ctx context.Context, paths []string, err error) ([]ref
 		if !in {
 			continue
 		}
-		who, err := s.registry.who(ctx, c)
+		who, err := s.registry.Who(ctx, c)
 		if err != nil {
 			return nil, err
 		}

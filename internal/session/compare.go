@@ -196,7 +196,7 @@ func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.Conflic
 	case len(naming(c.Command, x.Path)) == 0:
 		x.Doubt = "no writing part of the command names the file, and a person's editor leaves the same traces"
 	}
-	if x.Holder, err = s.registry.who(ctx, held); err != nil {
+	if x.Holder, err = s.registry.Who(ctx, held); err != nil {
 		return x, false, err
 	}
 	x.reason = "a command of " + s.rec.Callsign + " changed it while " + x.Holder.Name() + " held it: " + firstWords(c.Command)

@@ -41,7 +41,7 @@ func (s *Session) Rewrite(ctx context.Context, w Rewriting) ([]refusal.Refusal, 
 		if len(found) == 0 { // the holder released it just now; the agent may retry
 			found = []lockkeeper.ConflictInfo{{Holder: "another session", AcquiredAt: s.registry.now()}}
 		}
-		who, err := s.registry.who(ctx, found[0])
+		who, err := s.registry.Who(ctx, found[0])
 		return []refusal.Refusal{refusal.Rewrites(w.Act, gitLock.Path, who, len(found)-1)}, err
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Session) disturbs(ctx context.Context, w Rewriting, tree workTree) ([]r
 	case len(found) == 0:
 		return nil, nil
 	}
-	who, err := s.registry.who(ctx, found[0])
+	who, err := s.registry.Who(ctx, found[0])
 	return []refusal.Refusal{refusal.Rewrites(w.Act, found[0].BlockingPath, who, len(found)-1)}, err
 }
 
@@ -151,7 +151,7 @@ func (s *Session) rewriting(ctx context.Context, paths []string) ([]refusal.Refu
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	who, err := s.registry.who(ctx, found[0])
+	who, err := s.registry.Who(ctx, found[0])
 	return []refusal.Refusal{refusal.Busy(paths[0], who)}, err
 }
 

@@ -29,7 +29,7 @@ func (s *Session) Indexed(ctx context.Context, act string, files []string) ([]re
 	if len(found) == 0 {
 		return nil, nil
 	}
-	who, err := s.registry.who(ctx, found[0])
+	who, err := s.registry.Who(ctx, found[0])
 	return []refusal.Refusal{refusal.Commits(act, found[0].Path, who, len(found)-1)}, err
 }
 

@@ -65,8 +65,8 @@ func (b *Registry) LiveAmong(grants []*store.Record) ([]Info, error) {
 	return list, nil
 }
 
-// who describes the holder of a conflicting lock.
-func (b *Registry) who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
+// Who describes the holder of a conflicting lock.
+func (b *Registry) Who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
 	e, err := b.app.Locks.Request(ctx, c.GrantID)
 	if err != nil {
 		return refusal.Holder{}, err
@@ -129,7 +129,7 @@ func (s *Session) Taken(ctx context.Context, dirs, files []string) (list []refus
 		}
 		told[c.BlockingPath] = true
 		c.Path = c.BlockingPath
-		who, err := s.registry.who(ctx, c)
+		who, err := s.registry.Who(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func (s *Session) Blockers(ctx context.Context, paths ...string) (list []Blocker
 		return nil, err
 	}
 	for _, c := range found {
-		who, err := s.registry.who(ctx, c)
+		who, err := s.registry.Who(ctx, c)
 		if err != nil {
 			return nil, err
 		}

@@ -62,8 +62,12 @@ func (b *Registry) number() (n int, err error) {
 	return n, err
 }
 
-// News reports the refused paths that are now free, each once.
-func (s *Session) News(ctx context.Context) (free []string, err error) {
+// News reports the refused paths that are now free and the requests for paths that the session
+// holds, each once.
+func (s *Session) News(ctx context.Context) (news []string, err error) {
+	if news, err = s.asked(); err != nil {
+		return nil, err
+	}
 	var left []Ticket
 	for _, t := range s.rec.Tickets {
 		if s.registry.now().Sub(t.At) > ticketsKept {
@@ -72,13 +76,13 @@ func (s *Session) News(ctx context.Context) (free []string, err error) {
 		taken, err := s.others(ctx, writes([]string{t.Path}))
 		switch {
 		case err != nil:
-			return nil, err
+			return news, err
 		case len(taken) > 0:
 			left = append(left, t)
 		default:
-			free = append(free, refusal.Free(t.Path, t.Number))
+			news = append(news, refusal.Free(t.Path, t.Number))
 		}
 	}
 	s.rec.Tickets = left
-	return free, nil
+	return news, nil
 }

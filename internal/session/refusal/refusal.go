@@ -59,7 +59,7 @@ func Subagent(path, kind string, since time.Duration) Refusal {
 // RewritesSubagent refuses a git command that changes files which another subagent of the
 // same session is working on. held is the refusal of one of these files.
 func RewritesSubagent(act string, held Refusal) Refusal {
-	return Refusal{Subject: act, Why: "it rewrites the files or the branch that others work on, such as " + line(held.Subject) + ": " + held.Why,
+	return Refusal{Subject: act, Why: "it rewrites the files or the branch that others work on, such as " + Line(held.Subject) + ": " + held.Why,
 		Do:   "Do not retry; do not do it in another way. Name only your own files, or do this after that agent has ended.",
 		Next: held.Next}
 }
@@ -75,7 +75,7 @@ func Unseen(path, fact string) Refusal {
 // Rewrites refuses a git command that changes files of others: path is one of them, and
 // more is the number of the rest.
 func Rewrites(act, path string, by Holder, more int) Refusal {
-	why := "it rewrites the files or the branch that others work on: " + line(path) + " is " + by.String()
+	why := "it rewrites the files or the branch that others work on: " + Line(path) + " is " + by.String()
 	if more > 0 {
 		why += fmt.Sprintf(", and %d more", more)
 	}
@@ -87,7 +87,7 @@ func Rewrites(act, path string, by Holder, more int) Refusal {
 // Commits refuses a git command that stages, unstages or commits changes of others: path is one
 // of the files, and more is the number of the rest.
 func Commits(act, path string, by Holder, more int) Refusal {
-	why := "it concerns uncommitted work of others: " + line(path) + " is " + by.String()
+	why := "it concerns uncommitted work of others: " + Line(path) + " is " + by.String()
 	if more > 0 {
 		why += fmt.Sprintf(", and %d more", more)
 	}
@@ -99,7 +99,7 @@ func Commits(act, path string, by Holder, more int) Refusal {
 // CommitsSubagent refuses a git command that stages or commits a file which another subagent of
 // the same session is working on. held is the refusal of that file.
 func CommitsSubagent(act string, held Refusal) Refusal {
-	return Refusal{Subject: act, Why: "it concerns uncommitted work of others: " + line(held.Subject) + ": " + held.Why,
+	return Refusal{Subject: act, Why: "it concerns uncommitted work of others: " + Line(held.Subject) + ": " + held.Why,
 		Do:   "Do not do it in another way. Name only your own files, or commit after that agent has ended.",
 		Next: held.Next}
 }
@@ -181,21 +181,31 @@ func (h Holder) String() string {
 	return b.String()
 }
 
+// Since describes the holder for a message that stays on a screen, where the time since a lock
+// was acquired would grow old. since is the time of day.
+func (h Holder) Since(since string) string {
+	text := "held by " + h.Name() + " since " + since
+	if h.About != "" {
+		text += fmt.Sprintf(", for %q", short(h.About))
+	}
+	return text
+}
+
 // Name returns the callsign and the terminal.
 func (h Holder) Name() string {
 	if h.TTY == "" {
-		return line(h.Callsign)
+		return Line(h.Callsign)
 	}
-	return line(h.Callsign) + " (" + line(h.TTY) + ")"
+	return Line(h.Callsign) + " (" + Line(h.TTY) + ")"
 }
 
 // String returns the whole message.
 func (r Refusal) String() string {
-	lines := []string{"REFUSED " + line(r.Subject) + ": " + line(r.Why), line(r.Do)}
+	lines := []string{"REFUSED " + Line(r.Subject) + ": " + Line(r.Why), Line(r.Do)}
 	if len(r.Free) > 0 {
-		lines = append(lines, "  free now: "+line(strings.Join(r.Free, ", ")))
+		lines = append(lines, "  free now: "+Line(strings.Join(r.Free, ", ")))
 	}
-	return strings.Join(append(lines, "next: "+line(strings.Join(r.Next, " | "))), "\n")
+	return strings.Join(append(lines, "next: "+Line(strings.Join(r.Next, " | "))), "\n")
 }
 
 // Error implements error.
@@ -206,7 +216,7 @@ const aboutSize = 60
 
 // short returns the beginning of a text, up to the end of a word.
 func short(text string) string {
-	runes := []rune(line(text))
+	runes := []rune(Line(text))
 	if len(runes) <= aboutSize {
 		return string(runes)
 	}
@@ -217,8 +227,8 @@ func short(text string) string {
 	return cut + "…"
 }
 
-// line returns a text on one line, without control characters.
-func line(text string) string {
+// Line returns a text on one line, without control characters.
+func Line(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 }
 

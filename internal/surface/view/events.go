@@ -20,7 +20,7 @@ func EventKinds() []lockkeeper.EventKind {
 		lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventRecoverFailed,
 		lockkeeper.EventRevoking, lockkeeper.EventLanded, lockkeeper.EventUndone, lockkeeper.EventGap, lockkeeper.EventFinished,
 		lockkeeper.EventQueued, lockkeeper.EventBlocked, lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventRequeued,
-		lockkeeper.EventCleared, lockkeeper.EventRefused, lockkeeper.EventEpoch, lockkeeper.EventDecided,
+		lockkeeper.EventCleared, lockkeeper.EventRefused, lockkeeper.EventEpoch, lockkeeper.EventDecided, lockkeeper.EventAsked,
 	}
 }
 
