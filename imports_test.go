@@ -33,7 +33,7 @@ var ranks = [][]string{
 	{"internal/flow/conduct", "internal/session", "internal/session/deferred", "internal/compat/author", "internal/surface/facts"},
 	{"internal/flow/report", "internal/session/hook", "internal/surface/acts"},
 	{"internal/surface/view"},
-	{"internal/surface/web", "internal/surface/mcp", "internal/surface/doctor", "internal/compat/lfs"},
+	{"internal/surface/web", "internal/surface/mcp", "internal/surface/lsp", "internal/surface/doctor", "internal/compat/lfs"},
 	{"internal/surface/api"},
 	{"internal/surface/cli/term"},
 	{"internal/surface/cli/command"},

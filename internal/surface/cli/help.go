@@ -25,7 +25,7 @@ var groups = []struct{ title, commands string }{
 	{"Write, undo and rescue changes", "commit gate undo rescue"},
 	{"Queue commands", "job"},
 	{"Serve the dashboard", "serve login token"},
-	{"Connect interactive agents", "off mcp hook ask"},
+	{"Connect interactive agents", "off mcp lsp hook ask"},
 	{"Work with other tools", "op links lease tidy"},
 	{"Other commands", "config version completion help"},
 }

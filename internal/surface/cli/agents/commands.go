@@ -22,7 +22,7 @@ type program struct{ *command.Program }
 // Commands returns the commands of this package.
 func Commands(core *command.Program) []*cobra.Command {
 	p := &program{core}
-	return []*cobra.Command{p.initCommand(), p.hookCommand(), p.mcpCommand(), p.offCommand()}
+	return []*cobra.Command{p.initCommand(), p.hookCommand(), p.mcpCommand(), p.lspCommand(), p.offCommand()}
 }
 
 func (p *program) hookCommand() *cobra.Command {

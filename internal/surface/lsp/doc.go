@@ -1,0 +1,25 @@
+// Package lsp is a language server that shows the locks of a codebase in any editor. It knows
+// no programming language, and runs beside the servers that do.
+//
+//	editor ─▶ conn ─▶ Server ─▶ document ─▶ root ─▶ lock engine
+//	   ◀── diagnostics, messages ──┘           ▲
+//	                                event feed ┘
+//
+// An open file that others hold gets a diagnostic that names the holder. The first edit of such
+// a file warns, and a message says when the file is free. Code actions claim the file for the
+// person, release the claim, ask the holder, and show why the file is held.
+//
+// Invariants:
+//
+//  1. The server never writes a file of a codebase, and sends the editor no edits.
+//  2. A claim is the person's, the same as by lockkeeper claim in the editor's environment.
+//     Closing the file or ending the editor releases the claims that the server made.
+//  3. The event feed of a codebase wakes the server. A slow tick finds only what no event
+//     tells: holders whose processes ended, and codebases that appear later.
+//  4. A file that cannot be resolved, or belongs to no codebase, gets no diagnostics. While a
+//     store cannot be read, its files keep their last diagnostics. Other codebases go on.
+//  5. Names from files and other programs stay on one line.
+//
+// Goroutines: one reads the editor's messages, and one for each codebase follows its feed. All
+// have ended when Serve returns. Everything else happens on the goroutine of Serve.
+package lsp
