@@ -207,8 +207,8 @@ func TestDoctorFinds(t *testing.T) {
 		"a program that is gone, and no refusal": {func(d *console) {
 			edit(d, unlessMissing, "")
 			edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook")
-		}, "so that every write is let through"},
-		"a hook that checks nothing": {func(d *console) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so that every write is let through"},
+		}, "so every write is allowed"},
+		"a hook that checks nothing": {func(d *console) { edit(d, beforeWrite, "true lockkeeper hook claude-code") }, "so every write is allowed"},
 		"a hook that lets pass what is held": {func(d *console) {
 			stub := "#!/bin/sh\ngrep -qx '{}' && echo 'REFUSED ' >&2 && exit 2\nexit 0\n"
 			for _, e := range d.env {
