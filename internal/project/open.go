@@ -190,7 +190,7 @@ func otherWorld(root string, seen *witness, space string) error {
 func (a *Project) Close() error {
 	var errs []error
 	if a.Locks != nil {
-		// Before the gate, because its reaper recovers landings through the gate.
+		// The lock manager closes before the gate, because its reaper recovers landings through the gate.
 		errs = append(errs, a.Locks.Close())
 	}
 	if a.gateway != nil {

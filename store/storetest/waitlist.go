@@ -169,7 +169,7 @@ func testLapsedPlace(t *testing.T, f Fixture) {
 	ticket := b.get(slept.ID()).Ticket
 	b.stillWaits(slept) // finds its position lost and enters again
 	if rec := b.get(slept.ID()); rec.Ticket <= ticket || rec.Ticket <= b.get(awake.ID()).Ticket {
-		t.Errorf("ticket %d, was %d: not at the end of the line", rec.Ticket, ticket)
+		t.Errorf("ticket %d, was %d: not at the end of the wait list", rec.Ticket, ticket)
 	}
 	b.release(g)
 	b.stillWaits(slept)

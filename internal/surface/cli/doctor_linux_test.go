@@ -203,7 +203,7 @@ func TestDoctorFinds(t *testing.T) {
 				d.t.Fatal(err)
 			}
 		}, "its hook was removed"},
-		"a program that is gone": {func(d *console) { edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook") }, "so that every write is refused"},
+		"a program that is gone": {func(d *console) { edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook") }, "so every write is refused"},
 		"a program that is gone, and no refusal": {func(d *console) {
 			edit(d, unlessMissing, "")
 			edit(d, "lockkeeper hook", "PATH=/nowhere lockkeeper hook")
