@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if handled, code := sandbox.Main(os.Args); handled {
 		os.Exit(code)
 	}
+	if len(os.Args) == 2 && os.Args[1] == filesServer {
+		os.Exit(serveFiles())
+	}
 	gittest.Alone()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := os.RemoveAll(builtDir); err != nil {

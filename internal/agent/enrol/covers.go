@@ -11,7 +11,7 @@ import (
 // list shows which differences are accepted. Any other hook differs, because its effect in the
 // host is unknown.
 //
-//	matcher   none, "", "*", ".*", or a list of names that includes all of ours
+//	matcher   none, "", "*", ".*", ours, or a list of names that includes all of ours
 //	timeout   none, if the host's default is longer than ours; or up to twenty times ours
 //	command   lockkeeper by its name, its path, or with its directory added to PATH; before a
 //	          call also without the small program
@@ -85,10 +85,10 @@ func refuses(command string) bool {
 // covers reports whether a matcher makes a host run a hook for all tools that ours names.
 func covers(matcher *node, ours string) bool {
 	text, isText := matcher.plain().(string)
-	if isText && slices.Contains(anyTool(), text) {
+	if isText && (slices.Contains(anyTool(), text) || text == ours) {
 		return true
 	}
-	if !isText || ours == "" || !listOfNames.MatchString(text) {
+	if !isText || !listOfNames.MatchString(ours) || !listOfNames.MatchString(text) {
 		return false
 	}
 	names := strings.Split(text, "|")

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent/program"
 )
 
 // A Host is an agent program that can be enrolled.
@@ -60,12 +61,25 @@ func HostOf(name string) (Host, error) {
 	return Host{}, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "it cannot be enrolled", Next: "use " + strings.Join(names, ", ")}
 }
 
-const claudeWrites = "Edit|Write|MultiEdit|NotebookEdit|Bash"
+// except returns a matcher for all tools but those of a program that change no file, and some more.
+// So a hook also sees tools of MCP servers, and tools that a later version of the program has.
+func except(name string, more ...string) string {
+	return exceptBegin + strings.Join(append(more, program.Idle(name)...), "|") + exceptEnd
+}
+
+const exceptBegin, exceptEnd = "^(?!(", ")$)"
+
+// excepted returns the tools that a matcher of this form leaves out.
+func excepted(matcher string) (names []string, is bool) {
+	list, begins := strings.CutPrefix(matcher, exceptBegin)
+	list, ends := strings.CutSuffix(list, exceptEnd)
+	return strings.Split(list, "|"), begins && ends
+}
 
 func claude() Host {
 	h := Host{Name: "claude", Hook: "claude-code", Program: "claude", limit: 30, env: "env", plugins: true, accepts: claudeFile(), changing: []string{"PreToolUse", "PermissionRequest"},
 		reads: []string{".claude/settings.local.json", "~/.claude/settings.json", "/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json"},
-		turns: []event{{"PreToolUse", claudeWrites, true}, {"PostToolUse", "Read|" + claudeWrites, false}, {"PostToolUseFailure", "Bash", false},
+		turns: []event{{"PreToolUse", except("claude", "Read"), true}, {"PostToolUse", except("claude"), false}, {"PostToolUseFailure", except("claude", "Read"), false},
 			{"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"SubagentStop", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}}}
 	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
 	for _, name := range h.settings() {
@@ -87,12 +101,10 @@ func codex() Host {
 	return h
 }
 
-const geminiWrites = "write_file|replace|edit|run_shell_command"
-
 func gemini() Host {
 	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json", "/etc/gemini-cli/*.json"}, changing: []string{"BeforeTool"}, accepts: geminiFile(),
 		Trust: "start gemini here, and trust the folder",
-		turns: []event{{"BeforeTool", geminiWrites, true}, {"AfterTool", "read_file|" + geminiWrites, false},
+		turns: []event{{"BeforeTool", except("gemini", "read_file"), true}, {"AfterTool", except("gemini"), false},
 			{"SessionStart", "", false}, {"SessionEnd", "", false}, {"BeforeAgent", "", false}, {"AfterAgent", "", false}}}
 	h.files = []file{{".gemini/settings.json", "hooks and MCP entry", []part{hooks{}, servers{}}}, {"GEMINI.md", "instruction", []part{section{}}}}
 	for _, name := range h.settings() {
@@ -109,8 +121,8 @@ func (h Host) settings() []string { return append([]string{h.files[0].path}, h.r
 // agent waits, it prefers the small program, which starts in half the time. The command looks for
 // it at run time, because people with different installations share the settings. If neither
 // program is there, the shell ends with 127 and the agent is told what is missing.
-func (h Host) command(program string, ev event) string {
-	c := program + " hook " + h.Hook
+func (h Host) command(starts string, ev event) string {
+	c := starts + " hook " + h.Hook
 	if ev.before {
 		c = h.prefers(c) + " || { [ $? -ne 127 ] || echo '" + missing + "' >&2; exit 2; }"
 	}

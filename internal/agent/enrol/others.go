@@ -32,6 +32,9 @@ func othersIn(root *node, h Host, file string) (list []Hook) {
 
 // meets reports whether a list of names includes one of ours. An empty ours means all tools.
 func meets(names, ours string) bool {
+	if idle, is := excepted(ours); is {
+		return slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return !slices.Contains(idle, name) })
+	}
 	return ours == "" || slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return slices.Contains(strings.Split(ours, "|"), name) })
 }
 

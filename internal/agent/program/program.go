@@ -28,11 +28,23 @@ type Program struct {
 	APIVariables []string            // environment variables with the keys of its API; a name can end in *
 	Providers    map[string][]string // further variables, by the variable that selects another provider of the API
 
+	Idle []string // tools that change no file: they read, ask, plan, or start agents whose tools are checked
+
 	LimitsCost bool // it reports the cost of a call and accepts a limit for it
 }
 
 // All lists the programs. The first is the default.
 func All() []Program { return table }
+
+// Idle lists the tools of a program that change no file.
+func Idle(name string) []string {
+	for _, p := range table {
+		if p.Name == name {
+			return p.Idle
+		}
+	}
+	return nil
+}
 
 // Any is the name of an agent that is any other command.
 const Any = "command"
@@ -94,7 +106,9 @@ var table = []Program{
 		Signs:        []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"},
 		APIVariables: []string{"ANTHROPIC_*", "CLAUDE_*"},
 		Providers:    map[string][]string{"CLAUDE_CODE_USE_BEDROCK": {"AWS_*"}, "CLAUDE_CODE_USE_VERTEX": {"GOOGLE_*"}, "CLAUDE_CODE_USE_FOUNDRY": {"AZURE_*"}},
-		LimitsCost:   true,
+		Idle: []string{"Agent", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "Glob", "Grep", "LS", "LSP", "ListAgents", "ListMcpResourcesTool", "ReadMcpResourceTool", "SendMessage", "Skill",
+			"StructuredOutput", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow"},
+		LimitsCost: true,
 	},
 	{
 		Name: "codex",
@@ -106,6 +120,8 @@ var table = []Program{
 		SystemDir:    "/etc/codex",
 		Signs:        []string{"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"},
 		APIVariables: []string{"OPENAI_*", "CODEX_*"},
+		Idle: []string{"close_agent", "exec", "list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource", "request_user_input", "resume_agent", "send_input", "spawn_agent", "tool_search",
+			"update_plan", "view_image", "wait", "wait_agent", "web_search"},
 	},
 	{
 		Name: "gemini",
@@ -119,5 +135,7 @@ var table = []Program{
 		SystemDir:    "/etc/gemini-cli",
 		Signs:        []string{"GEMINI_CLI"},
 		APIVariables: []string{"GEMINI_*", "GOOGLE_*"},
+		Idle: []string{"activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode", "glob", "google_web_search", "grep_search", "list_directory", "read_many_files", "search_file_content",
+			"web_fetch", "write_todos"},
 	},
 }

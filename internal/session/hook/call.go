@@ -29,6 +29,7 @@ type Call struct {
 	Command    string  // the shell command that the tool runs
 	ShellDir   string  // the directory of the command; empty: Dir
 	Background bool    // the command continues after the call
+	Act        string  // the name and input of a tool with unknown effects
 
 	Shown []string // the texts of the tool's answer; nil: the host does not report it
 	Cut   bool     // the host shows only a part of the command's output

@@ -156,12 +156,12 @@ func (v *visit) before(ctx context.Context) error {
 	if err != nil || len(v.out.refused) > 0 {
 		return errors.Join(err, v.session.EndRewrite(ctx))
 	}
-	if v.call.Command != "" || len(list) > 0 {
+	if v.call.Command+v.call.Act != "" || len(list) > 0 {
 		var paths []string
 		for _, w := range list {
 			paths = append(paths, w.Path)
 		}
-		c := session.Call{Dir: v.call.Dir, Command: v.call.Command, Programs: v.programs, Writes: paths, Snapshot: kept}
+		c := session.Call{Dir: v.call.Dir, Command: v.call.Command + v.call.Act, Programs: v.programs, Writes: paths, Snapshot: kept}
 		if c.Command != "" {
 			c.Guarded = project.Configured(v.place.root)
 		}

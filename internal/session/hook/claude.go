@@ -19,6 +19,14 @@ type claude struct {
 
 func (h claude) name() string { return h.agent }
 
+// program returns the name of the host's program.
+func (h claude) program() string {
+	if h.patches {
+		return h.agent
+	}
+	return "claude"
+}
+
 // claudeCall is the input that Claude Code 2.1 and Codex send.
 type claudeCall struct {
 	SessionID string          `json:"session_id"`
@@ -152,7 +160,7 @@ func (h claude) decode(input []byte) (c Call, err error) {
 func (h claude) tool(c *Call, in claudeCall) error {
 	var t claudeInput
 	switch c.Tool {
-	case "Write", "Edit", "MultiEdit", "NotebookEdit", "Read", "apply_patch", "Bash", "shell", "local_shell", "exec_command", "unified_exec":
+	case "Write", "Edit", "MultiEdit", "NotebookEdit", "Read", "apply_patch", "Bash", "Monitor", "shell", "local_shell", "exec_command", "unified_exec":
 		if err := decodeStrict(in.Input, &t); err != nil {
 			return notUnderstood(err)
 		}
@@ -168,19 +176,21 @@ func (h claude) tool(c *Call, in claudeCall) error {
 		c.Reads = []Touch{{File: t.FilePath, Whole: in.whole(t.part)}}
 	case "apply_patch":
 		if !h.patches {
+			c.foreign(h.program(), in.Input)
 			return nil
 		}
 		list, err := patched(string(t.Command))
 		c.Writes = list
 		return err
-	case "Bash", "shell", "local_shell", "exec_command", "unified_exec":
-		c.Command, c.Background, c.ShellDir = string(t.Command+t.Cmd), t.Background, t.Workdir
+	case "Bash", "Monitor", "shell", "local_shell", "exec_command", "unified_exec":
+		c.Command, c.Background, c.ShellDir = string(t.Command+t.Cmd), t.Background || c.Tool == "Monitor", t.Workdir
 		in.ran(c)
 		if t.Command != "" && t.Cmd != "" {
 			return unknownForm(c, "it has two commands")
 		}
 		return c.hasCommand()
 	default:
+		c.foreign(h.program(), in.Input)
 		return nil
 	}
 	for _, w := range append(c.Writes, c.Reads...) {

@@ -53,6 +53,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 		}
 		return c, c.hasCommand()
 	default:
+		c.foreign("gemini", in.Input)
 		return c, nil
 	}
 	if file == "" {

@@ -73,6 +73,9 @@ func (k *check) places() ([]*place, error) {
 	}
 	c := k.call
 	s := &sorter{dir: c.Dir, env: k.world.Env, checkers: map[string]*protect.Checker{}}
+	if c.Act != "" {
+		c.Writes = existing(c.Dir, c.Writes)
+	}
 	plan := Effects{Writes: spellings(c.Dir, c.Writes), Reads: spellings(c.Dir, c.Reads)}
 	for _, t := range plan.Writes {
 		if t.Goes {
@@ -98,6 +101,9 @@ func (k *check) places() ([]*place, error) {
 	if c.Command != "" {
 		return s.list, errors.Join(err, s.visited(plan.Dirs, c.Command))
 	}
+	if c.Act != "" {
+		return s.list, errors.Join(err, s.visited(slices.Concat(open, []string{c.Dir}), c.Act))
+	}
 	if c.Event != Before && c.Event != After {
 		for _, dir := range append(open, c.Dir) {
 			_, finding := s.in(dir)
@@ -114,7 +120,7 @@ func (k *check) places() ([]*place, error) {
 func (k *check) open() (roots []string, err error) {
 	s := session.Traces{Env: k.world.Env, Agent: k.agent, ID: k.call.Session}
 	switch {
-	case k.call.Event == Before || k.call.Event == After && k.call.Command == "":
+	case k.call.Event == Before || k.call.Event == After && k.call.Command+k.call.Act == "":
 		return nil, nil
 	case k.call.Event != After:
 		return s.Open()
