@@ -88,3 +88,46 @@ func TestEnrolledClaudeRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A session that starts in a subdirectory finds the hooks that init wrote, with each of the real
+// programs, and the doctor says so. At the root a hook runs once, though it is registered twice.
+//
+// shows: GP-5
+func TestStartedBelow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		variable string
+		steps    []scriptedapi.Step
+		ask      func(t *testing.T, h *hooked) (agent.Adapter, agent.Request)
+	}{
+		"claude": {claudeVariable, []scriptedapi.Step{use(scriptedapi.Bash("echo mine > posts.rb"))}, func(t *testing.T, h *hooked) (agent.Adapter, agent.Request) {
+			r := h.request("Change the posts")
+			r.Env = append(h.environment(), "PATH="+filepath.Dir(h.binary)+":/usr/bin:/bin")
+			return agent.Claude{Argv: []string{h.program}}, r
+		}},
+		"codex": {codexVariable, []scriptedapi.Step{use(execCommand("echo mine > posts.rb"))}, func(t *testing.T, h *hooked) (agent.Adapter, agent.Request) {
+			h.trustsHooks(t)
+			return h.codex("Change the posts")
+		}},
+		"gemini": {geminiVariable, []scriptedapi.Step{use(scriptedapi.Tool{Name: "run_shell_command", Input: map[string]any{"command": "echo mine > posts.rb"}})},
+			func(t *testing.T, h *hooked) (agent.Adapter, agent.Request) {
+				a, r := h.gemini(t, "Change the posts")
+				r.Env = append(r.Env, "GEMINI_CLI_TRUST_WORKSPACE=true")
+				return a, r
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := enrolled(t, name, programOf(t, test.variable), play(append(test.steps, scriptedapi.Step{Expect: "(?s)" + refused, Text: "I was told."})...))
+			if out, err := h.lockkeeper(nil, "doctor", "--json"); err != nil || !strings.Contains(out, "start in a subdirectory") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			a, r := test.ask(t, h)
+			r.Dir = filepath.Join(h.dir, "app")
+			h.plays(t, a, r, "I was told.")
+			if got := read(t, filepath.Join(h.dir, posts)); got != othersPosts {
+				t.Errorf("it holds %q", got)
+			}
+		})
+	}
+}

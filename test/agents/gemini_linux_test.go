@@ -4,6 +4,7 @@ package agents_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,11 @@ const geminiSettings = `{"security":{"auth":{"selectedType":"gemini-api-key"}},"
 
 func (h *hooked) gemini(t *testing.T, prompt string) (agent.Adapter, agent.Request) {
 	t.Helper()
-	write(t, filepath.Join(h.home, ".gemini/settings.json"), geminiSettings)
+	file, settings := filepath.Join(h.home, ".gemini/settings.json"), geminiSettings
+	if _, err := os.Stat(file); err == nil { // it has the hooks of init
+		settings = begin(strings.TrimSuffix(strings.TrimPrefix(geminiSettings, "{"), "}") + ",")(read(t, file))
+	}
+	write(t, file, settings)
 	env := append(h.environment(), "GEMINI_API_KEY=not-a-real-key", "GOOGLE_GEMINI_BASE_URL="+h.api.URL, "GEMINI_CLI_NO_RELAUNCH=true",
 		"PATH="+filepath.Dir(h.binary)+":"+filepath.Dir(nodeProgram(t))+":/usr/bin:/bin")
 	// With a fixed model it does not ask another model which one to use.
@@ -68,12 +73,13 @@ func TestEnrolledGemini(t *testing.T) {
 
 // The Gemini CLI runs the hooks of a folder only if a person has trusted it. In an untrusted
 // folder it ignores the settings of the project. Without a terminal it cannot ask and does not
-// start. If told to skip the question, it writes unchecked. So its hooks are reported as
-// advisory until a session reports.
+// start. If told to skip the question, it writes unchecked. So these hooks are reported as
+// advisory until a session reports. It runs the hooks of the user's settings in every folder.
 func TestGeminiTrust(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		trusted bool
+		own     bool // our hooks are also in the user's settings, as init writes them
 		more    []string
 		says    string
 		left    string
@@ -81,12 +87,18 @@ func TestGeminiTrust(t *testing.T) {
 		"trusted":        {trusted: true, says: "REFUSED app/posts.rb", left: othersPosts},
 		"no person asks": {says: "not running in a trusted directory", left: othersPosts},
 		"skipped":        {more: []string{"--skip-trust"}, says: "Done.", left: "mine\n"},
+		"own settings":   {own: true, more: []string{"--skip-trust"}, says: "REFUSED app/posts.rb", left: othersPosts},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := enrolled(t, "gemini", programOf(t, geminiVariable), play(
 				use(scriptedapi.Tool{Name: "write_file", Input: map[string]any{"file_path": posts, "content": "mine\n"}}), scriptedapi.Step{Text: "Done."}))
-			h.advised(t, "trust the folder")
+			if !test.own {
+				if err := os.Remove(filepath.Join(h.home, ".gemini/settings.json")); err != nil {
+					t.Fatal(err)
+				}
+				h.advised(t, "trust the folder")
+			}
 			_, r := h.gemini(t, "")
 			if test.trusted {
 				write(t, filepath.Join(h.home, ".gemini/trustedFolders.json"), fmt.Sprintf(`{%q: "TRUST_FOLDER"}`, h.dir))

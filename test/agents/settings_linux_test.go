@@ -136,7 +136,7 @@ func TestGeminiStumbles(t *testing.T) {
 	}{
 		"all that is accepted": {func(s string) string {
 			return begin("// ours\n\"zzz\": 3, \"general\": 3,")(hook(`"PreCompress": [{"matcher": "x", "sequential": true, "hooks": [{"type": "command", "command": "true", "timeout": 5, "name": "n", "description": "d"}]}],`)(strings.Replace(s, `"BeforeTool": [`, `"NoSuchEvent": [], "BeforeTool": [`, 1)))
-		}, othersPosts, "trust the folder"},
+		}, othersPosts, "enforced: gemini (hook)"},
 		"another's hook": {func(s string) string {
 			return strings.Replace(s, `"BeforeTool": [`, `"BeforeTool": [{"matcher": 3, "hooks": [{"type": "command", "command": "true"}]},`, 1)
 		}, "mine\n", "hooks.BeforeTool[0].matcher"},

@@ -134,6 +134,9 @@ func (p *Enrolment) record() (*record, error) {
 		next.Files, next.Dirs = slices.Clone(p.kept.Files), p.kept.Dirs
 	}
 	for _, e := range p.Edits {
+		if e.InHome() {
+			continue // it serves other codebases too, so none restores its earlier content
+		}
 		k := keptFile{Path: e.Path, Existed: e.Exists, Before: e.Before, After: sumOf(e.After)}
 		if was := next.file(e.Path); was == nil {
 			next.Files = append(next.Files, k)

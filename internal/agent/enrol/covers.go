@@ -11,7 +11,7 @@ import (
 // list shows which differences are accepted. Any other hook differs, because its effect in the
 // host is unknown.
 //
-//	matcher   none, "", "*", ".*", ours, or a list of names that includes all of ours
+//	matcher   none, "", "*", ".*", or one that leaves out no more tools than ours
 //	timeout   none, if the host's default is longer than ours; or up to twenty times ours
 //	command   lockkeeper by its name, its path, or with its directory added to PATH; before a
 //	          call also without the small program
@@ -87,6 +87,10 @@ func covers(matcher *node, ours string) bool {
 	text, isText := matcher.plain().(string)
 	if isText && (slices.Contains(anyTool(), text) || text == ours) {
 		return true
+	}
+	if idle, is := excepted(ours); is {
+		theirs, is := excepted(text)
+		return is && !slices.ContainsFunc(theirs, func(name string) bool { return !slices.Contains(idle, name) })
 	}
 	if !isText || !listOfNames.MatchString(ours) || !listOfNames.MatchString(text) {
 		return false

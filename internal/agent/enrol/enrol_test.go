@@ -161,10 +161,13 @@ func TestGolden(t *testing.T) {
 			if st := s.Status(h); st.Fault != nil || !st.Enrolled || st.Before() == nil || st.Before().Differs != "" || st.Before().Doubt == "" && st.Lacking() != nil {
 				t.Errorf("it stands so: %+v", st)
 			}
+			if st := s.Status(h); st.Before().Doubt == "" && (st.Below() != nil || st.Anywhere() == nil) {
+				t.Errorf("a session that starts in a subdirectory lacks %v", st.Below())
+			}
 			if again := plan(t, s, h); len(again.Edits) > 0 {
 				t.Errorf("a second time there is\n%s", diffs(again))
 			}
-			undo, err := s.Undo(h)
+			undo, err := s.Undo(h, true)
 			apply(t, undo, err)
 			same(t, all(t, s), before)
 			if st := s.Status(h); st.Enrolled {
@@ -193,7 +196,7 @@ func TestUndoAfterAnEdit(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, document, "# Mine\n\n"+string(text)+"\nMore.\n")
-			undo, err := s.Undo(h)
+			undo, err := s.Undo(h, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,15 +221,22 @@ func TestEnrolAgain(t *testing.T) {
 	apply(t, plan(t, s, h), nil)
 	settings := filepath.Join(s.Root, ".claude/settings.json")
 	write(t, settings, "{ \"model\": \"haiku\" }")
+	home, _ := s.Env("HOME")
+	if err := os.Remove(filepath.Join(home, ".claude/settings.json")); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Status(h); st.Below() == nil || st.Anywhere() != nil {
+		t.Errorf("a session that starts in a subdirectory finds %+v", st)
+	}
 	if st := s.Status(h); !st.Enrolled || st.Before() != nil || len(st.Lacking()) != 7 {
 		t.Errorf("%+v", st)
 	}
 	p := plan(t, s, h)
-	if len(p.Edits) != 1 {
+	if len(p.Edits) != 2 {
 		t.Fatal(diffs(p))
 	}
 	apply(t, p, nil)
-	undo, err := s.Undo(h)
+	undo, err := s.Undo(h, true)
 	apply(t, undo, err)
 	before[settings] = strings.Replace(before[settings], "opus", "haiku", 1)
 	same(t, all(t, s), before)
@@ -252,7 +262,7 @@ func TestLinkedSettings(t *testing.T) {
 	if text, err := os.ReadFile(elsewhere); err != nil || !bytes.Contains(text, []byte("lockkeeper hook claude-code; fi || {")) {
 		t.Errorf("%s %v", text, err)
 	}
-	undo, err := s.Undo(h)
+	undo, err := s.Undo(h, true)
 	apply(t, undo, err)
 	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "{}\n" {
 		t.Errorf("%s %v", text, err)
@@ -315,7 +325,7 @@ func TestRefused(t *testing.T) {
 		s := site(t)
 		p := plan(t, s, host(t, "claude"))
 		before := all(t, s)
-		p.Edits[2].File = filepath.Join(s.Root, ".mcp.json", "CLAUDE.md") // a file is in the place of the directory
+		p.Edits[3].File = filepath.Join(s.Root, ".mcp.json", "CLAUDE.md") // a file is in the place of the directory
 		if err := p.Apply(t.Context()); err == nil {
 			t.Error("it was applied")
 		}

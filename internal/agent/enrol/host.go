@@ -1,6 +1,7 @@
 package enrol
 
 import (
+	"slices"
 	"strings"
 
 	"lockkeeper"
@@ -13,7 +14,9 @@ type Host struct {
 	Hook    string // the argument of `lockkeeper hook`
 	Program string // the name of its program in PATH
 
-	Trust string // what a person must do before it runs the hooks of a project; empty: nothing
+	Trust     string // what a person must do before it runs the hooks of a project; empty: nothing
+	trustsOwn bool   // it runs the hooks of the user's settings without that
+	together  bool   // one hook that it does not accept makes it run none, in whichever file
 
 	files    []file   // files of the codebase that enrolling changes
 	reads    []string // other files from which it reads hooks; ~ is the user's home, * any name
@@ -28,7 +31,7 @@ type Host struct {
 
 // file is a file that enrolling changes.
 type file struct {
-	path  string // from the root
+	path  string // from the root, or from the user's home (~/)
 	what  string // a description for people
 	parts []part
 }
@@ -81,7 +84,7 @@ func claude() Host {
 		reads: []string{".claude/settings.local.json", "~/.claude/settings.json", "/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json"},
 		turns: []event{{"PreToolUse", except("claude", "Read"), true}, {"PostToolUse", except("claude"), false}, {"PostToolUseFailure", except("claude", "Read"), false},
 			{"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"SubagentStop", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}}}
-	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
+	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {"~/.claude/settings.json", everywhere, []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
 	for _, name := range h.settings() {
 		h.off = append(h.off, switchOff{name, []string{"disableAllHooks"}, false}, switchOff{name, []string{"allowManagedHooksOnly"}, false},
 			switchOff{name, []string{"strictPluginOnlyCustomization"}, false})
@@ -103,15 +106,29 @@ func codex() Host {
 
 func gemini() Host {
 	h := Host{Name: "gemini", Hook: "gemini", Program: "gemini", limit: 30_000, reads: []string{"~/.gemini/settings.json", "/etc/gemini-cli/*.json"}, changing: []string{"BeforeTool"}, accepts: geminiFile(),
-		Trust: "start gemini here, and trust the folder",
+		Trust: "start gemini here, and trust the folder", trustsOwn: true, together: true,
 		turns: []event{{"BeforeTool", except("gemini", "read_file"), true}, {"AfterTool", except("gemini"), false},
 			{"SessionStart", "", false}, {"SessionEnd", "", false}, {"BeforeAgent", "", false}, {"AfterAgent", "", false}}}
-	h.files = []file{{".gemini/settings.json", "hooks and MCP entry", []part{hooks{}, servers{}}}, {"GEMINI.md", "instruction", []part{section{}}}}
+	h.files = []file{{".gemini/settings.json", "hooks and MCP entry", []part{hooks{}, servers{}}}, {"~/.gemini/settings.json", everywhere, []part{hooks{}}}, {"GEMINI.md", "instruction", []part{section{}}}}
 	for _, name := range h.settings() {
 		h.off = append(h.off, switchOff{name, []string{"hooksConfig", "enabled"}, true}, switchOff{name, []string{"tools", "enableHooks"}, true}, switchOff{name, []string{"hooks", "enabled"}, true},
 			switchOff{name, []string{"hooksConfig", "disabled"}, []any{}}, switchOff{name, []string{"hooks", "disabled"}, []any{}})
 	}
 	return h
+}
+
+// everywhere describes hooks in the user's settings. A host that looks for a project's settings only
+// in its working directory finds no others when it starts in a subdirectory. The command is the
+// same as in the project's settings, so that the host runs it once. It finds the codebase from the
+// files of a call, and ignores files outside of every codebase.
+const everywhere = "hooks for sessions that start in a subdirectory"
+
+// isHome reports whether a file is in the user's home.
+func isHome(path string) bool { return strings.HasPrefix(path, "~/") }
+
+// looksUp reports whether a host also finds the settings of a project above its working directory.
+func (h Host) looksUp() bool {
+	return !slices.ContainsFunc(h.files, func(f file) bool { return isHome(f.path) })
 }
 
 // settings lists the files from which a host reads hooks.

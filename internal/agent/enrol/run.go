@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"lockkeeper/internal/project/protect"
 )
 
 // Said is the answer of a hook.
@@ -99,6 +102,13 @@ func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 		return "its hook program does not run, so every write is refused: " + firstLine(said.Err), nil
 	}
 	return fmt.Sprintf("its hook program does not check writes, so every write is allowed: it ended with %d: %s", said.Code, firstLine(said.Err)), nil
+}
+
+// RespondsBelow does the same in a subdirectory of the codebase.
+func (s Site) RespondsBelow(ctx context.Context, k Hook) (wrong string, err error) {
+	below := s
+	below.Root = filepath.Join(s.Root, protect.OwnDir)
+	return below.Responds(ctx, k)
 }
 
 // Dead runs the hooks of the other events in the same way, because they may start another

@@ -100,6 +100,11 @@ func (s Site) Status(h Host) Status {
 	others, err := s.pluginsOfOthers(h)
 	fault(err)
 	st.Others = append(st.Others, others...)
+	if i := slices.IndexFunc(st.Hooks, func(k Hook) bool { return k.Doubt != "" }); h.together && i >= 0 {
+		for j := range st.Hooks {
+			st.Hooks[j].Doubt = st.Hooks[i].Doubt
+		}
+	}
 	st.Off, err = s.offBy(h)
 	fault(err)
 	st.Stray, err = s.strayBy(h, files)
@@ -127,6 +132,41 @@ func (st Status) hook(name string) (first *Hook) {
 		}
 	}
 	return first
+}
+
+// Below lists the events whose hooks a session does not find that starts in a subdirectory, as far as
+// the files show. It is empty for a host that also looks for settings above its directory.
+func (st Status) Below() (list []string) {
+	if st.Host.looksUp() {
+		return nil
+	}
+	for _, ev := range st.Host.turns {
+		if !slices.ContainsFunc(st.Hooks, func(k Hook) bool { return k.Event == ev.name && k.covers() && k.anywhere() }) {
+			list = append(list, ev.name)
+		}
+	}
+	return list
+}
+
+// NeedsTrust reports whether the host runs our hooks only after a person has trusted them.
+func (st Status) NeedsTrust() bool {
+	return st.Host.Trust != "" && !(st.Host.trustsOwn && st.Below() == nil)
+}
+
+// Anywhere returns the hook before a tool call that a session finds wherever it starts, or nil.
+func (st Status) Anywhere() *Hook {
+	for i := range st.Hooks {
+		if k := &st.Hooks[i]; k.Event == st.Host.turns[0].name && k.covers() && (k.anywhere() || st.Host.looksUp()) {
+			return k
+		}
+	}
+	return nil
+}
+
+// anywhere reports whether a host loads a hook wherever it starts: from the settings of the user or
+// the machine, or from a plugin.
+func (k *Hook) anywhere() bool {
+	return isHome(k.File) || strings.HasPrefix(k.File, "/") || strings.HasPrefix(k.File, "plugin ")
 }
 
 // covers reports whether a hook works, as far as the files show.

@@ -86,7 +86,7 @@ func TestInitAgent(t *testing.T) {
 	for agent, ends := range map[string]struct{ summary, level, fact string }{
 		"claude": {"\nenforced: claude (hook)", view.Enforced, "a forbidden write was tried and refused"},
 		"codex":  {"\nadvisory: codex", view.Advisory, "once you have trusted it"},
-		"gemini": {"\nadvisory: gemini", view.Advisory, "once you have trusted it"},
+		"gemini": {"\nenforced: gemini (hook)", view.Enforced, "a forbidden write was tried and refused"}, // the user's settings need no trust
 	} {
 		t.Run(agent, func(t *testing.T) {
 			d := newHouse(t, agent)
@@ -228,6 +228,13 @@ func TestDoctorFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newHouse(t, "claude")
 			d.must(0, "init", "claude", "--yes")
+			for _, v := range d.env { // the hooks in the user's settings would still work
+				if home, is := strings.CutPrefix(v, "HOME="); is {
+					if err := os.Remove(filepath.Join(home, ".claude/settings.json")); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			test.harm(d)
 			r := d.examine(1)
 			if w := way(t, r, "claude"); !w.Broken || !strings.Contains(w.Fact, test.want) || w.Next == "" {

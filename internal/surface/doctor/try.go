@@ -18,6 +18,7 @@ import (
 	"lockkeeper/internal/agent/enrol"
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/view"
 )
@@ -41,7 +42,7 @@ func (x *examination) try(ctx context.Context) {
 		case "runs":
 			wrong, err = x.trySandbox(ctx, name)
 		default:
-			wrong, err = x.tryHook(ctx, w.Writer, name)
+			wrong, err = x.tryHook(ctx, w.Writer, name, w.Below)
 			next = "reinstall lockkeeper and lockkeeper-hook, then lockkeeper init " + w.Writer
 		}
 		if err = errors.Join(err, x.gone(name)); err != nil {
@@ -140,10 +141,14 @@ func (x *examination) trySandbox(ctx context.Context, name string) (wrong string
 	return "", nil
 }
 
-// tryHook locks a file and asks the host's hook whether another session may write it.
-func (x *examination) tryHook(ctx context.Context, host, name string) (wrong string, err error) {
-	st := x.status(host)
+// tryHook locks a file and asks the host's hook whether another session may write it. With below, the
+// session works in a subdirectory, and the hook is the one that it finds there.
+func (x *examination) tryHook(ctx context.Context, host, name string, below bool) (wrong string, err error) {
+	st, from := x.status(host), x.site
 	hook := st.Before()
+	if below {
+		hook, from.Root = st.Anywhere(), filepath.Join(x.site.Root, project.DirName)
+	}
 	if hook == nil {
 		return "its hook is missing", nil
 	}
@@ -157,19 +162,19 @@ func (x *examination) tryHook(ctx context.Context, host, name string) (wrong str
 		err = errors.Join(err, ending)
 	}()
 	session := name
-	call, err := callOf(st.Host, session, x.site.Root, filepath.Join(x.site.Root, name))
+	call, err := callOf(st.Host, session, from.Root, filepath.Join(x.site.Root, name))
 	if err != nil {
 		return "", err
 	}
-	said, err := x.site.Run(ctx, *hook, call)
+	said, err := from.Run(ctx, *hook, call)
 	if err != nil {
 		return "", err
 	}
-	over, err := json.Marshal(map[string]string{"session_id": session, "hook_event_name": "SessionEnd", "cwd": x.site.Root, "reason": "other"})
+	over, err := json.Marshal(map[string]string{"session_id": session, "hook_event_name": "SessionEnd", "cwd": from.Root, "reason": "other"})
 	if err != nil {
 		return "", err
 	}
-	if _, err := x.site.Run(ctx, *hook, over); err != nil {
+	if _, err := from.Run(ctx, *hook, over); err != nil {
 		return "", err
 	}
 	if !said.Refuses() || !strings.Contains(said.Reason(), "held by "+holder) {

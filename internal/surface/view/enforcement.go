@@ -153,18 +153,44 @@ func hookedProtections(ctx context.Context, site enrol.Site, st enrol.Status, w 
 	default:
 		w.Level, w.Fact, w.Next = Enforced, "its hook ("+before.File+") refuses writes to files that others hold", ""
 	}
-	if w.Level == Enforced && st.Host.Trust != "" {
+	if w.Level == Enforced && st.NeedsTrust() {
 		if there, err := seen(); err != nil {
 			w.Level, w.Fact = Advisory, err.Error()
 		} else if !there {
 			w.Level, w.Fact, w.Next = Advisory, name+" runs its hook only once you have trusted it, and no session has reported", st.Host.Trust
 		}
 	}
-	list := []Protection{w, commandsOf(ctx, site, st, w)}
+	list := []Protection{w, commandsOf(ctx, site, st, w), belowOf(ctx, site, st)}
 	if w.Level == Enforced && len(st.Others) > 0 {
 		list = append(list, otherHooks(st))
 	}
 	return list
+}
+
+// belowOf returns the protection of sessions that start in a subdirectory. It runs the hook there
+// that such a session finds.
+func belowOf(ctx context.Context, site enrol.Site, st enrol.Status) Protection {
+	name := st.Host.Name
+	w := Protection{Writer: name, Name: "sessions of " + name + " that start in a subdirectory", Level: Advisory, Below: true, Next: "lockkeeper init " + name}
+	if lacks := st.Below(); lacks != nil {
+		w.Fact = "they find no settings of the project, and those of the user lack our hooks for " + strings.Join(lacks, ", ")
+		return w
+	}
+	hook := st.Anywhere()
+	if hook == nil {
+		w.Fact = "the hook that they find does not work"
+		return w
+	}
+	wrong, err := site.RespondsBelow(ctx, *hook)
+	if err != nil {
+		wrong = err.Error()
+	}
+	if wrong != "" {
+		w.Broken, w.Fact = true, wrong
+		return w
+	}
+	w.Level, w.Fact, w.Next = Enforced, "they find its hook in "+hook.File, ""
+	return w
 }
 
 // otherHooks warns of other hooks that can change a tool's input after our hook saw it.

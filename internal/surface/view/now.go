@@ -157,6 +157,7 @@ type Protection struct {
 	Broken bool   `json:"broken"`         // it should be enforced, but is not
 
 	OfTools bool `json:"-"` // it is about an interactive agent's tools
+	Below   bool `json:"-"` // it is about sessions that start in a subdirectory
 }
 
 // Now returns the landing page for a person whose last visit ended with event since; 0:

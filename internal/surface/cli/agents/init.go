@@ -135,7 +135,7 @@ func (p *program) showInit(done *project.InitResult, next string) error {
 
 type enrolOptions struct {
 	initOptions
-	yes, undo bool
+	yes, undo, user bool
 }
 
 type enrolled struct {
@@ -164,7 +164,12 @@ becomes the root of one. The command shows the changes to each file, asks, and c
 nothing else in them. Then it tests what is enforced, as lockkeeper doctor does. Running
 it again is harmless.
 
---undo removes all of it; a file that was not edited since is exactly as before. It asks
+Claude Code and Gemini CLI find the settings of a project only when they start in its root.
+So the hooks are also added to your own settings, where they check every codebase with
+locks and ignore all other files.
+
+--undo removes what is in this codebase, and with --user also what is in your own settings.
+A file in the codebase that was not edited since is exactly as before. It asks
 you to type an answer, so it needs a terminal; agents cannot run it. With --yes it does
 not ask, but without a terminal it is refused while a session is open.`,
 		Example: "  lockkeeper init " + h.Name + "\n  lockkeeper init " + h.Name + " --undo",
@@ -184,6 +189,7 @@ not ask, but without a terminal it is refused while a session is open.`,
 func (o *enrolOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&o.undo, "undo", false, "remove what init added to the files of agents")
+	cmd.Flags().BoolVar(&o.user, "user", false, "with --undo, also remove the hooks from your own settings")
 }
 
 // enrol adds the hooks of an agent, after asking.
@@ -260,6 +266,9 @@ func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Enrolment) error {
 	return p.With(cmd.Context(), func(a *project.Project) error {
 		var paths []string
 		for _, e := range seen.Edits {
+			if e.InHome() {
+				continue
+			}
 			if at, err := a.Root.Resolve("", e.Path, lockkeeper.Write); err == nil { // a link to outside the root has no lock here
 				paths = append(paths, at.Path)
 			}
@@ -342,7 +351,7 @@ func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Hos
 	}
 	answers, edits := []enrolled{}, 0
 	for _, h := range hosts {
-		plan, err := site.Undo(h)
+		plan, err := site.Undo(h, o.user)
 		if err != nil {
 			return err
 		}
