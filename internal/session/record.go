@@ -36,6 +36,9 @@ type record struct {
 	Outside    map[string]bool     `json:"outside,omitempty"` // keys of Trees for files outside the codebase, changed in this turn
 	Subagents  map[string]Subagent `json:"inner,omitempty"`   // by the host's id
 
+	Watched time.Time            `json:"watched,omitzero"` // when it last looked for unchecked agents
+	Beside  []lockkeeper.Process `json:"beside,omitempty"` // the unchecked agents that it was told of
+
 	Snapshots []string        `json:"snapshots,omitempty"` // open snapshots of uncommitted files
 	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before
 	Unkept    string          `json:"unkept,omitempty"`    // last warning about files that no snapshot has

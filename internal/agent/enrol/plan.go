@@ -32,7 +32,7 @@ func At(root string, env func(string) (string, bool)) Site {
 
 // An Edit is the change of one file.
 type Edit struct {
-	Path   string // path for people, from the root
+	Path   string // path for people, from the root, or from the user's home (~/)
 	What   string // what is inserted
 	File   string // the file itself, with links resolved
 	Exists bool
@@ -41,6 +41,9 @@ type Edit struct {
 	After  []byte
 	Note   string // a message for the person
 }
+
+// InHome reports whether the file is in the user's home and not in the codebase.
+func (e Edit) InHome() bool { return isHome(e.Path) }
 
 // An Enrolment holds the planned edits for one host, which add or remove its hooks.
 type Enrolment struct {
@@ -60,6 +63,9 @@ func (s Site) Plan(h Host, program Program) (*Enrolment, error) {
 		return nil, err
 	}
 	for _, f := range h.files {
+		if s.place(f.path) == "" {
+			continue // there is no home
+		}
 		e, err := s.read(f.path)
 		if err != nil {
 			return nil, err
@@ -98,14 +104,18 @@ func (e Edit) amended(f file, o order, one func(part, string, order) (string, er
 	return []byte(text), nil
 }
 
-// Undo returns the edits that remove a host.
-func (s Site) Undo(h Host) (*Enrolment, error) {
+// Undo returns the edits that remove a host. The hooks in the user's home serve every codebase, so
+// they stay unless home is set.
+func (s Site) Undo(h Host, home bool) (*Enrolment, error) {
 	p, err := s.planOf(h, Program{})
 	if err != nil {
 		return nil, err
 	}
 	p.undo = true
 	for _, f := range h.files {
+		if isHome(f.path) && (!home || s.place(f.path) == "") {
+			continue
+		}
 		e, err := s.read(f.path)
 		if err != nil {
 			return nil, err
@@ -144,7 +154,7 @@ func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 
 // read reads a file of the codebase and resolves links.
 func (s Site) read(path string) (Edit, error) {
-	e := Edit{Path: path, File: filepath.Join(s.Root, filepath.FromSlash(path))}
+	e := Edit{Path: path, File: s.place(path)}
 	real, err := filepath.EvalSymlinks(e.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		if info, err := os.Lstat(e.File); err == nil && info.Mode()&fs.ModeSymlink != 0 {

@@ -43,7 +43,8 @@ type Running struct {
 	TTY     string // empty: it has no terminal
 	Dir     string // its working directory
 
-	Env []string // its environment at the start; nil: unknown
+	Env  []string // its environment at the start; nil: unknown
+	Args []string // its command line
 }
 
 // interpreters run programs whose name comes after their own.

@@ -33,7 +33,7 @@ func Named(names ...string) ([]Running, error) {
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		list = append(list, Running{Process: p, Program: name, Dir: dir, TTY: terminalName(t[pid].tty), Env: readWords(pid, "environ")})
+		list = append(list, Running{Process: p, Program: name, Dir: dir, TTY: terminalName(t[pid].tty), Env: readWords(pid, "environ"), Args: readWords(pid, "cmdline")})
 	}
 	slices.SortFunc(list, func(a, b Running) int { return int(int64(t[a.PID].start) - int64(t[b.PID].start)) })
 	return list, nil

@@ -130,6 +130,13 @@ func (v *visit) news(ctx context.Context) error {
 	if v.out.Model = append(v.out.Model, free...); err != nil {
 		return err
 	}
+	beside, err := v.session.Beside(ctx)
+	for _, u := range beside {
+		v.out.tellBoth("UNCHECKED " + oneLine(u.String()) + ": it works here, and its hooks have not reported. Nothing refuses its writes, also to files that you hold. Tell your user. next: lockkeeper status")
+	}
+	if err != nil {
+		return err
+	}
 	queue := deferred.Open(v.app)
 	_, landing := queue.Land(ctx)
 	ended, err := queue.News(v.call.Session)

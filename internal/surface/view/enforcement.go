@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,23 @@ const probeEvery = time.Minute
 
 // enforcement returns how agents and people are kept from writing around the gate.
 func (rd *Reader) enforcement(ctx context.Context) Enforcement {
-	return rd.probed.get(probeEvery, func() Enforcement { return rd.probe(context.WithoutCancel(ctx)) }) // other callers get the same result
+	e := rd.probed.get(probeEvery, func() Enforcement { return rd.probe(context.WithoutCancel(ctx)) }) // other callers get the same result
+	e.Protections = append(slices.Clone(e.Protections), rd.unchecked(ctx)...)
+	return e
+}
+
+// unchecked returns the running agents that nothing checks. It is not cached, so that a page shows
+// such an agent within seconds.
+func (rd *Reader) unchecked(ctx context.Context) (list []Protection) {
+	found, err := session.Open(rd.project).Unchecked(ctx)
+	if err != nil {
+		return []Protection{{Writer: "agents", Name: "agents without hooks", Level: Advisory, Fact: "the running agents cannot be listed: " + lockkeeper.Message(err)}}
+	}
+	for _, u := range found {
+		list = append(list, Protection{Writer: "agents", Name: u.String(), Level: Advisory, Fact: "it works here, and its hooks have not reported: nothing refuses its writes",
+			Next: "end it, and start it again without what disables hooks"})
+	}
+	return list
 }
 
 func (rd *Reader) probe(ctx context.Context) Enforcement {

@@ -25,9 +25,11 @@ type Status struct {
 	Uncommitted []KeptChange          `json:"uncommitted"` // files that commands of sessions removed or overwrote
 	Unfinished  []*lockkeeper.Landing `json:"unfinished"`  // landings that are neither complete nor rolled back
 
-	Sessions []OpenSession  `json:"sessions"`
-	Pause    *session.Pause `json:"off,omitempty"` // write checks are off
-	Needs    int            `json:"needs_you"`     // open decisions of a run
+	Sessions []OpenSession `json:"sessions"`
+
+	Unchecked []session.Unchecked `json:"unchecked,omitempty"` // running agents whose hooks have not reported
+	Pause     *session.Pause      `json:"off,omitempty"`       // write checks are off
+	Needs     int                 `json:"needs_you"`           // open decisions of a run
 
 	Depth  int                `json:"queue_depth"`
 	Ready  int                `json:"queue_ready"` // queued items that are not blocked
@@ -160,6 +162,9 @@ func (s *Status) addSessions(ctx context.Context, rd *Reader) error {
 			}
 		}
 		s.Sessions = append(s.Sessions, open)
+	}
+	if s.Unchecked, err = registry.Unchecked(ctx); err != nil {
+		return err
 	}
 	s.Pause, err = registry.Off(ctx)
 	return err

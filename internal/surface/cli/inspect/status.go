@@ -168,6 +168,10 @@ func (p *program) showPeople(s *view.Status) (next string) {
 		fmt.Fprintln(p.Out, paint(term.Bold, "at work: "+term.Counted(len(s.Sessions), "session")))
 		sessionTable(s.Sessions, p.Now(), term.Few(p.Out, holdersShown)).Print(p.Out, paint)
 	}
+	for _, u := range s.Unchecked {
+		fmt.Fprintln(p.Out, paint(term.Red, "unchecked: "+term.Clean(u.String())+": it works here, and its hooks have not reported"))
+		next = "lockkeeper doctor"
+	}
 	if s.Needs > 0 {
 		fmt.Fprintln(p.Out, paint(term.Yellow, "needs you: "+needsText(s.Open)))
 		next = "lockkeeper decide"
