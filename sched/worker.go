@@ -269,7 +269,7 @@ func (w *Worker) run(job *Job) *Job {
 // and must be done later.
 type LaterError struct{ Reason string }
 
-func (e *LaterError) Error() string { return "put back: " + e.Reason }
+func (e *LaterError) Error() string { return "returned to the queue: " + e.Reason }
 
 // Pause stops the worker from starting items until Resume. Running items continue.
 func (w *Worker) Pause() { w.paused.Store(true) }

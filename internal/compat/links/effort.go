@@ -23,7 +23,7 @@ const (
 	ordinary byte = iota
 	bracket       // may scan the rest of the line
 	delimiter
-	leading // of nested quotes or lists
+	leading // begins a nested quote or list
 )
 
 var meaning = func() (m [256]byte) {

@@ -1,12 +1,12 @@
-// Keeps the page true. Events of the log say what changed; parts of the page that show
-// something of it (data-live names the topics) are asked for again, as HTML. A part that
-// somebody is typing in is left alone, and says that it is out of date.
+// Keeps the page current. The events of the log say what changed. Parts of the page that show
+// it (data-live names the topics) are requested again, as HTML. A part in which the person is
+// typing is not replaced, and says that it is out of date.
 "use strict";
 (() => {
   const calm = 400;      // the least time between two looks at one part, in milliseconds
   const slow = 15000;    // how often a part is looked at when nothing is heard: not all is in the log
   const patience = 2000; // how long a connection may be gone before it is said aloud
-  const aside = 10000;   // how long a page that nobody sees keeps its connection
+  const aside = 10000;   // how long a hidden page keeps its connection
 
   const meta = (name) => document.querySelector(`meta[name="lockkeeper-${name}"]`)?.content ?? "";
   const topics = JSON.parse(meta("topics") || "{}"); // kind of event → topics
@@ -17,13 +17,13 @@
 
   const parts = () => [...document.querySelectorAll("[data-live]")];
   const looks = new Map(); // id of a part → { at: when it was last asked for, timer }
-  let missed = false; // something changed while nobody was looking
+  let missed = false; // something changed while the page was hidden
   let acting = null; // the form of an act whose answer is on its way
   let arriving = false; // what is swapped in was gone to, and is read from its beginning
   const changed = () => document.getElementById("changed");
 
-  // Somebody is about to say something here. A field that can be found again by its id, and
-  // has nothing new in it, is no reason: it keeps the cursor.
+  // Reports whether the person is about to enter something in a part. An empty field with an id
+  // does not count, because it keeps the cursor.
   const isInUse = (part) => {
     const at = document.activeElement;
     if (part.contains(at) && (at.matches("select") || at.matches("textarea, input:not([type=checkbox], [type=radio])") && !at.id)) return true;
@@ -42,7 +42,7 @@
   };
   const here = () => location.pathname + location.search;
 
-  // An answer that was on its way when somebody went elsewhere is of where they were.
+  // A response that arrives after the person has left belongs to the previous page.
   const isOld = (event) => !event.detail.elt.dataset.from && event.detail.pathInfo.requestPath !== here();
 
   const soon = (part) => {
@@ -144,7 +144,7 @@
   document.addEventListener("visibilitychange", () => {
     clearTimeout(leaving);
     if (document.hidden) {
-      // A browser has few connections for one server: a page that nobody sees gives its own up.
+      // A browser has few connections for one server: a hidden page closes its connection.
       leaving = setTimeout(() => { source?.close(); source = null; missed = true; show("", "paused"); }, aside);
       return;
     }
@@ -256,8 +256,8 @@
 
   // --- acts ------------------------------------------------------------------------------
 
-  // While an answer, or what was gone to, is on its way no key gives another one: nobody
-  // has seen what it would be given to.
+  // While a response or the next page is loading, keys give no answer: the person has not seen
+  // the decision that they would answer.
   const showBusy = () => document.body.classList.toggle("busy", acting !== null || arriving);
   const isAct = (event) => event.detail.requestConfig.verb !== "get";
 
