@@ -3,9 +3,12 @@ package web
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"lockkeeper/internal/flow"
 )
 
 // A moment is a time as pages show it: an age and a clock time.
@@ -110,12 +113,26 @@ func tone(status string) string {
 		return "bad"
 	case "awaiting_decisions", "person", "wanted", "high":
 		return "you"
-	case "active", "running", "dispatched", "analyzing", "researching", "extracting", "synthesizing", "auditing", "planning_batches",
-		"applying", "testing", "fixing_tests", "ci_checking", "fixing_ci", "verifying", "discovering":
+	case "active", "running", "dispatched":
 		return "run"
 	}
-	return ""
+	return phaseTones()[status]
 }
+
+// phaseTones returns the color of the statuses of all phases of all flows.
+var phaseTones = sync.OnceValue(func() map[string]string {
+	tones := map[string]string{}
+	for _, f := range flow.All() {
+		for _, p := range f.Phases {
+			tones[p.Status], tones[p.Fixing] = "run", "run"
+			if p.Executor == flow.Human {
+				tones[p.Status] = "you"
+			}
+		}
+	}
+	delete(tones, "") // most phases fix nothing
+	return tones
+})
 
 // legible makes every character visible that changes how other characters are read: control characters, bidirectional
 // controls and characters without width. It processes the finished page, so no template can forget it. In the

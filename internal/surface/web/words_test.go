@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
@@ -169,6 +170,20 @@ func TestTimelinePicture(t *testing.T) {
 		if len(one.Ticks) > 110 {
 			t.Errorf("%d ticks for %s", len(one.Ticks), span)
 		}
+	}
+}
+
+// The status of every phase has a color, also that of a phase added later.
+func TestPhasesHaveTones(t *testing.T) {
+	for _, f := range flow.All() {
+		for _, p := range f.Phases {
+			if tone(p.Status) == "" || p.Fixing != "" && tone(p.Fixing) != "run" {
+				t.Errorf("%s %s: status %q is %q, %q is %q", f.Name, p.Name, p.Status, tone(p.Status), p.Fixing, tone(p.Fixing))
+			}
+		}
+	}
+	if tone("awaiting_decisions") != "you" || tone("planning_batches") != "run" || tone("ready") != "" || tone("") != "" {
+		t.Errorf("%q %q %q %q", tone("awaiting_decisions"), tone("planning_batches"), tone("ready"), tone(""))
 	}
 }
 
