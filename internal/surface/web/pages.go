@@ -26,8 +26,8 @@ type pageKind struct {
 	data     func(d *Dashboard, w http.ResponseWriter, r *http.Request) (any, error)
 }
 
-// pages returns all pages. Those in the menu are in the order of the menu. A new page is an entry here, a
-// template of the same name, and a file with its data function.
+// pages returns all pages. Those in the menu are in the order of the menu. A new page is an entry here,
+// a template of the same name, and its data function.
 func pages() []pageKind {
 	return []pageKind{
 		{name: "now", pattern: "/{$}", title: "Now", question: "what needs your attention, what is stuck, what changed, what the run costs", key: "n", topics: "locks queue gate people", data: (*Dashboard).nowPage},
