@@ -43,7 +43,7 @@ func ParseMode(s string) (Mode, error) {
 // MarshalText returns the name of the mode.
 func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText sets the mode with a name.
+// UnmarshalText sets m to the mode with the given name.
 func (m *Mode) UnmarshalText(b []byte) (err error) {
 	*m, err = ParseMode(string(b))
 	return err
@@ -90,7 +90,7 @@ func (k Kind) String() string { return nameIn(kindNames, k, "kind") }
 // MarshalText returns the name of the kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText sets the kind with a name.
+// UnmarshalText sets k to the kind with the given name.
 func (k *Kind) UnmarshalText(b []byte) error {
 	if i := slices.Index(kindNames, string(b)); i > 0 {
 		*k = Kind(i)

@@ -52,7 +52,7 @@ func Routes() []Route {
 		{http.MethodPost, Prefix + "locks", people, nil, "git-lfs: lock a file, until it is unlocked.",
 			map[int]string{http.StatusCreated: "The file is locked.", http.StatusConflict: "Another holder has the file."}, (*API).lock},
 		{http.MethodPost, Prefix + "locks/verify", lookers, nil, "git-lfs: list the caller's locks and those of others.",
-			map[int]string{http.StatusOK: "A page of the caller's locks and of others."}, (*API).verify},
+			map[int]string{http.StatusOK: "A page of the caller's locks, and a page of the locks of others."}, (*API).verify},
 		{http.MethodPost, Prefix + "locks/{id}/unlock", writers, nil, "git-lfs: release a lock; with force, one of another owner.",
 			map[int]string{http.StatusOK: "The lock is released.", http.StatusForbidden: "The lock belongs to another holder.", http.StatusNotFound: "The lock does not exist."}, (*API).unlock},
 		{http.MethodPost, Prefix + "objects/batch", lookers, nil, "git-lfs: refused, because no objects are stored here.",

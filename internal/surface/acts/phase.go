@@ -166,7 +166,7 @@ func (at where) canStart(of flow.Flow, p flow.Phase) bool {
 	for _, b := range at.unit.Batches {
 		next := b.Next
 		if next == progress.LandPhase {
-			next = of.LastOfBatch() // in which it is queued
+			next = of.LastOfBatch() // the phase in which landing is queued
 		}
 		i := slices.IndexFunc(at.state.Batches, func(s run.BatchState) bool { return s.ID == b.ID })
 		if i < 0 || at.part != "" && b.ID != at.part || next != p.Name || !b.Approved || len(b.Blocked) > 0 {

@@ -29,7 +29,7 @@ func listen(ctx context.Context, o *Options) (net.Listener, error) {
 	}
 	if o.Certificate == "" && !o.BeyondLoopback && !isLoopback(host) {
 		return nil, &lockkeeper.RefusedError{Act: "listening at " + o.Listen, Reason: "other machines can reach it, and without TLS anyone on the network can read tokens and act in your name",
-			Next: "give --tls-cert and --tls-key, or listen at 127.0.0.1 and forward the port with ssh; --insecure-beyond-loopback if you know the network"}
+			Next: "give --tls-cert and --tls-key, or listen at 127.0.0.1 and forward the port with ssh; use --insecure-beyond-loopback only in a network that you trust"}
 	}
 	var config net.ListenConfig
 	config.SetMultipathTCP(false) // a client on this machine gains nothing from several paths

@@ -266,7 +266,8 @@ func (e *editor) titles(uri string) string {
 	return strings.Join(titles, ", ")
 }
 
-// run sends a command, and does not wait for the response, so that the messages before it are heard.
+// run sends a command without waiting for the response, so that the test sees the messages that
+// come before the response.
 func (e *editor) run(name, uri string) {
 	e.t.Helper()
 	e.calls++

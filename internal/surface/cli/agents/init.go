@@ -24,7 +24,7 @@ import (
 type initOptions struct {
 	project.InitOptions
 	deployment string
-	gitHook    string // covered, held, or empty
+	gitHook    string // which commits the hook refuses: covered or held; empty: no hook
 	pushHook   bool
 }
 
