@@ -143,7 +143,10 @@ func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 		return err
 	}
 	e.Note = "edited since: only our entries are removed"
-	if was == nil {
+	switch {
+	case e.InHome():
+		e.Note = "only our entries are removed; sessions in every codebase lose these hooks"
+	case was == nil:
 		e.Note = "its original content is unknown: only our entries are removed"
 	}
 	if bare := strings.TrimSpace(string(e.After)); was != nil && !was.Existed && (bare == "" || bare == "{}") {

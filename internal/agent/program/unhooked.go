@@ -6,7 +6,8 @@ import (
 )
 
 // Unhooked returns what in the command line or the environment of a running program keeps it from
-// running hooks, or "" if nothing there does. It lists what was tried with the real programs.
+// running hooks, or "" if nothing there does. The options of Claude Code and CLAUDE_CODE_SIMPLE
+// were tried with the real program; the others follow its documentation and that of Codex.
 func Unhooked(name string, args, env []string) string {
 	for i, arg := range args {
 		value, joined := "", false
