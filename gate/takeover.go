@@ -227,7 +227,7 @@ func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// The writer or another recovery was faster, unless the missing one is our own stage.
+	// A stage is missing if the writer or another recovery was faster, or if it is our own.
 	removed, err := g.isRemoved(into.dir)
 	if removed {
 		return errFenced

@@ -230,7 +230,7 @@ func systemRoutes() []route {
 		raw(http.MethodGet, "/readyz", viewers, "text/plain", "Whether the store answers.", ready).opened(),
 		raw(http.MethodGet, "/login", viewers, mediaPage, "The login page.", showLogin).opened(),
 		raw(http.MethodGet, "/login/{asset}", viewers, mediaAny, "A file of the login page.", loginAsset).opened(),
-		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token, the form field secret, for a session.", logIn).opened().
+		raw(http.MethodPost, "/login", viewers, mediaPage, "Exchange a ticket or a token for a session. The form field secret contains it.", logIn).opened().
 			answers(reply{http.StatusSeeOther, "", "Logged in."}, reply{http.StatusUnauthorized, mediaPage, "The secret is unknown, used or expired."}, reply{http.StatusTooManyRequests, mediaPage, "Too many failed logins."}),
 		raw(http.MethodPost, "/logout", lookers, mediaPage, "End the session.", logOut).answers(reply{http.StatusSeeOther, "", "The session has ended."}),
 		raw(http.MethodGet, "/metrics", viewers, "text/plain", "Metrics for Prometheus.", (*Server).serveMetrics),
