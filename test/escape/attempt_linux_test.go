@@ -34,6 +34,8 @@ type world struct {
 	Terminal string            // terminal of the run
 	HandleOf int32
 	Handle   []byte // handle of a planted file
+	MountsOf int32
+	Mounts   []byte // handle of the victim's mount namespace
 }
 
 // An attempt is one way out of the sandbox.
@@ -100,14 +102,18 @@ func agentMain() int {
 	if err == nil {
 		w, err = readWorld()
 	}
-	if strings.HasPrefix(string(prompt), "# verify") {
-		fmt.Println(`{"verdict": "pass", "report": "as asked", "issues": []}`)
+	if err == nil && strings.HasPrefix(string(prompt), "# verify") {
+		fmt.Printf(`{"verdict": "pass", "report": "left: %s;", "issues": []}`+"\n", strings.Join(w.found(), " "))
 		return 0
 	}
-	if err == nil && strings.Contains(string(prompt), "Plant") {
-		err = plant(w)
-	} else if err == nil {
-		err = attemptAll(w, inherited)
+	if err == nil {
+		act := func(w *world) error { return attemptAll(w, inherited) }
+		for asked, other := range map[string]func(*world) error{"Plant what": plant, "Swap a": swap, "Grant privileges": privilege} {
+			if strings.Contains(string(prompt), asked) {
+				act = other
+			}
+		}
+		err = act(w)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -217,7 +223,7 @@ func attemptMain() int {
 
 // attempts returns the table of all attempts.
 func attempts() []attempt {
-	return slices.Concat(readAttempts(), writeAttempts(), socketAttempts(), terminalAttempts(), processAttempts(), kernelAttempts())
+	return slices.Concat(readAttempts(), writeAttempts(), socketAttempts(), terminalAttempts(), processAttempts(), sharedAttempts(), kernelAttempts(), ringAttempts())
 }
 
 // find returns nil if the text contains the secret.

@@ -11,6 +11,9 @@
 //   - with the sandbox switched off. There every attempt must succeed, because an attempt that
 //     fails without a sandbox proves nothing.
 //
+// Other tasks of the plan leave files, links, set-user-ID programs and a daemon. TestEscape checks
+// from outside what became of them.
+//
 // TestOwnDirectory runs programs with the names of the known agents at the same levels. They
 // write to the directories that the person's next session reads. Only a renewed login may arrive
 // there.

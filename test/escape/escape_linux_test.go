@@ -28,7 +28,7 @@ func TestEscape(t *testing.T) {
 	for _, l := range levels() {
 		t.Run(l.String(), func(t *testing.T) {
 			s := newScene(t, l)
-			before := s.tree()
+			before, home := s.tree(), s.home()
 			said := s.run()
 			text, err := os.ReadFile(filepath.Join(s.w.Root, reportFile))
 			if err != nil {
@@ -40,6 +40,7 @@ func TestEscape(t *testing.T) {
 				t.Errorf("the agent was not confined as it should be: its parent is process %d\n%s", r.Parent, said)
 			}
 			judge(t, l, r)
+			s.checkPlanted(home)
 			if !l.off {
 				s.compare(before, s.tree())
 			}
@@ -120,7 +121,7 @@ func (s *scene) tree() map[string]string {
 // compare reports changes of the shared tree that must not have landed.
 func (s *scene) compare(before, after map[string]string) {
 	s.t.Helper()
-	mayChange := []string{reportFile, worldFile, coveredBy}
+	mayChange := []string{reportFile, worldFile, coveredBy, privilegedFile}
 	for path, text := range after {
 		if was, there := before[path]; (!there || was != text) && !slices.Contains(mayChange, path) {
 			s.t.Errorf("%q landed: %.100q instead of %.100q", path, text, was)

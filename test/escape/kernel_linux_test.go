@@ -80,10 +80,6 @@ func kernelAttempts() []attempt {
 			n, err := unix.KeyctlBuffer(unix.KEYCTL_READ, key, text, 0)
 			return w.find(text[:max(0, min(n, len(text)))], err)
 		}},
-		{name: "open ~ through io_uring", try: func(w *world) error { return ringOpen(filepath.Join(w.Home, homeSecrets[0]), unix.O_RDONLY) }},
-		{name: "open the shared tree for writing through io_uring", try: func(w *world) error {
-			return ringOpen(filepath.Join(w.Root, "app/other.txt"), unix.O_WRONLY)
-		}},
 		{name: "run a program that has no file", try: func(w *world) error {
 			fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC)
 			if err != nil {
@@ -104,6 +100,62 @@ func kernelAttempts() []attempt {
 		{name: "choose what runs when a program crashes", root: true, try: writing("/proc/sys/kernel/core_pattern")},
 		{name: "press keys of the kernel", root: true, try: writing("/proc/sysrq-trigger"), moot: missing("/proc/sysrq-trigger")},
 		{name: "change a setting of the kernel", root: true, try: writing("/sys/kernel/mm/transparent_hugepage/enabled"), moot: missing("/sys/kernel/mm/transparent_hugepage/enabled")},
+		{name: "write into the log of the kernel", root: true, try: writing("/dev/kmsg"), moot: missing("/dev/kmsg")},
+		{name: "write to the console", root: true, try: func(*world) error {
+			fd, err := unix.Open("/dev/console", unix.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}, moot: missing("/dev/console")},
+		{name: "read the memory of the kernel", root: true, try: func(*world) error { return openForReading("/proc/kcore") }, moot: missing("/proc/kcore")},
+		{name: "read the disk", root: true, try: func(*world) error { return openForReading(disk()) }, moot: missing(disk())},
+		{name: "name the machine", root: true, try: func(*world) error {
+			var now unix.Utsname
+			if err := unix.Uname(&now); err != nil {
+				return err
+			}
+			return unix.Sethostname([]byte(unix.ByteSliceToString(now.Nodename[:])))
+		}},
+		{name: "change the network", root: true, try: func(*world) error {
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			loopback, err := unix.NewIfreq("lo")
+			if err != nil {
+				return err
+			}
+			if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, loopback); err != nil {
+				return err
+			}
+			return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, loopback) // to what they are
+		}},
+		{name: "be asked before files are opened", root: true, try: func(*world) error {
+			fd, err := unix.FanotifyInit(unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC, unix.O_RDONLY)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}, moot: lacks(unix.CAP_SYS_ADMIN)},
+		{name: "open the mounts of another process by their handle", try: func(w *world) error {
+			fd, err := unix.OpenByHandleAt(unix.FD_NSFS_ROOT, unix.NewFileHandle(w.MountsOf, w.Mounts), unix.O_RDONLY)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}, moot: func(level) string {
+			if _, _, err := unix.NameToHandleAt(unix.AT_FDCWD, "/proc/self/ns/mnt", unix.AT_SYMLINK_FOLLOW); err != nil {
+				return "this kernel has no handles of namespaces: " + err.Error()
+			}
+			return ""
+		}, open: func(l level) string {
+			if l.alone() {
+				return "they are its own, too"
+			}
+			return ""
+		}},
 		{name: "make a device", root: true, try: func(*world) error {
 			defer os.Remove("device")
 			return unix.Mknod("device", unix.S_IFBLK|0o600, int(unix.Mkdev(1, 0)))
@@ -128,57 +180,31 @@ func kernelAttempts() []attempt {
 	}
 }
 
+// disk returns the device file of a disk of this machine, or a name that does not exist.
+func disk() string {
+	devices, _ := filepath.Glob("/sys/class/block/*")
+	for _, device := range devices {
+		path := filepath.Join("/dev", filepath.Base(device))
+		var info unix.Stat_t
+		if unix.Stat(path, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFBLK {
+			return path
+		}
+	}
+	return "/dev/disk-of-none"
+}
+
+func openForReading(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // inUserNamespace runs a script as root of a new user namespace.
 func inUserNamespace(script string) error {
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}}
 	return cmd.Run()
-}
-
-// ringOpen opens a file through io_uring instead of a system call.
-func ringOpen(path string, flags uint32) error {
-	const (
-		single, opcodeOpen, getEvents = 1, 18, 1 // from linux/io_uring.h
-		ringOffset, entriesOffset     = 0, 0x10000000
-	)
-	var p struct { // struct io_uring_params
-		entries, cqEntries, flags, cpu, idle, features, wq, _, _, _ uint32
-		sq                                                          struct{ head, tail, mask, entries, flags, dropped, array, _, _, _ uint32 }
-		cq                                                          struct{ head, tail, mask, entries, overflow, cqes, flags, _, _, _ uint32 }
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, single, uintptr(unsafe.Pointer(&p)), 0)
-	if errno != 0 {
-		return errno
-	}
-	defer unix.Close(int(fd))
-	ring, err := unix.Mmap(int(fd), ringOffset, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	defer unix.Munmap(ring)
-	entry, err := unix.Mmap(int(fd), entriesOffset, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	defer unix.Munmap(entry)
-	name, err := unix.BytePtrFromString(path)
-	if err != nil {
-		return err
-	}
-	at := func(memory []byte, offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&memory[offset])) }
-	entry[0] = opcodeOpen
-	*at(entry, 4) = 0xffffff9c // AT_FDCWD
-	*(*uintptr)(unsafe.Pointer(&entry[16])) = uintptr(unsafe.Pointer(name))
-	*at(entry, 28) = flags
-	*at(ring, p.sq.array) = 0
-	*at(ring, p.sq.tail) = 1
-	if _, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, fd, 1, 1, getEvents, 0, 0); errno != 0 {
-		return errno
-	}
-	result := int32(*at(ring, p.cq.cqes+8))
-	if result < 0 {
-		return syscall.Errno(-result)
-	}
-	return unix.Close(int(result))
 }

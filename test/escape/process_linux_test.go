@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +41,19 @@ func processAttempts() []attempt {
 			n, err := unix.ProcessVMReadv(w.Victim.PID, local, []unix.RemoteIovec{{Base: w.Victim.Address, Len: len(text)}}, 0)
 			return w.find(text[:max(n, 0)], err)
 		}},
+		{name: "write the memory of another process", try: func(w *world) error {
+			text := []byte(w.Secret[:1]) // what is there already
+			local := []unix.Iovec{{Base: &text[0], Len: uint64(len(text))}}
+			_, err := unix.ProcessVMWritev(w.Victim.PID, local, []unix.RemoteIovec{{Base: w.Victim.Address, Len: len(text)}}, 0)
+			return err
+		}},
+		{name: "watch what another process computes", try: func(w *world) error { return watch(w.Victim.PID, -1) }, moot: func(level) string {
+			if err := watch(0, -1); err != nil {
+				return "a process cannot even watch itself: " + err.Error()
+			}
+			return ""
+		}},
+		{name: "watch what all processes compute", root: true, try: func(*world) error { return watch(-1, 0) }, moot: lacks(unix.CAP_PERFMON)},
 		{name: "read ~ through the root of another process", try: func(w *world) error {
 			return w.find(os.ReadFile(of(w, "root") + filepath.Join(w.Home, homeSecrets[0])))
 		}},
@@ -86,9 +102,46 @@ func processAttempts() []attempt {
 				return err
 			}
 			return unix.Prlimit(w.Victim.PID, unix.RLIMIT_CORE, &limit, nil)
+		}},
+		{name: "let another process end first", try: func(w *world) error { return openForWriting(of(w, "oom_score_adj")) }},
+		{name: "change the priority of another process", try: func(w *world) error {
+			const highest = 20 // the system call returns 20 minus the priority
+			now, err := unix.Getpriority(unix.PRIO_PROCESS, w.Victim.PID)
+			if err != nil {
+				return err
+			}
+			return unix.Setpriority(unix.PRIO_PROCESS, w.Victim.PID, highest-now)
 		}, open: func(l level) string {
-			if l.alone() {
-				return "Landlock does not hold limits of other processes"
+			if l.alone() && !l.root { // root has lost rights that the other process has
+				return "Landlock does not hold priorities of other processes"
+			}
+			return ""
+		}},
+		{name: "open the namespaces of another process by its descriptor", try: func(w *world) error {
+			const pidfdGetMountNamespace = 0xff03 // from linux/pidfd.h
+			process, err := unix.PidfdOpen(w.Victim.PID, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(process)
+			fd, err := unix.IoctlRetInt(process, pidfdGetMountNamespace)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}},
+		{name: "leave the control group", root: true, try: func(*world) error {
+			parent, err := os.Open(controlGroup())
+			if err != nil {
+				return err
+			}
+			defer parent.Close()
+			cmd := exec.Command("/bin/true")
+			cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(parent.Fd())}
+			return cmd.Run()
+		}, moot: func(level) string {
+			if controlGroup() == "" {
+				return "this machine has no control groups of version 2"
 			}
 			return ""
 		}},
@@ -114,6 +167,27 @@ func processAttempts() []attempt {
 			return unix.Setrlimit(unix.RLIMIT_LOCKS, &now)
 		}, moot: lacks(unix.CAP_SYS_RESOURCE)},
 	}
+}
+
+// watch opens a counter for a process, or for all of them on a processor.
+func watch(pid, processor int) error {
+	fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_TASK_CLOCK,
+		Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}, pid, processor, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// controlGroup returns the directory of the top control group, or "".
+func controlGroup() string {
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		var info unix.Statfs_t
+		if unix.Statfs(dir, &info) == nil && info.Type == unix.CGROUP2_SUPER_MAGIC {
+			return dir
+		}
+	}
+	return ""
 }
 
 // supervisor returns the pid of the process that supervises the run.

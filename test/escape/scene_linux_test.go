@@ -109,6 +109,10 @@ func (s *scene) plantSecrets() {
 	for _, path := range files {
 		must(s.t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(s.w.Secret), 0o600))
 	}
+	for _, path := range cached {
+		path = filepath.Join(s.w.Home, path)
+		must(s.t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("as it was\n"), 0o600))
+	}
 	if s.l.root {
 		must(s.t, os.Lchown(s.w.Other, nobody, nobody), os.Lchown(filepath.Join(s.w.Other, ".netrc"), nobody, nobody))
 	}
@@ -129,6 +133,12 @@ const plan = `tasks:
   - name: landing
     prompt: Plant what must not land.
     writes: [` + coveredBy + `]
+  - name: swapping
+    prompt: Swap a directory.
+    writes: [` + swappedFile + `]
+  - name: privileges
+    prompt: Grant privileges.
+    writes: [` + privilegedFile + `]
 `
 
 // makeProject creates a codebase with a minimal git repository.
@@ -142,7 +152,7 @@ func (s *scene) makeProject() {
 		"lockkeeper.yaml": fmt.Sprintf(config, sandbox), "plan.yaml": plan, ".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = hooks\n",
 		".git/hooks/pre-commit": "#!/bin/sh\n", "hooks/pre-commit": "#!/bin/sh\n", ".git/refs/heads/.keep": "", ".git/objects/.keep": "",
 		".claude/settings.json": "{}\n", ".mcp.json": "{}\n", ".codex/config.toml": "", ".gemini/settings.json": "{}\n", ".pipeline/notes.json": "{}\n", ".analysis/notes.json": "{}\n",
-		"app/other.txt": "as it was\n", coveredBy: "as it was\n",
+		"app/other.txt": "as it was\n", coveredBy: "as it was\n", filepath.Dir(swappedFile) + "/other.txt": "as it was\n",
 	} {
 		file := filepath.Join(s.w.Root, path)
 		must(s.t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
@@ -224,6 +234,9 @@ func (s *scene) start(cmd *exec.Cmd) string {
 func (s *scene) startVictim() {
 	s.t.Helper()
 	must(s.t, json.Unmarshal([]byte(s.start(s.command(victimName, filepath.Join(s.w.Home, homeSecrets[0]), s.w.Secret))), &s.w.Victim))
+	if handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/ns/mnt", s.w.Victim.PID), unix.AT_SYMLINK_FOLLOW); err == nil {
+		s.w.MountsOf, s.w.Mounts = handle.Type(), handle.Bytes()
+	}
 }
 
 // lockkeeper runs a command of the program and returns its output.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"unsafe"
 
@@ -15,11 +16,13 @@ type victim struct {
 	PID     int
 	Address uintptr // address of the secret in its memory
 	FD      int     // descriptor of an unnamed file with the secret
+	Shared  shared
 }
 
 // victimMain holds the secret in memory until its input ends. The first argument is a file with
 // the secret.
 func victimMain() int {
+	signal.Ignore(unix.SIGTERM) // it removes what it shares, and then ends
 	runtime.LockOSThread()
 	secret, err := os.ReadFile(os.Args[1])
 	if err != nil {
@@ -43,8 +46,13 @@ func victimMain() int {
 	if err == nil {
 		key, err = addKey(secret)
 	}
+	with, remove, err2 := share(secret)
+	defer remove()
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(victim{PID: os.Getpid(), Address: uintptr(unsafe.Pointer(&memory[0])), FD: fd})
+		err = err2
+	}
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(victim{PID: os.Getpid(), Address: uintptr(unsafe.Pointer(&memory[0])), FD: fd, Shared: with})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -84,27 +84,3 @@ func truncateToItself(path string) error {
 	}
 	return os.Truncate(path, info.Size())
 }
-
-// plant leaves files in the workspace that must not land, and two that may. A link in place of
-// a file that the task may change could reveal its target, or make the gate write there.
-func plant(w *world) error {
-	planted := append([]string{"app/created.txt", ".git/hooks/post-commit", "app/a\nlockkeeper.yaml", ".lockkeeper/planted"}, protected...)
-	for _, path := range planted {
-		if path == coveredBy {
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if err := os.WriteFile(path, []byte("planted"), 0o755); err != nil {
-			return err
-		}
-	}
-	if err := os.Remove(coveredBy); err != nil {
-		return err
-	}
-	return os.Symlink(filepath.Join(w.Home, homeSecrets[0]), coveredBy)
-}

@@ -36,7 +36,7 @@
 //     capability by which mounts, devices or the kernel could be changed.
 //  6. The command has no controlling terminal and no descriptor of one, and only
 //     its standard files are open. It cannot type into any terminal but one that
-//     it made itself, and not even there with TIOCSTI.
+//     it made itself, and not even there with TIOCSTI. It stays in its control group.
 //  7. With namespaces, the end of the command, or the death of the supervisor or
 //     of anything between them, ends all that the command started, whatever
 //     group, session, parent or environment it gave itself. All of it has ended
@@ -47,10 +47,10 @@
 // What is not enforced:
 //
 //   - By Landlock alone: a command sees names, sizes, times and link texts of all
-//     files; it can change modes, times, owners and extended attributes; it can
-//     connect to every socket whose path it knows; it shares /dev/shm with all
-//     processes, and cannot make pseudo-terminals. What it leaves running is left to
-//     process.Run. Before version 3 it can truncate other files, and before version
+//     files, and can watch them; it can change modes, times, owners and extended
+//     attributes; it can connect to every socket whose path it knows; it shares
+//     /dev/shm and the memory and queues of System V with all processes, and cannot
+//     make pseudo-terminals. What it leaves running is left to process.Run. Before version 3 it can truncate other files, and before version
 //     6 it can send signals to other processes of the user.
 //   - Without version 6 of Landlock: sockets with an abstract name.
 //   - The network, which agents need for their API, and so every service that

@@ -37,7 +37,7 @@ func restrict(l Level, to reach) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	return filterCalls()
+	return filterCalls(l)
 }
 
 // dropCapabilities keeps only keptCapabilities. Programs cannot regain the others, since
@@ -63,15 +63,19 @@ func dropCapabilities() error {
 
 // An abi is one interface for system calls, with the numbers of the filtered calls.
 type abi struct {
-	audit uint32
-	ioctl uint32
-	keys  [3]uint32 // add_key, request_key, keyctl
+	audit  uint32
+	ioctl  uint32
+	keys   [3]uint32 // add_key, request_key, keyctl
+	limits uint32    // prlimit64
 }
+
+// clone3 has the same number in every interface.
+const clone3 = 435
 
 // abis lists the interfaces that a kernel for each architecture offers.
 var abis = map[string][]abi{
-	"amd64": {{unix.AUDIT_ARCH_X86_64, 16, [3]uint32{248, 249, 250}}, {unix.AUDIT_ARCH_I386, 54, [3]uint32{286, 287, 288}}},
-	"arm64": {{unix.AUDIT_ARCH_AARCH64, 29, [3]uint32{217, 218, 219}}, {unix.AUDIT_ARCH_ARM, 54, [3]uint32{309, 310, 311}}},
+	"amd64": {{unix.AUDIT_ARCH_X86_64, 16, [3]uint32{248, 249, 250}, 302}, {unix.AUDIT_ARCH_I386, 54, [3]uint32{286, 287, 288}, 340}},
+	"arm64": {{unix.AUDIT_ARCH_AARCH64, 29, [3]uint32{217, 218, 219}, 261}, {unix.AUDIT_ARCH_ARM, 54, [3]uint32{309, 310, 311}, 369}},
 }
 
 // x32 marks the calls of a third interface on amd64, which no program needs.
@@ -81,18 +85,23 @@ const x32 = 0x40000000
 const (
 	offsetCall = 0
 	offsetArch = 4
-	offsetArg1 = 24 // the lower half, on little-endian machines
+	offsetArg0 = 16 // the lower half, on little-endian machines
+	offsetArg1 = 24
 )
 
-// filterCalls makes system calls fail with EPERM if they type into a terminal (TIOCSTI,
-// TIOCLINUX) or use the kernel's key rings. For terminals it is a second protection, for key
-// rings the only one.
-func filterCalls() error {
+// filterCalls makes system calls fail that Landlock and namespaces do not hold:
+//
+//   - EPERM: typing into a terminal (TIOCSTI, TIOCLINUX), which is a second protection, and the
+//     kernel's key rings. Without namespaces, also the limits of another process, which carry the
+//     marks of sandboxes and keepers.
+//   - ENOSYS: clone3, which starts a process in any control group that the user may write, even
+//     through a read-only mount. Callers then use clone.
+func filterCalls(l Level) error {
 	list := abis[runtime.GOARCH]
 	if len(list) == 0 {
 		return nil
 	}
-	program := filterProgram(list)
+	program := filterProgram(list, l.Namespaces)
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0); err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
@@ -100,7 +109,7 @@ func filterCalls() error {
 	return nil
 }
 
-func filterProgram(list []abi) []unix.SockFilter {
+func filterProgram(list []abi, namespaces bool) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
@@ -110,21 +119,32 @@ func filterProgram(list []abi) []unix.SockFilter {
 	answer := func(action uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
 	}
-	const block = 12 // instructions for one abi
+	// Of the instructions for one abi, these are the last. The distance of a jump counts from the
+	// next instruction.
+	const block, refuse, missing, allow = 17, 14, 15, 16
 	program := []unix.SockFilter{load(offsetArch)}
 	for _, a := range list {
+		limits := a.limits
+		if namespaces {
+			limits = x32 // equals no number that gets so far
+		}
 		program = append(program,
 			jump(unix.BPF_JEQ, a.audit, 0, block-1),
 			load(offsetCall),
-			jump(unix.BPF_JGE, x32, 7, 0), // to EPERM
-			jump(unix.BPF_JEQ, a.keys[0], 6, 0),
-			jump(unix.BPF_JEQ, a.keys[1], 5, 0),
-			jump(unix.BPF_JEQ, a.keys[2], 4, 0),
-			jump(unix.BPF_JEQ, a.ioctl, 0, 4), // anything else is allowed
+			jump(unix.BPF_JGE, x32, refuse-3, 0),
+			jump(unix.BPF_JEQ, a.keys[0], refuse-4, 0),
+			jump(unix.BPF_JEQ, a.keys[1], refuse-5, 0),
+			jump(unix.BPF_JEQ, a.keys[2], refuse-6, 0),
+			jump(unix.BPF_JEQ, clone3, missing-7, 0),
+			jump(unix.BPF_JEQ, limits, 0, 2),
+			load(offsetArg0),
+			jump(unix.BPF_JEQ, 0, allow-10, refuse-10), // 0 is the calling process
+			jump(unix.BPF_JEQ, a.ioctl, 0, allow-11),
 			load(offsetArg1),
-			jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
-			jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1),
+			jump(unix.BPF_JEQ, unix.TIOCSTI, refuse-13, 0),
+			jump(unix.BPF_JEQ, unix.TIOCLINUX, refuse-14, allow-14),
 			answer(unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)),
+			answer(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)),
 			answer(unix.SECCOMP_RET_ALLOW),
 		)
 	}
