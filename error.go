@@ -10,7 +10,6 @@ import (
 // A Code classifies errors. The CLI maps codes to exit codes, the HTTP API to statuses.
 type Code string
 
-// The codes.
 const (
 	CodeInput     Code = "input"     // the request is invalid
 	CodeBlocked   Code = "blocked"   // another holder has it, or an earlier request waits for it

@@ -55,7 +55,6 @@ type Item struct {
 // ItemStatus is the status of an item.
 type ItemStatus string
 
-// The statuses.
 const (
 	ItemQueued     ItemStatus = "queued"
 	ItemDispatched ItemStatus = "dispatched"

@@ -28,7 +28,6 @@ const (
 // DeadAct says what happens if the holder's process is dead.
 type DeadAct uint8
 
-// The values.
 const (
 	DeadFrees     DeadAct = iota // the grant is freed
 	DeadCondition                // the death is one of the four conditions of RecoverUnclaimed
@@ -39,7 +38,6 @@ const (
 // ExtendRule says whether a grant may grow.
 type ExtendRule uint8
 
-// The values.
 const (
 	ExtendNever   ExtendRule = iota
 	ExtendByTry              // by locks that are free now

@@ -68,7 +68,6 @@ func newLanded(b *bench, name string, paths []string) *landed {
 	return &landed{bench: b, gate: g, grant: grant, paths: paths}
 }
 
-// write lands one file.
 func (l *landed) write(path string) {
 	l.turn++
 	get(l.gate.Write(l.ctx, &l.grant.Grant, path, small(l.turn)))

@@ -43,7 +43,6 @@ func (b *bench) connectPostgres(cfg *pgx.ConnConfig) *pgx.Conn {
 	return conn
 }
 
-// openPostgres opens a manager on a space.
 func (b *bench) openPostgres(url, space string) *lock.Manager {
 	s := get(sqlstore.OpenPostgres(b.ctx, url, space, sqlstore.Options{}))
 	b.cleanup(s.Close)

@@ -59,7 +59,6 @@ func (w *works) undo() {
 	}
 }
 
-// command returns a command of the program in the codebase.
 func (w *works) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.ctx, w.program, args...)
 	cmd.Dir, cmd.Env = w.root, w.env

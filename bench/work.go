@@ -22,7 +22,6 @@ func paths(area string, n int) []string {
 	return out
 }
 
-// writes returns write locks on paths.
 func writes(paths ...string) []lockkeeper.Lock {
 	locks := make([]lockkeeper.Lock, len(paths))
 	for i, p := range paths {

@@ -120,7 +120,6 @@ func (p *applier) hold(path string, dir *os.File) (use *os.File, release func(),
 	return dir, func() {}, nil
 }
 
-// close closes the held directories.
 func (p *applier) close() {
 	for _, dir := range p.held {
 		dir.Close() // nothing was written through it

@@ -119,7 +119,6 @@ func (g *Gate) allowed(checker *protect.Checker, path string) error {
 	return nil
 }
 
-// protected returns the refusal of a protected path.
 func protected(path string, class protect.Class) error {
 	return &lockkeeper.LockViolationError{Check: checkAllowlist, Path: path, Reason: "protected: " + class.Reason(), Next: class.Next()}
 }

@@ -85,7 +85,6 @@ func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 	return &commit{g: g, grant: grant, put: g.shelf.Put, checker: g.opt.Protected.Checker(), landing: &lockkeeper.Landing{Site: g.site, Holder: g.opt.Actor.Name}}
 }
 
-// A commit is one call of Commit.
 type commit struct {
 	g       *Gate
 	grant   *lockkeeper.Grant

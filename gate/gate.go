@@ -246,7 +246,6 @@ func (g *Gate) putDone(grantID string, done ...store.TakenLanding) {
 	g.done[grantID] = append(g.done[grantID], done...)
 }
 
-// split returns the directory of a path and the name in it.
 func split(path string) (dir, name string) {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i], path[i+1:]

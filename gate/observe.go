@@ -43,7 +43,6 @@ func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	return v, errors.Join(err, g.disk.Close(f))
 }
 
-// versionOf returns the version of an open file.
 func (g *Gate) versionOf(f *os.File) (lockkeeper.Version, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -59,7 +58,6 @@ func (g *Gate) versionOf(f *os.File) (lockkeeper.Version, error) {
 	return fileVersion(info.Mode(), h), nil
 }
 
-// streamBuffer is the size of a buffer of stream.
 const streamBuffer = 32 << 10
 
 // stream passes the content of from to into. It reuses its buffers: most files are small,
@@ -162,7 +160,6 @@ func (g *Gate) openParent(path string) (dir *os.File, name string, err error) {
 	return dir, name, err
 }
 
-// observePath returns the version of a path of the tree.
 func (g *Gate) observePath(path string) (lockkeeper.Version, error) {
 	dir, name, err := g.openParent(path)
 	if err != nil {

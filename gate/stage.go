@@ -52,7 +52,6 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// stageName returns the name of a writer's stage.
 func stageName(grantID string, fence uint64, commit string) string {
 	return cmp.Or(grantID, "none") + "." + itoa(fence) + "." + commit
 }
@@ -235,7 +234,6 @@ func (s *stage) removeAbandoned() error {
 	return s.discard()
 }
 
-// discard removes a stage and its content.
 func (s *stage) discard() error {
 	return errors.Join(s.collectDraft(), s.g.empty(s.dir), s.g.disk.RemoveDir(s.in, s.name))
 }

@@ -100,7 +100,6 @@ func (g *Gate) isDone(l *lockkeeper.Landing) bool {
 	return slices.ContainsFunc(g.done[l.GrantID], func(e store.TakenLanding) bool { return e.Seq == l.Seq })
 }
 
-// reversal returns the changes that reverse a landing.
 func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 	kept, err := g.isKept(l)
 	if err != nil {
@@ -191,7 +190,6 @@ func (g *Gate) undoConflict(ctx context.Context, l *lockkeeper.Landing, moved []
 	return &lockkeeper.RefusedError{Act: "undo of landing " + itoa(l.Seq), Reason: strings.Join(told, "; "), Next: next}
 }
 
-// leftBy returns the version that a landing left at a path.
 func leftBy(l *lockkeeper.Landing, path string) (left lockkeeper.Version) {
 	for _, a := range l.Changes {
 		if a.Path == path {
@@ -232,7 +230,6 @@ func keptAt(l *lockkeeper.Landing) string {
 // originalsOf returns the path of a landing's originals, for messages.
 func originalsOf(l *lockkeeper.Landing) string { return stateDir + "/" + keptDir + "/" + keptAt(l) }
 
-// openOriginal opens the original of change n of a landing.
 func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
 	at := keptAt(l)
 	if !keepsOne(l) {

@@ -150,7 +150,6 @@ func withItem(data map[string]string, r *store.Record) map[string]string {
 	return data
 }
 
-// about returns an event of the holder of a request.
 func about(kind lockkeeper.EventKind, rec *store.Record) lockkeeper.Event {
 	return lockkeeper.Event{Kind: kind, Actor: lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder},
 		GrantID: rec.ID, Holder: rec.Holder, Locks: rec.Locks, Data: withItem(nil, rec)}

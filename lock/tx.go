@@ -196,7 +196,6 @@ func (tx *Tx) Confirm(id string, holder *lockkeeper.Process) (grant *PendingGran
 // Freed is the result of Tx.Free.
 type Freed uint8
 
-// The results.
 const (
 	FreedNow    Freed = iota
 	FreedGone         // there was no such grant

@@ -93,7 +93,6 @@ func (r room) check(size int64) error {
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", n>>20) }
 
-// measure returns the room on the shelf.
 func (s *Shelf) measure(shelf *os.File) (r room, err error) {
 	r.limits = s.limits
 	ids, _, err := s.names(shelf)

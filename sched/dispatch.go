@@ -172,7 +172,6 @@ func (q *Queue) lock(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) (*l
 	return nil, q.waitOnLock(tx, it, found)
 }
 
-// request returns the lock request of an item.
 func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.Request {
 	return lockkeeper.Request{Holder: it.ID, Locks: it.Locks, Policy: it.Policy, Process: p,
 		Metadata: map[string]string{lock.ItemKey: it.ID, "workflow": it.Workflow, "phase": it.Phase}}

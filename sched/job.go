@@ -263,7 +263,6 @@ func bounded(text string) string {
 	return text
 }
 
-// freeSlots returns the slots of a dispatched item.
 func (q *Queue) freeSlots(tx store.Tx, it *lockkeeper.Item) error {
 	taken := it.Caps
 	if it.Stage == lockkeeper.StageRunning {

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// unprivilegedUser is the user nobody.
 const unprivilegedUser = 65534
 
 // Unprivileged reports whether permissions apply to this test, as they do unless it runs as

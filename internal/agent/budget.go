@@ -106,10 +106,8 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string { return lockkeeper.JoinNext("budget: "+e.Reason, e.Next) }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *BudgetError) NextStep() string { return e.Next }
 
-// Code implements lockkeeper.CodeOf.
 func (*BudgetError) Code() lockkeeper.Code { return lockkeeper.CodeBudget }
 
 // Start refuses a call if a limit is reached. If a call reported no price, a limit in dollars
@@ -136,7 +134,6 @@ func (b *Budget) Add(res Result, err error) (warning string) {
 	return ""
 }
 
-// CostOf returns the cost of one call.
 func CostOf(res Result, err error) Spent {
 	cost := Spent{MicroUSD: micro(res.CostUSD), Tokens: min(max(0, res.Usage.Total()), 1<<50), Calls: 1} // bounded, because agents report it and sums must not overflow
 	if err == nil && !res.Priced {

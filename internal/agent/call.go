@@ -77,7 +77,6 @@ func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result
 	return c.outcome(ctx, exit, runErr)
 }
 
-// A call is a call in progress.
 type call struct {
 	verdict
 	options Options

@@ -21,7 +21,6 @@ type Claude struct {
 	Argv []string // the program and its first arguments; empty: claude, in PATH
 }
 
-// Name implements Adapter.
 func (Claude) Name() string { return "claude" }
 
 func (c Claude) command(r *Request, _ Files) (Command, string, error) {

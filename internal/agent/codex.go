@@ -17,7 +17,6 @@ type Codex struct {
 	Argv []string // the program and its first arguments; empty: codex, in PATH
 }
 
-// Name implements Adapter.
 func (Codex) Name() string { return "codex" }
 
 func (c Codex) command(r *Request, f Files) (Command, string, error) {

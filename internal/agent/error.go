@@ -89,7 +89,6 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *Error) NextStep() string {
 	switch {
 	case e.Next != "":

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// An EventKind is the kind of an event.
 type EventKind string
 
 // The kinds of events.

@@ -33,7 +33,6 @@ func (f Files) check() error {
 // Prompt returns the file with the prompt, the standard input of the agent.
 func (f Files) Prompt() string { return f.Output + ".prompt" }
 
-// Schema returns the file with the schema of the answer.
 func (f Files) Schema() string { return f.Output + ".schema.json" }
 
 // Exit returns the file that records how the agent ended.

@@ -21,7 +21,6 @@ type Gemini struct {
 	Argv []string // the program and its first arguments; empty: gemini, in PATH
 }
 
-// Name implements Adapter.
 func (Gemini) Name() string { return "gemini" }
 
 // maxGeminiPrompt is the number of bytes that the Gemini CLI reads from standard input.

@@ -9,7 +9,6 @@ type Plain struct {
 	Argv []string // the program and its arguments
 }
 
-// Name implements Adapter.
 func (Plain) Name() string { return "command" }
 
 func (p Plain) command(r *Request, _ Files) (Command, string, error) {

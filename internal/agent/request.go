@@ -13,7 +13,6 @@ import (
 // person can answer.
 type Permission string
 
-// The permissions.
 const (
 	PermitDefault Permission = ""    // the default permissions of the program
 	PermitAll     Permission = "all" // everything; only for an agent in a sandbox
@@ -118,7 +117,6 @@ type Usage struct {
 // Total returns the number of all tokens.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// Add returns the sum.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{Input: u.Input + v.Input, Output: u.Output + v.Output, CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite}
 }

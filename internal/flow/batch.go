@@ -98,10 +98,8 @@ func (e *circleError) Error() string {
 	return lockkeeper.JoinNext("each of these comes after the next: "+strings.Join(e.ids, ", "), e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *circleError) NextStep() string { return "remove one of the dependencies" }
 
-// Code implements lockkeeper.CodeOf.
 func (e *circleError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
 // circle returns the ids of batches that depend on each other. Each given batch depends on another

@@ -244,7 +244,6 @@ func (e *DocumentError) Error() string {
 // Unwrap returns the problem.
 func (e *DocumentError) Unwrap() error { return e.Err }
 
-// Code implements lockkeeper.CodeOf.
 func (e *DocumentError) Code() lockkeeper.Code {
 	if over, ok := errors.AsType[*lockkeeper.OverLockError](e.Err); ok {
 		return over.Code()

@@ -21,7 +21,6 @@ type DiscoverOptions struct {
 	Layout   Layout   // its Controller is not used
 }
 
-// A FoundUnit is one controller.
 type FoundUnit struct {
 	Name   string   `json:"name"`   // blog/posts
 	Module string   `json:"module"` // blog
@@ -201,7 +200,6 @@ type Layout struct {
 	Also       []string // dependencies of every controller
 }
 
-// Rails returns the layout of Rails.
 func Rails() Layout {
 	return Layout{
 		Controller: "app/controllers/{controller}_controller.rb",

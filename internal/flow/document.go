@@ -53,10 +53,8 @@ type Topic struct {
 	Prompt string `json:"prompt" text:"words" doc:"The complete question. It is sent without any other context."`
 }
 
-// A Level is a rating.
 type Level string
 
-// The ratings.
 const (
 	High   Level = "high"
 	Medium Level = "medium"
@@ -69,7 +67,6 @@ type Extract struct {
 	Items []Possible `json:"items" doc:"Every possible item, once."`
 }
 
-// A Possible is a possible improvement.
 type Possible struct {
 	ID          string `json:"id,omitempty" in:"document" required:"true" text:"words" doc:"Id of the item in this unit."`
 	Description string `json:"description" text:"words" doc:"One concrete improvement, short and specific."`
@@ -118,10 +115,8 @@ type Prior struct {
 	Notes       string    `json:"notes,omitempty" doc:"The person's notes."`
 }
 
-// A Decision is the decision on an item.
 type Decision string
 
-// The decisions.
 const (
 	Todo   Decision = "TODO"
 	Defer  Decision = "DEFER"
@@ -226,7 +221,6 @@ type Checked struct {
 	Gaps    []Gap      `json:"gaps" doc:"Changes to files that the grant did not cover. They were reverted."`
 }
 
-// A CheckRun is one run of one command.
 type CheckRun struct {
 	Command string        `json:"command" text:"words" doc:"The command."`
 	Attempt int           `json:"attempt" doc:"The number of earlier fixes."`

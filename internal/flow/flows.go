@@ -24,7 +24,6 @@ type Flow struct {
 	LocksReads     bool   `json:"-"` // batches lock their reads by default
 }
 
-// A Source is a source of units.
 type Source string
 
 // The sources of units.
@@ -40,16 +39,13 @@ func All() []Flow { return []Flow{Controllers(), Screens(), Tasks()} }
 // Default returns the flow of a run that names no flow.
 func Default() Flow { return All()[0] }
 
-// IsDefault reports whether f is the default flow.
 func (f Flow) IsDefault() bool { return f.Name == Default().Name }
 
-// ForPlan returns the flow of plan files.
 func ForPlan() Flow { return find(func(f Flow) bool { return f.Source == FromPlan }) }
 
 // ForScreens returns the flow that works on screens.
 func ForScreens() Flow { return find(Flow.HasScreens) }
 
-// ForResearch returns the flow that researches topics.
 func ForResearch() Flow {
 	return find(func(f Flow) bool {
 		return slices.ContainsFunc(f.Phases, func(p Phase) bool { return p.Executor == API })
@@ -79,7 +75,6 @@ func Names() (names []string) {
 	return names
 }
 
-// ByName finds a flow.
 func ByName(name string) (Flow, error) {
 	for _, f := range All() {
 		if f.Name == name {
@@ -102,7 +97,6 @@ func (f Flow) Owns(unit string) bool {
 	return !strings.HasPrefix(unit, "+") // a plus marks the folder or the only unit of another flow
 }
 
-// Phase finds a phase of the flow.
 func (f Flow) Phase(name string) (Phase, bool) {
 	return f.phase(func(p Phase) bool { return p.Name == name })
 }

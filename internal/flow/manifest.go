@@ -18,7 +18,6 @@ type Manifest struct {
 	text []byte
 }
 
-// A ManifestScreen is one screen of a manifest.
 type ManifestScreen struct {
 	Name             string   `json:"name" text:"words" doc:"The name that people use for the screen."`
 	Module           string   `json:"module" doc:"The module that the screen belongs to. Empty if it belongs to none."`
@@ -96,7 +95,6 @@ func (m *Manifest) CheckReads(permits func(path string) error) error {
 	return errors.Join(problems...)
 }
 
-// A ScreenGroup has the screens of one controller.
 type ScreenGroup struct {
 	Unit    string           `json:"controller"` // with its module
 	Module  string           `json:"module"`

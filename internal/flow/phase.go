@@ -65,7 +65,6 @@ func batchPhases(first, prompt string) []Phase {
 // A Unit is the kind of thing that a phase works on.
 type Unit string
 
-// The units.
 const (
 	Whole      Unit = "codebase"
 	Controller Unit = "controller"
@@ -76,7 +75,6 @@ const (
 // An Executor is the kind of worker that carries out a phase.
 type Executor string
 
-// The executors.
 const (
 	BuiltIn Executor = "built-in"
 	Agent   Executor = "agent"

@@ -139,7 +139,6 @@ func (p *Prompts) tryAll() error {
 	return errors.Join(problems...)
 }
 
-// Names lists the prompts.
 func (p *Prompts) Names() []string { return sortedKeys(promptAnswers()) }
 
 // Render renders a prompt. Its first line is "# <phase> <name>".

@@ -217,7 +217,6 @@ func AnswerSchema(name string) []byte {
 	return form.text()
 }
 
-// document returns the form of a whole file.
 func (f form) document(file string) form {
 	top := maps.Clone(f)
 	top["$schema"], top["title"] = "https://json-schema.org/draft/2020-12/schema", file

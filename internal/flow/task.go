@@ -18,7 +18,6 @@ import (
 	"lockkeeper"
 )
 
-// A TaskFile is a plan file with tasks.
 type TaskFile struct {
 	Agent string   // for tasks without an agent
 	Tests []string // test commands, for tasks without tests
@@ -58,7 +57,6 @@ func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	return errors.Join(problems...)
 }
 
-// ReadPrompts reads the prompts that are in separate files.
 func (p *TaskFile) ReadPrompts(read func(file string) (string, error)) error {
 	var problems []error
 	for i := range p.Tasks {

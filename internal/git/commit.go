@@ -12,7 +12,6 @@ import (
 	"lockkeeper/internal/git/gitcmd"
 )
 
-// A Commit is one batch to commit.
 type Commit struct {
 	Paths    []string // relative to the root: created, changed or deleted
 	Subject  string

@@ -38,10 +38,8 @@ func (e *NoneError) Error() string {
 	return lockkeeper.JoinNext(fmt.Sprintf("%s is in no git work tree: %s", e.Root, e.Reason), e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *NoneError) NextStep() string { return "continue without commits, or run git init there" }
 
-// Code implements lockkeeper.CodeOf.
 func (e *NoneError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
 // Open opens the repository of a root. Git and the hooks get the environment without the

@@ -14,7 +14,6 @@ import (
 	"lockkeeper"
 )
 
-// A State is the state of a repository.
 type State struct {
 	Branch    string // without refs/heads/; empty if HEAD is detached
 	Head      string // the commit; empty if there is no commit yet
@@ -73,7 +72,6 @@ func (e *PausedError) fact() string {
 	return fmt.Sprintf("a %s is in progress in %s, last step at %s", e.Operation, e.Top, since)
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *PausedError) NextStep() string {
 	switch e.Operation {
 	case "":
@@ -88,7 +86,6 @@ func (e *PausedError) NextStep() string {
 	return "end it with git " + e.Operation + " --continue or --abort"
 }
 
-// Code implements lockkeeper.CodeOf.
 func (e *PausedError) Code() lockkeeper.Code { return lockkeeper.CodeBlocked }
 
 // State reads the state of the repository.

@@ -211,7 +211,6 @@ func (r *recording) last() string {
 	return text
 }
 
-// Output opens the output of an attempt of an item.
 func Output(a *project.Project, it *lockkeeper.Item, attempt int) (*os.File, error) {
 	none := func(reason, next string) error {
 		return &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: reason, Next: next}

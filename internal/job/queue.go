@@ -14,7 +14,6 @@ import (
 	"lockkeeper/store"
 )
 
-// A Queue is the queue of a project.
 type Queue struct {
 	*sched.Queue
 	app *project.Project

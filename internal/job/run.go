@@ -59,7 +59,6 @@ func (r *Runner) environment(it *lockkeeper.Item) []string {
 	return env
 }
 
-// Close closes the runner.
 func (r *Runner) Close() error { return r.outputs.close() }
 
 // OutputSep precedes the path of the output in the message of a CommandError.

@@ -79,7 +79,6 @@ func notKept(changes []gate.Change, err error) error {
 	return lost
 }
 
-// add adds the outcome of each change.
 func (d *Applied) add(changes []gate.Change, refused []error) {
 	why := map[string]error{}
 	for _, err := range refused {

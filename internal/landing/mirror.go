@@ -50,7 +50,6 @@ func OpenMirror(a *project.Project, dir string) (_ *Mirror, err error) {
 	return m, nil
 }
 
-// Close closes the directory.
 func (m *Mirror) Close() error {
 	if m.tree == nil {
 		return m.dir.Close()

@@ -72,7 +72,6 @@ func CheckGrantID(id string) error {
 		Next: "copy the id from `lockkeeper status`; if it comes from `lockkeeper lock acquire`, check whether that failed"}
 }
 
-// Put stores a token.
 func (t Tokens) Put(ctx context.Context, grant, token string) error {
 	path, err := t.path(grant)
 	if err != nil {
@@ -112,7 +111,6 @@ func (t Tokens) who() Caller {
 	return t.caller()
 }
 
-// Drop removes a token.
 func (t Tokens) Drop(grant string) error {
 	path, err := t.path(grant)
 	if err != nil {

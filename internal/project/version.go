@@ -2,7 +2,6 @@ package project
 
 import "runtime/debug"
 
-// Version returns the version of this program.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -195,7 +195,6 @@ func (t workTree) has(l lockkeeper.Lock) bool {
 	return top == t.top
 }
 
-// relative returns a path from the root.
 func (b *Registry) relative(file string) string {
 	rel, err := filepath.Rel(b.app.Root.Dir(), protect.Real(file))
 	if err != nil {

@@ -65,7 +65,6 @@ func (b *Registry) LiveAmong(grants []*store.Record) ([]Info, error) {
 	return list, nil
 }
 
-// Who describes the holder of a conflicting lock.
 func (b *Registry) Who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.Holder, error) {
 	e, err := b.app.Locks.Request(ctx, c.GrantID)
 	if err != nil {

@@ -35,7 +35,6 @@ func (b *Registry) Mine(above []lockkeeper.Process, within []Info, under []strin
 	return m
 }
 
-// Mine returns the Mine of this session.
 func (s *Session) Mine() *Mine {
 	return &Mine{registry: s.registry, info: s.rec.Info, holder: s.rec.Callsign}
 }

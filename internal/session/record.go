@@ -220,7 +220,6 @@ func readRecord(file string) (r record, err error) {
 	return r, nil
 }
 
-// lockOf returns the name of the lock file of a record.
 func lockOf(file string) string { return strings.TrimSuffix(file, recordEnd) + lockEnd }
 
 // forget removes a session's record and its lock file.

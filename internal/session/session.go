@@ -53,7 +53,6 @@ type Registry struct {
 	now func() time.Time
 }
 
-// Open opens the registry of an open codebase.
 func Open(a *project.Project) *Registry { return &Registry{app: a, dir: SessionsDir(a), now: time.Now} }
 
 // Path returns the canonical path of a file from the root, for any spelling of its name.
@@ -87,7 +86,6 @@ func firstWords(prompt string) string {
 	return ""
 }
 
-// write returns a write lock for one file.
 func write(path string) lockkeeper.Lock {
 	return lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
 }

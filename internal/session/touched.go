@@ -53,7 +53,6 @@ func (b *Registry) touchedSince(ctx context.Context, paths []string, since int64
 	return slices.Compact(touched), nil
 }
 
-// isBelow reports whether p is below one of dirs.
 func isBelow(dirs map[string]bool, p string) bool {
 	for up, ok := lockkeeper.Parent(p); ok; up, ok = lockkeeper.Parent(up) {
 		if dirs[up] {

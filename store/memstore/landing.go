@@ -19,7 +19,6 @@ type landings struct {
 	byPath   map[string][]pathChange // by rising number
 }
 
-// A pathChange is one change of a landing.
 type pathChange struct {
 	*lockkeeper.Landing
 	n int
@@ -81,7 +80,6 @@ func (s *landings) add(l *lockkeeper.Landing) error {
 	return nil
 }
 
-// unlink removes the changes of a landing.
 func (s *landings) unlink(l *lockkeeper.Landing) {
 	for _, a := range l.Changes {
 		rest := slices.DeleteFunc(s.byPath[a.Path], func(v pathChange) bool { return v.Landing == l })

@@ -178,7 +178,6 @@ func (t *tx) remove(s *recordCell) {
 	t.left++
 }
 
-// replace changes the record in a cell.
 func (t *tx) replace(s *recordCell, next *store.Record) {
 	regrow := !slices.Equal(s.rec.Locks, next.Locks)
 	if regrow {

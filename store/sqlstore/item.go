@@ -88,7 +88,6 @@ type stored struct {
 	onLock bool // the item waits on a lock
 }
 
-// items returns the items that a query selects.
 func (t *tx) items(sql string, args ...any) (out []*lockkeeper.Item, err error) {
 	err = t.query(sql, args, func(scan func(...any) error) error {
 		var row itemRow

@@ -15,7 +15,6 @@ import (
 // landingColumns lists the columns of a landing in the order of landingRow.
 const landingColumns = `l.seq, l.commit_id, l.grant_id, l.holder, l.fence, l.site, l.state, l.at, l.made, l.clears, l.draft, l.undoes, l.taker`
 
-// A landingRow is one row of the landings table.
 type landingRow struct {
 	seq                     int64
 	commit, grantID, holder string

@@ -22,7 +22,6 @@ type listedRow struct {
 // maxListed bounds how many records are remembered.
 const maxListed = 20_000
 
-// behind returns the cached rows with a ticket above the given one.
 func (r *listCache) behind(ticket uint64) []listedRow {
 	known := r.last.Load()
 	if known == nil {

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoTurn reports that timed out waiting for the turn to write in time.
 var errNoTurn = errors.New("timed out waiting for the turn to write")
 
 // A writeTurn queues the processes that write to one database. SQLite alone lets them race and
@@ -59,7 +58,6 @@ func openWriteTurn(path string) (*writeTurn, error) {
 	return &writeTurn{file: f}, nil
 }
 
-// makeWriteTurn creates the file.
 func makeWriteTurn(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -137,7 +137,6 @@ type target struct {
 	ticket int64
 }
 
-// targetsAt returns the targets at some places.
 func (t *tx) targetsAt(p places) (met []target, err error) {
 	err = t.targets(t.key, p, func(scan func(...any) error) error {
 		var m target

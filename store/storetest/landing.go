@@ -31,7 +31,6 @@ func version(content string) lockkeeper.Version {
 	return lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: sha256.Sum256([]byte(content))}
 }
 
-// altered returns changes that create each path with the given content.
 func altered(content string, paths ...string) (out []lockkeeper.PathChange) {
 	for _, p := range paths {
 		out = append(out, lockkeeper.PathChange{Path: p, New: version(content)})

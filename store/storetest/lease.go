@@ -74,7 +74,6 @@ func (p *processes) EndWork(ctx context.Context, q lockkeeper.Process, id string
 	return p.EndLeftovers(ctx, q, id)
 }
 
-// asksBy returns a request with the process of its holder.
 func asksBy(p lockkeeper.Process, holder, policy string, ls []lockkeeper.Lock) lockkeeper.Request {
 	r := asks(holder, policy, ls)
 	r.Process = &p

@@ -44,7 +44,6 @@ func queued(tx store.Tx, it lockkeeper.Item) *lockkeeper.Item {
 	return &it
 }
 
-// queue inserts items into a store.
 func queue(t *testing.T, s store.Store, items ...lockkeeper.Item) (out []*lockkeeper.Item) {
 	t.Helper()
 	update(t, s, func(tx store.Tx) {
@@ -55,7 +54,6 @@ func queue(t *testing.T, s store.Store, items ...lockkeeper.Item) (out []*lockke
 	return out
 }
 
-// save stores a changed copy of an item.
 func save(t *testing.T, s store.Store, it *lockkeeper.Item, change func(*lockkeeper.Item)) *lockkeeper.Item {
 	t.Helper()
 	next := it.Clone()

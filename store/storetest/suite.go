@@ -240,7 +240,6 @@ func locks(m lockkeeper.Mode, k lockkeeper.Kind, paths []string) []lockkeeper.Lo
 	return out
 }
 
-// asks returns a request under a policy.
 func asks(holder, policy string, locks ...[]lockkeeper.Lock) lockkeeper.Request {
 	r := lockkeeper.Request{Holder: holder, Policy: policy}
 	for _, l := range locks {

@@ -52,7 +52,6 @@ type switchOff struct {
 // Hosts lists the agents that can be enrolled.
 func Hosts() []Host { return []Host{claude(), codex(), gemini()} }
 
-// HostOf finds a host by its name.
 func HostOf(name string) (Host, error) {
 	var names []string
 	for _, h := range Hosts() {

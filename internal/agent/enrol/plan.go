@@ -25,7 +25,6 @@ type Site struct {
 	machine string // replaces / for files of the machine, in tests; empty: / itself
 }
 
-// At returns the site of the codebase at root.
 func At(root string, env func(string) (string, bool)) Site {
 	return Site{Root: root, Records: filepath.Join(root, protect.OwnDir, "enrol"), Env: env}
 }
@@ -208,7 +207,6 @@ func refused(e Edit, err error) error {
 		Next: "fix that file and run it again; nothing was changed"}
 }
 
-// Diff returns the edit as a unified diff.
 func (e Edit) Diff() string {
 	from, to := "a/"+e.Path, "b/"+e.Path
 	after := e.After

@@ -55,7 +55,6 @@ func aCount() shape {
 
 func isText(n *node) bool { _, is := n.plain().(string); return is }
 
-// oneOf accepts one of these words.
 func oneOf(words ...string) shape {
 	return kind(func(n *node) bool { return isText(n) && slices.Contains(words, n.text()) })
 }

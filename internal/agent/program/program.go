@@ -57,7 +57,6 @@ func Names() (list []string) {
 	return append(list, Any)
 }
 
-// ByName finds a program.
 func ByName(name string) (p Program, known bool) {
 	i := slices.IndexFunc(table, func(p Program) bool { return p.Name == name })
 	if i < 0 {

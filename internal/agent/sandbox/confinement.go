@@ -150,7 +150,6 @@ func check(field, path string) error {
 	return nil
 }
 
-// within reports whether path is dir or is in it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -54,7 +54,6 @@ func Run(ctx context.Context, p Process) int {
 	return code
 }
 
-// An agent is one run.
 type agent struct {
 	Process
 	call *Call

@@ -34,7 +34,6 @@ type Call struct {
 	match *regexp.Regexp
 }
 
-// A Step is one act.
 type Step struct {
 	Say    *string        `yaml:"say"`
 	Write  *Write         `yaml:"write"`
@@ -53,7 +52,6 @@ type Step struct {
 	Die    *string        `yaml:"die"`
 }
 
-// A Write writes a file.
 type Write struct {
 	Path    string `yaml:"path"`
 	Content string `yaml:"content"`
@@ -108,7 +106,6 @@ type Fail struct {
 	Resets int64  `yaml:"resets"` // when a limit of the account ends; 0: no limit
 }
 
-// ReadScript reads the script in a file.
 func ReadScript(file string) (*Script, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

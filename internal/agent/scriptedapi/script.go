@@ -18,7 +18,6 @@ type Play struct {
 	Steps  []Step
 }
 
-// A Step is one answer.
 type Step struct {
 	Expect string // a regular expression that the results of the tools must match
 
@@ -33,7 +32,6 @@ type Step struct {
 	Cut  bool          // the connection ends in the middle of the answer
 }
 
-// A Tool is a tool call.
 type Tool struct {
 	Name  string
 	Input map[string]any
@@ -45,7 +43,6 @@ func Bash(command string) Tool {
 	return Tool{Name: "Bash", Input: map[string]any{"command": command, "description": "a step of the script"}}
 }
 
-// Write returns a call that writes a file.
 func Write(file, content string) Tool {
 	return Tool{Name: "Write", Input: map[string]any{"file_path": file, "content": content}}
 }
@@ -120,7 +117,6 @@ func newScript(dir string, plays []Play) (script, error) {
 	return s, nil
 }
 
-// A place is a step of a play.
 type place struct{ play, step int }
 
 // toolID returns an id for a tool call, from which placeOf finds this place again.

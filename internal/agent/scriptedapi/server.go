@@ -86,7 +86,6 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -147,7 +146,6 @@ func (s *Server) take(speaks dialect, ask *Request) (at place, step Step, err er
 	return at, step, err
 }
 
-// answer plays a step.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, speaks dialect, ask *Request, at place, step Step) {
 	if step.Wait > 0 && !s.pause(r, time.After(step.Wait)) {
 		return

@@ -114,7 +114,6 @@ type userListener struct {
 	ended <-chan struct{}
 }
 
-// Accept implements net.Listener.
 func (l *userListener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -140,7 +139,6 @@ type slotConn struct {
 	free func()
 }
 
-// Close implements net.Conn.
 func (c *slotConn) Close() error {
 	c.free()
 	return c.UnixConn.Close()
@@ -249,7 +247,6 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string { return fmt.Sprintf("supervisor: %s", e.Message) }
 
-// Code implements lockkeeper.CodeOf.
 func (e *AnswerError) Code() lockkeeper.Code { return e.Class }
 
 // These are the bodies of requests and of refusals.

@@ -98,7 +98,6 @@ func putTime(dir int, name string, modified int64) error {
 	return unix.UtimesNanoAt(dir, name, []unix.Timespec{t, t}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// readLink returns the text of a link.
 func readLink(dir int, name string) (string, error) {
 	for size := 256; ; size *= 2 {
 		buf := make([]byte, size)

@@ -80,7 +80,6 @@ func newChange(path string, kind Kind, was *node, now *State) Change {
 	return c
 }
 
-// stateAt returns the state of a name with a given stat.
 func stateAt(dir int, name string, seen fileStat) (*State, error) {
 	s := &State{Mode: seen.mode, Size: seen.size}
 	if seen.mode.Type() != fs.ModeSymlink {

@@ -51,7 +51,6 @@ func (w *Workspace) Delete(path string) error {
 	})
 }
 
-// edit changes one path of the workspace.
 func (w *Workspace) edit(path string, change func(p string) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,6 @@ func (r *repository) git() gitcmd.Command {
 		Env: append(withoutPlace(os.Environ()), "GIT_DIR="+filepath.Join(r.work, gitName), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C")}
 }
 
-// openRepository returns the repository of a work tree.
 func openRepository(ctx context.Context, work string) (*repository, error) {
 	r := &repository{work: work}
 	answer, err := r.git().Line(ctx, "rev-parse", "--git-dir", "--git-common-dir", "--show-object-format")

@@ -81,7 +81,6 @@ func makePatch(c Change, before, after []byte) []byte {
 	return b.Bytes()
 }
 
-// gitMode returns the mode as git stores it.
 func gitMode(s *State) string {
 	if s.Mode&0o111 != 0 {
 		return "100755"

@@ -79,7 +79,6 @@ func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken,
 	return taken, errors.Join(err, w.save())
 }
 
-// A takeOut is one call of TakeOut.
 type takeOut struct {
 	w       *Workspace
 	h       *worker
@@ -169,7 +168,6 @@ func (t *takeOut) pruneNew(p string) error {
 	return nil
 }
 
-// restore restores the original of a path.
 func (t *takeOut) restore(c *Taken) error {
 	was := t.w.base.find(c.Path)
 	blocked, err := t.w.makeParents(t.from, c.Path)

@@ -288,10 +288,8 @@ func (e *LostError) Error() string {
 	return lockkeeper.JoinNext(fmt.Sprintf("workspace %s is lost: %s", e.Dir, e.Reason), e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *LostError) NextStep() string { return "create a new workspace" }
 
-// Code implements lockkeeper.CodeOf.
 func (e *LostError) Code() lockkeeper.Code { return lockkeeper.CodeFailed }
 
 // An Oddity is a difference between a workspace and the shared tree: a path that was not copied,

@@ -123,7 +123,6 @@ func (t *syncPass) end(ctx context.Context, s GrantStatus, by lockkeeper.Actor, 
 	return err
 }
 
-// A Cleared is the result of Clear.
 type Cleared struct {
 	Freed []GrantStatus
 	Kept  []GrantStatus // could not be released; the error says why
@@ -171,7 +170,6 @@ func (t *syncPass) dropRefused() {
 	t.notes = slices.DeleteFunc(t.notes, func(n Note) bool { return n.Kind != Corrupted })
 }
 
-// An Unclaimed is the result of Unclaim.
 type Unclaimed struct {
 	Freed     []string      // the released resources
 	Kept      []string      // of a claim that ends with its running command

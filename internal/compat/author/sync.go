@@ -25,7 +25,6 @@ type Note struct {
 	Corrupt  *bookfile.Corrupt `json:"corrupt,omitempty"`
 }
 
-// A NoteKind is the kind of a Note.
 type NoteKind string
 
 const (

@@ -34,7 +34,6 @@ func (au *Author) Watch(ctx context.Context, tell func(Note), trouble func(error
 	return w
 }
 
-// Close stops the watch.
 func (w *Watch) Close() {
 	w.stop()
 	<-w.done

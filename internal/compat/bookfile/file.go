@@ -33,7 +33,6 @@ const (
 	rounds    = 100 // attempts when foreign writers keep changing the file
 )
 
-// A File is one locks file.
 type File struct {
 	root string // nothing is written outside this directory
 	name string // the path relative to root
@@ -44,7 +43,6 @@ type File struct {
 // its directory.
 func Open(root, name string) *File { return &File{root: root, name: name, disk: durable.OSDisk{}} }
 
-// Path returns the path of the file.
 func (f *File) Path() string { return filepath.Join(f.root, f.name) }
 
 // A Reading is the content of the file.

@@ -146,7 +146,6 @@ func (h *hold) payload() payload {
 	return group
 }
 
-// last returns the member that expires last.
 func (h *hold) last() member {
 	return slices.MaxFunc(h.By, func(a, b member) int { return a.ExpiresAt.Compare(b.ExpiresAt.Time) })
 }

@@ -96,7 +96,6 @@ func Resume(path, token string, opt Options) *Lease {
 	return l
 }
 
-// Path returns the path of the lease file.
 func (l *Lease) Path() string { return l.path }
 
 // Token returns the secret that proves the hold, or "" while the lease is not held.

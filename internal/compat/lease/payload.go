@@ -67,7 +67,6 @@ func decode(text []byte) (p payload, err error) {
 // A stamp is a time in the format of lease files: ISO 8601, UTC with Z, whole seconds.
 type stamp struct{ time.Time }
 
-// MarshalJSON implements json.Marshaler.
 func (s stamp) MarshalJSON() ([]byte, error) {
 	return []byte(s.UTC().Format(`"2006-01-02T15:04:05Z"`)), nil
 }
@@ -79,7 +78,6 @@ var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04:05-07:00Z", "2006-01-
 	"2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02",
 	"20060102T150405Z0700", "20060102T150405"}
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (s *stamp) UnmarshalJSON(raw []byte) error {
 	text, err := strconv.Unquote(string(raw))
 	if err != nil {

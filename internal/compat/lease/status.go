@@ -178,7 +178,6 @@ func (e *HeldError) Error() string {
 		e.Path, e.By, e.Waited.Round(time.Millisecond), asked), e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *HeldError) NextStep() string {
 	return cmp.Or(e.Next, e.remedy(), "retry with a timeout of "+e.RetryTimeout().String())
 }
@@ -192,7 +191,6 @@ func (e *HeldError) remedy() string {
 	return ""
 }
 
-// Code implements lockkeeper.CodeOf.
 func (e *HeldError) Code() lockkeeper.Code { return lockkeeper.CodeTimeout }
 
 // AdviseToWait sets the next step to a command that waits long enough, unless waiting does
@@ -225,10 +223,8 @@ func (e *LostError) Error() string {
 	return lockkeeper.JoinNext(fmt.Sprintf("lease file %s is lost: %s", e.Path, what), e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *LostError) NextStep() string { return "stop the work it was for, and acquire it again" }
 
-// Code implements lockkeeper.CodeOf.
 func (e *LostError) Code() lockkeeper.Code { return lockkeeper.CodeNotHeld }
 
 // String returns the holder, since when and until when.

@@ -85,7 +85,6 @@ type refused struct {
 
 func (e *refused) Error() string { return lockkeeper.JoinNext(e.reason, e.next) }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *refused) NextStep() string { return e.next }
 
 func (api *API) answer(w http.ResponseWriter, r *http.Request, rt Route) {

@@ -142,7 +142,6 @@ func (w *rewriter) document(fixes []Fix) (*Rewrite, error) {
 	return &Rewrite{Path: name, Base: base, Content: content, Fixes: fixes}, nil
 }
 
-// matches reports whether a reference is the one to fix.
 func (f Fix) matches(r reference) bool {
 	return r.start == f.start && r.end == f.end && r.Kind == f.Kind && r.Target == f.Target
 }
@@ -172,7 +171,6 @@ func (w *rewriter) with(source []byte, before []reference, fixes []Fix) (content
 	return content, true
 }
 
-// resolvesTo reports whether a reference refers to a file.
 func (r reference) resolvesTo(file string) bool {
 	r.to = targetOf(r.Reference)
 	return slices.ContainsFunc(r.candidates(), func(written string) bool {

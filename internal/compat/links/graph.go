@@ -224,7 +224,6 @@ const (
 	Refused    Problem = "refused"    // a URL that was not requested
 )
 
-// A Reference is one reference in a document.
 type Reference struct {
 	File   string `json:"file"` // from the root
 	Line   int    `json:"line"` // from 1

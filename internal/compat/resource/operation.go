@@ -333,10 +333,8 @@ func (e *UnclearError) Error() string {
 	return lockkeeper.JoinNext(fmt.Sprintf("operation %q: unclear %s; no lock was acquired", e.Operation, strings.Join(e.Unclear, ", and ")), e.Next)
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *UnclearError) NextStep() string { return e.Next }
 
-// Code implements lockkeeper.CodeOf.
 func (e *UnclearError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
 // add adds something that is unclear. The next step is that of the first one.

@@ -30,10 +30,8 @@ type Document struct {
 	Mark string // the line that shows that the document has the section
 }
 
-// PresetNames returns the names of the presets.
 func PresetNames() []string { return []string{"book", "fole"} }
 
-// PresetOf returns a preset.
 func PresetOf(name string) (*Preset, error) {
 	if !slices.Contains(PresetNames(), name) {
 		return nil, &lockkeeper.InputError{Field: "preset", Value: name, Reason: "unknown preset", Next: "use " + strings.Join(PresetNames(), " or ")}
@@ -70,7 +68,6 @@ func embedded(name string) (string, error) {
 	return string(text), nil
 }
 
-// Rows returns the names in the tables of the preset.
 func (p *Preset) Rows() []string {
 	var names []string
 	for _, found := range regexp.MustCompile(`(?m)^  ([A-Za-z][^ :]*):`).FindAllStringSubmatch(p.Tables, -1) {

@@ -273,7 +273,6 @@ func (a Args) implied(level string) (ids []string) {
 	return ids
 }
 
-// nodes returns the selected nodes of a row.
 func (a Args) nodes(r *row, e *UnclearError) (list []Resource) {
 	level := r.template.placeholders[len(r.template.placeholders)-1]
 	for _, ids := range a.idPaths(r.template.placeholders, slices.Concat(a.ids(level), a.implied(level)), e) {

@@ -18,7 +18,6 @@ type Phase struct {
 	plan  func(root string) ([]Transfer, error)
 }
 
-// Phases returns all phases in order.
 func Phases() []Phase {
 	return []Phase{
 		{"root", "root routing", planRoot},

@@ -30,9 +30,8 @@ type Options struct {
 
 	// Check returns why a move cannot be made now, or "".
 	Check func(context.Context, Transfer) string
-	// Land makes the moves as one landing.
-	Land func(ctx context.Context, reason string, moves []Transfer) (landing uint64, err error)
-	Note func(string) // receives messages for the person
+	Land  func(ctx context.Context, reason string, moves []Transfer) (landing uint64, err error)
+	Note  func(string) // receives messages for the person
 }
 
 // A Report describes the moves that a run made, or would make.

@@ -111,7 +111,6 @@ func (f *Form) accepts(got string, value any) bool {
 	return err == nil && slices.Contains(f.types, "integer")
 }
 
-// quoted quotes texts for a message.
 func quoted(texts ...string) string {
 	all := make([]string, len(texts))
 	for i, text := range texts {

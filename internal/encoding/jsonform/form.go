@@ -26,7 +26,6 @@ type Form struct {
 // types are the types of JSON Schema.
 var types = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
-// Parse parses a schema.
 func Parse(text []byte) (*Form, error) {
 	f := new(Form)
 	if err := json.Unmarshal(text, f); err != nil {
@@ -49,7 +48,6 @@ func (f *Form) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// addKeyword adds one keyword of the schema.
 func (f *Form) addKeyword(name string, value []byte) error {
 	if bytes.Equal(value, []byte("null")) {
 		return errors.New("null is not allowed")
@@ -80,7 +78,6 @@ func (f *Form) addKeyword(name string, value []byte) error {
 	return errors.New("unknown keyword")
 }
 
-// addTypes adds one type or a list of types.
 func (f *Form) addTypes(value []byte) error {
 	if one := ""; json.Unmarshal(value, &one) == nil {
 		f.types = []string{one}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-// Position returns the line and the column of an offset.
 func Position(text []byte, offset int64) (line, column int) {
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	return 1 + bytes.Count(before, []byte{'\n'}), len(before) - bytes.LastIndexByte(before, '\n')

@@ -15,7 +15,6 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Join quotes each word and joins them to a command.
 func Join(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

@@ -21,7 +21,6 @@ import (
 	"lockkeeper/internal/project/config"
 )
 
-// Units lists the units of a flow that have documents.
 func Units(ctx context.Context, f flow.Flow, docs *documents.Store) ([]string, error) {
 	names, _, err := docs.Units(ctx)
 	return slices.DeleteFunc(names, func(name string) bool { return !f.Owns(name) }), err
@@ -36,7 +35,6 @@ func Failures(ctx context.Context, a *project.Project, flowName string) ([]run.F
 	return run.Failures(ctx, a.Store, docs, f)
 }
 
-// Manifest reads the manifest of screens.
 func Manifest(a *project.Project) (*flow.Manifest, error) {
 	name := a.Config.Run.Screens
 	text, err := os.ReadFile(a.Below(name))

@@ -31,7 +31,6 @@ import (
 // callsDir has the records of agent calls, relative to the root.
 const callsDir = project.DirName + "/calls"
 
-// OpenDocuments opens the documents of a flow.
 func OpenDocuments(a *project.Project, name string) (*progress.Tracker, flow.Flow, *documents.Store, error) {
 	f, err := flow.ByName(name)
 	if err != nil {

@@ -97,7 +97,6 @@ func (s *Store) Reenable(ctx context.Context, controller, description, by string
 	})
 }
 
-// UndoReenable removes the mark of Reenable.
 func (s *Store) UndoReenable(ctx context.Context, controller, description, by string) error {
 	return s.mark(ctx, controller, description, by, func(*Mark) *Mark { return nil })
 }
@@ -218,10 +217,8 @@ func (e PastDecision) line() (line, error) {
 
 func (l line) same(other line) bool { return bytes.Equal(l.text, other.text) }
 
-// MarshalJSON implements json.Marshaler.
 func (l line) MarshalJSON() ([]byte, error) { return l.text, nil }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (l *line) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &l.PastDecision); err != nil {
 		return err

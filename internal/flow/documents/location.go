@@ -86,7 +86,6 @@ func (f *Folder) enter(making bool) (*location, error) {
 	return &location{folder: f, root: root, ops: f.store.ops(root)}, nil
 }
 
-// step opens the folder from the one above it.
 func (f *Folder) step(above *os.Root, making bool) (*os.Root, fs.FileInfo, error) {
 	name := f.parts[len(f.parts)-1]
 	if making {

@@ -40,7 +40,6 @@ func Open(dir string) *Store {
 // Dir returns the path that was given to Open.
 func (s *Store) Dir() string { return s.dir }
 
-// Unit returns the folder of a unit.
 func (s *Store) Unit(name string) *Folder { return (&Folder{store: s}).Sub(name) }
 
 // decisions returns the folder of past decisions. No unit has its name.
@@ -188,10 +187,8 @@ func (e *MalformedError) Error() string {
 	return lockkeeper.JoinNext(s+": "+e.Reason, e.Next)
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *MalformedError) NextStep() string { return e.Next }
 
-// Code implements lockkeeper.CodeOf.
 func (e *MalformedError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
 // A ChangedError reports that a document changed since the caller read it.
@@ -227,10 +224,8 @@ func (e *ChangedError) Error() string {
 	return lockkeeper.JoinNext(s, e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *ChangedError) NextStep() string { return "read it again, then decide" }
 
 func (e *ChangedError) Unwrap() error { return e.Malformed }
 
-// Code implements lockkeeper.CodeOf.
 func (e *ChangedError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }

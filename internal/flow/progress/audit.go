@@ -140,7 +140,6 @@ func (b *Tracker) Reenable(ctx context.Context, unit, description, by string) (a
 	return b.mark(ctx, unit, by, func() error { return b.documents.Reenable(ctx, unit, description, by) })
 }
 
-// UndoReenable undoes Reenable.
 func (b *Tracker) UndoReenable(ctx context.Context, unit, description, by string) (again bool, err error) {
 	return b.mark(ctx, unit, by, func() error { return b.documents.UndoReenable(ctx, unit, description, by) })
 }

@@ -11,7 +11,6 @@ import (
 	"lockkeeper/internal/flow/documents"
 )
 
-// A Batch is the state of a batch.
 type Batch struct {
 	flow.Batch
 	Digest       string             `json:"digest"`            // the digest of its definition

@@ -58,7 +58,6 @@ func SortDecisions(open []Decision) []Decision {
 	return open
 }
 
-// OpenDecisions lists the open decisions of the unit.
 func (u *Unit) OpenDecisions() (list []Decision) {
 	switch {
 	case u.Analysis != nil && u.Extract == nil:

@@ -7,7 +7,6 @@ import (
 	"lockkeeper"
 )
 
-// A Kind is the kind of a decision.
 type Kind string
 
 // The kinds of a decision.
@@ -46,10 +45,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// MarshalText implements encoding.TextMarshaler.
 func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (r *Ref) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRef(string(text))
 	return err

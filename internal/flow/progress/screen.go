@@ -15,7 +15,6 @@ import (
 // MergeBatch is the id of the only batch of a controller in a flow with screens.
 const MergeBatch = "merge"
 
-// A Screen is the state of a screen.
 type Screen struct {
 	Doc       *flow.ScreenDoc `json:"doc,omitempty"`
 	Excluded  *Exclusion      `json:"excluded,omitempty"` // set if the screen is not merged
@@ -75,7 +74,6 @@ func (b *Tracker) PutScreen(ctx context.Context, module, controller, name string
 	})
 }
 
-// ExcludeScreen excludes a screen from the merge of its controller.
 func (b *Tracker) ExcludeScreen(ctx context.Context, module, controller, name, reason, by string) error {
 	if err := named(by); err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"lockkeeper/internal/flow/documents"
 )
 
-// A TopicState is the state of a topic.
 type TopicState string
 
 // The states of a topic.

@@ -68,10 +68,8 @@ type unitDocs struct {
 // Phase returns the name of the next phase, or "" if no phase is left.
 func (u *Unit) Phase() string { return u.phase }
 
-// Status returns the status of the unit.
 func (u *Unit) Status() string { return u.status }
 
-// Batch finds a batch by its id.
 func (u *Unit) Batch(id string) (*Batch, bool) {
 	for i := range u.Batches {
 		if u.Batches[i].ID == id {
@@ -81,7 +79,6 @@ func (u *Unit) Batch(id string) (*Batch, bool) {
 	return nil, false
 }
 
-// Item finds an item by its id.
 func (u *Unit) Item(id string) (Item, bool) {
 	at := slices.IndexFunc(u.Items, func(i Item) bool { return i.ID == id })
 	if at < 0 {

@@ -63,10 +63,8 @@ func (e *StaleError) Error() string {
 	return lockkeeper.JoinNext(fmt.Sprintf("%s is not what you saw: %s", e.Ref, what), e.NextStep())
 }
 
-// NextStep implements lockkeeper.NextStep.
 func (e *StaleError) NextStep() string { return "lockkeeper decide show " + e.Ref.String() }
 
-// Code implements lockkeeper.CodeOf.
 func (e *StaleError) Code() lockkeeper.Code { return lockkeeper.CodeRefused }
 
 // IfUnchanged returns a tracker for one act of a person who saw these versions. If one of them

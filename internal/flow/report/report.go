@@ -43,7 +43,6 @@ type Unit struct {
 	Batches   []Batch       `json:"batches"`
 }
 
-// A Batch summarizes a batch.
 type Batch struct {
 	ID      string       `json:"id"`
 	Title   string       `json:"title,omitempty"`
@@ -82,13 +81,11 @@ func (c *Cost) add(call flow.Call) {
 	}
 }
 
-// A PhaseCost is the cost of a phase.
 type PhaseCost struct {
 	Phase string `json:"phase"`
 	Cost
 }
 
-// A DecisionCount counts decisions.
 type DecisionCount struct {
 	Todo   int `json:"todo"`
 	Defer  int `json:"defer"`
@@ -134,7 +131,6 @@ type Times struct {
 	Blocked time.Duration `json:"blocked"` // the part of Queued that items waited for locks
 }
 
-// Read reads the report of a flow.
 func Read(ctx context.Context, a *project.Project, name string) (*Report, error) {
 	tracker, f, docs, err := conduct.OpenDocuments(a, name)
 	if err != nil {

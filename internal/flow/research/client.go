@@ -22,7 +22,6 @@ const (
 	DefaultTimeout   = 10 * time.Minute
 )
 
-// KeyVariable is the environment variable with the key.
 const KeyVariable = "ANTHROPIC_API_KEY"
 
 // Options configure a Client.

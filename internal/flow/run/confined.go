@@ -162,7 +162,6 @@ func (d *agentRequests) Grant(context.Context) (supervisor.GrantView, error) {
 	return view, nil
 }
 
-// Gap implements supervisor.Handler.
 func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
 	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": asked for: " + reason})
 	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("asked for: %s", reason))

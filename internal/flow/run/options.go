@@ -134,7 +134,6 @@ type News struct {
 	Text  string    `json:"text,omitempty"`
 }
 
-// A NewsKind is the kind of an event.
 type NewsKind string
 
 // The kinds of news.

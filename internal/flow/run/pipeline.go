@@ -57,7 +57,6 @@ type Pipeline struct {
 	troubles map[string]time.Time // when each error was reported last
 }
 
-// New creates a pipeline.
 func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{opt: o, sums: workspace.NewSums(), slots: slotsOf(o.Limits), attention: make(chan struct{}, 1), lander: make(chan struct{}, 1), dirty: map[string]bool{}, going: map[string]bool{}, failed: map[string]error{}, requested: map[string][]flow.Gap{}, troubles: map[string]time.Time{}}
 	p.lander <- struct{}{}

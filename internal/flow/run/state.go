@@ -22,7 +22,6 @@ type State struct {
 	Sandbox string      `json:"sandbox"`
 }
 
-// A UnitState describes a unit.
 type UnitState struct {
 	Name string `json:"name"`
 	WorkState

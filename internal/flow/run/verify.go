@@ -76,7 +76,6 @@ func (l *batchRun) restore(ctx context.Context, q question) error {
 	return l.reset(ctx)
 }
 
-// outcomes returns the outcomes of the batch's checks for a prompt.
 func (l *batchRun) outcomes() (list []flow.AskCheck) {
 	for _, phase := range l.p.opt.Flow.Checks() {
 		list = append(list, flow.AskCheck{Phase: phase.Name, Skipped: skippedOf(l.batch.Check(phase.Name))})

@@ -59,7 +59,6 @@ func (p *Pipeline) lastLanding(ctx context.Context) (last uint64, err error) {
 	return last, err
 }
 
-// landed implements workspace.Options.Landed.
 func (p *Pipeline) landed(ctx context.Context, after uint64) (paths []string, last uint64, err error) {
 	for {
 		var open []*lockkeeper.Landing

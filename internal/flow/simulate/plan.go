@@ -181,7 +181,6 @@ func meant(typed string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// check validates the fields of an item.
 func (it *Item) check() (problems []error) {
 	bad := func(field, value, reason, next string) {
 		problems = append(problems, it.refuse(field, value, reason, next))

@@ -17,7 +17,6 @@ import (
 // A Span is a duration, in JSON as seconds.
 type Span time.Duration
 
-// MarshalJSON implements json.Marshaler.
 func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
 // Options configure a simulation.
@@ -50,7 +49,6 @@ type Outcome struct {
 	Use       float64 `json:"slots_in_use_percent"`
 }
 
-// The strategies in a report.
 const (
 	Lockkeeper = "lockkeeper"
 	InOrder    = "in order" // no item overtakes a blocked one
@@ -201,7 +199,6 @@ func (r *Report) waits(m *model, blocked map[string]map[string]time.Duration) ma
 // use it.
 type Tier string
 
-// The tiers.
 const (
 	TierApp        Tier = "app"        // several projects use it
 	TierModule     Tier = "module"     // several controllers of one project use it

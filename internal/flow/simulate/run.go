@@ -213,7 +213,6 @@ func (w *watch) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return w.Store.Update(ctx, func(tx store.Tx) error { return fn(watched{tx, w}) })
 }
 
-// A watched is a transaction of a watch.
 type watched struct {
 	store.Tx
 	watch *watch

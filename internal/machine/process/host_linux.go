@@ -49,7 +49,6 @@ func (h *Host) Run(ctx context.Context, c Command) (int, error) {
 	return Run(ctx, c)
 }
 
-// Liveness reports whether p is alive.
 func (h *Host) Liveness(p lockkeeper.Process) lockkeeper.Liveness {
 	if p.PID <= 0 || p.Start == 0 || p.Boot == "" {
 		return lockkeeper.ProcessUnknown
@@ -109,7 +108,6 @@ func (h *Host) Exited(ctx context.Context, p lockkeeper.Process) <-chan struct{}
 	return gone
 }
 
-// Self identifies this process.
 func Self() (lockkeeper.Process, error) {
 	seen, err := os.Readlink("/proc/self")
 	if err != nil {

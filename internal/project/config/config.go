@@ -78,7 +78,6 @@ type Events struct {
 	MaxRows   int           `key:"max_rows" env:"LOCKKEEPER_EVENTS_MAX_ROWS" min:"1000" max:"1000000000" default:"1000000" doc:"Maximum number of events. The oldest are deleted first."`
 }
 
-// Gate configures the gate.
 type Gate struct {
 	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" default:"app/controllers,app/views,app/models,app/services,test/" doc:"Directories that the gate may write to. \".\" is everything."`
 	Grant             string        `key:"grant" enum:"required optional" default:"required" doc:"Whether a write needs a grant. optional is the legacy mode: a write without a grant is checked only against allowed_write_paths."`
@@ -103,7 +102,6 @@ type Agent struct {
 	Linked     []string      `key:"linked" example:"node_modules" doc:"Dependency directories that workspaces share with the codebase if a sandbox prevents agents from writing there. Otherwise they are copied."`
 }
 
-// Run configures runs.
 type Run struct {
 	Locking           string        `key:"locking" enum:"on off" default:"on" doc:"Whether runs use locks. off is the legacy mode: no locks, no queue, no grants. Only gate.allowed_write_paths is checked."`
 	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" default:".pipeline" doc:"Directory for the documents of phases, relative to the root."`

@@ -44,7 +44,6 @@ func asTable(v reflect.Value) (table, bool) {
 	return t, ok
 }
 
-// tablesOf returns the tables of c by key.
 func tablesOf(c *Config) map[string]table {
 	found := map[string]table{}
 	v := reflect.ValueOf(c).Elem()

@@ -76,7 +76,6 @@ func (l *loader) group(node ast.Node, prefix string) {
 	}
 }
 
-// pairs returns the pairs of a mapping below key.
 func (l *loader) pairs(node ast.Node, key string) []*ast.MappingValueNode {
 	switch n := node.(type) {
 	case *ast.NullNode:
@@ -177,7 +176,6 @@ func (l *loader) list(f field, node ast.Node) {
 	}
 }
 
-// entryKey returns the key of a list entry.
 func entryKey(key string, i int) string { return fmt.Sprintf("%s[%d]", key, i) }
 
 func (f field) wanted() string {
@@ -192,7 +190,6 @@ func (f field) wanted() string {
 	return "a whole number"
 }
 
-// kindOf describes the kind of a node.
 func kindOf(node ast.Node) string {
 	switch node.(type) {
 	case *ast.NullNode:

@@ -95,7 +95,6 @@ func Strict(t testing.TB) *slog.Logger {
 
 type complaint struct{ testing.TB }
 
-// Write implements io.Writer.
 func (c complaint) Write(line []byte) (int, error) {
 	c.Errorf("%s", line)
 	return len(line), nil

@@ -18,7 +18,6 @@ type Options struct {
 // A List says which files agents never write, for one codebase and one user.
 type List struct{ opt Options }
 
-// New returns the list of a codebase.
 func New(o Options) *List {
 	if o.Env == nil {
 		o.Env = func(string) (string, bool) { return "", false }

@@ -23,7 +23,6 @@ import (
 // A State is the state of a deferred patch.
 type State string
 
-// The states.
 const (
 	Queued  State = "queued"
 	Landed  State = "landed"
@@ -61,7 +60,6 @@ type Queue struct {
 	now func() time.Time
 }
 
-// Open opens the queue of an open codebase.
 func Open(a *project.Project) *Queue {
 	return &Queue{app: a, dir: a.Below(project.DirName + "/deferred"), now: time.Now}
 }

@@ -189,7 +189,6 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	}
 }
 
-// split separates options from operands.
 func split(args []string) (options, operands []string) {
 	for i, a := range args {
 		switch {

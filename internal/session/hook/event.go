@@ -8,7 +8,6 @@ import (
 // An Event is a kind of hook call.
 type Event uint8
 
-// The events.
 const (
 	Other       Event = iota // an event that this package ignores
 	Start                    // a session begins
@@ -45,7 +44,6 @@ var events = map[Event]struct {
 	End:         {[protocols][]string{{"SessionEnd"}, {"SessionEnd"}}, [protocols]bool{}, (*visit).leave},
 }
 
-// eventOf returns the event that has this name in a protocol.
 func eventOf(p protocol, name string) Event {
 	for event, e := range events {
 		if slices.Contains(e.names[p], name) {

@@ -54,7 +54,6 @@ type operands struct {
 	unknown bool // it names paths that are not on the command line
 }
 
-// has reports whether one of the options is given.
 func (w operands) has(names ...string) bool { return has(w.options, names...) }
 
 // valued lists the options that take the next word as their value: letters, and long names.

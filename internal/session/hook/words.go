@@ -74,12 +74,10 @@ func (o allowed) split(word string) (list []option, ok, next bool) {
 	return list, ok, false
 }
 
-// has reports whether one of the options is given.
 func (w words) has(names ...string) bool {
 	return slices.ContainsFunc(w.options, func(o option) bool { return slices.Contains(names, o.name) })
 }
 
-// values lists the values of the options with these names.
 func (w words) values(names ...string) (list []string) {
 	for _, o := range w.options {
 		if slices.Contains(names, o.name) && o.value != "" {

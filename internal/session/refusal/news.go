@@ -12,7 +12,6 @@ func Asked(path, by string) string {
 	return fmt.Sprintf("ASKED %s, which you hold: %s waits for it. Finish this file first, then end your turn; that releases it.", Line(path), Line(by))
 }
 
-// Landed returns the message that a deferred patch has landed.
 func Landed(path string) string {
 	return fmt.Sprintf("LANDED your deferred patch of %s.", Line(path))
 }

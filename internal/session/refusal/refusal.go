@@ -208,7 +208,6 @@ func (r Refusal) String() string {
 	return strings.Join(append(lines, "next: "+Line(strings.Join(r.Next, " | "))), "\n")
 }
 
-// Error implements error.
 func (r Refusal) Error() string { return r.String() }
 
 // aboutSize is the length, in characters, to which a holder's task is shortened.

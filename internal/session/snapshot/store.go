@@ -35,7 +35,6 @@ type Snapshot struct {
 	Files   []File              `json:"files"`
 }
 
-// A File is one file of a snapshot.
 type File struct {
 	Path  string      `json:"path"` // from the root, with slashes
 	State State       `json:"state"`
@@ -51,7 +50,6 @@ func (s *Store) copies() string            { return filepath.Join(s.dir, "copies
 func (s *Store) copyAt(name string) string { return filepath.Join(s.copies(), name) }
 func (s *Store) manifest(id string) string { return filepath.Join(s.dir, id+manifestEnd) }
 
-// Content reads the copy of a file.
 func (s *Store) Content(f File) ([]byte, error) { return os.ReadFile(s.copyAt(f.Copy)) }
 
 const manifestEnd = ".json"

@@ -161,7 +161,6 @@ func (a *Accounts) account(id string) (*Account, error) {
 	return e, err
 }
 
-// ByToken returns the person of a token.
 func (a *Accounts) ByToken(token string) (Person, bool, error) {
 	if len(token) > 200 || !strings.HasPrefix(token, prefix) {
 		return Person{}, false, nil

@@ -34,7 +34,6 @@ type Need struct {
 	Agents  bool // agents may do it as well
 }
 
-// Meets reports whether a role is in the set.
 func (r Role) Meets(n Need) bool {
 	if r == Agent {
 		return n.Agents
@@ -78,7 +77,6 @@ func (p Person) Actor() lockkeeper.Actor {
 
 type personKey struct{}
 
-// With returns a context for a request of a person.
 func With(ctx context.Context, p Person) context.Context {
 	return context.WithValue(ctx, personKey{}, p)
 }

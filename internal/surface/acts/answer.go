@@ -76,7 +76,6 @@ func Answers() []Answer {
 	}
 }
 
-// KindsOf returns the kinds that a word answers.
 func KindsOf(word string) (list []progress.Kind) {
 	for _, a := range Answers() {
 		if a.Word == word {
@@ -96,7 +95,6 @@ func each(give func(d *Decider, ctx context.Context, b *progress.Tracker, r prog
 	}
 }
 
-// Give gives an answer to each reference.
 func (d *Decider) Give(ctx context.Context, word string, refs []progress.Ref, s AnswerInput) (Verdict, error) {
 	var v Verdict
 	if err := d.checkAnswer(ctx, word, refs, s); err != nil {

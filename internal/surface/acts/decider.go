@@ -150,7 +150,6 @@ type Progress struct {
 	Waits int    `json:"waits"` // answers needed before it can continue
 }
 
-// Err joins all refusals.
 func (v *Verdict) Err() error { return errors.Join(v.Refused...) }
 
 // take records the result of one act.

@@ -49,7 +49,6 @@ func CannotLand(a *project.Project, e rescue.Entry) (reason, next string) {
 	return "", ""
 }
 
-// ListArchive returns the command that lists an archive of the rescue shelf.
 func ListArchive(a *project.Project, e rescue.Entry) string {
 	return "tar -tzf " + a.Shelf().ContentPath(e.ID)
 }

@@ -63,7 +63,6 @@ type Undone struct {
 	Batch    *UndoneBatch          `json:"batch,omitempty"` // nil: the landing belongs to no batch
 }
 
-// UndoneBatch is a batch with undone landings.
 type UndoneBatch struct {
 	Flow   string   `json:"flow"`
 	Unit   string   `json:"unit"`
@@ -74,7 +73,6 @@ type UndoneBatch struct {
 	Commit string   `json:"commit,omitempty"` // git commit, which is not reverted
 }
 
-// Name returns unit/batch.
 func (b UndoneBatch) Name() string { return b.Unit + "/" + b.ID }
 
 // UndoBatch undoes the landings of a batch, last first, under one grant. It skips landings
@@ -149,7 +147,6 @@ func (d *Decider) mayUndo(ctx context.Context, g *gate.Gate, unit string, b *pro
 	return refuse("it was undone by "+b.Landed.Undone.By+" at "+stamp(b.Landed.Undone.At), next)
 }
 
-// RedoCommand returns the command that redoes an undone batch.
 func (d *Decider) RedoCommand(name string) string {
 	return d.Command("decide", "redo", name, d.Flow.FirstOfBatch())
 }

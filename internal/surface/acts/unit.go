@@ -28,7 +28,6 @@ type UnitAct interface {
 	Do(ctx context.Context, d *Decider, unit string) (Verdict, error)
 }
 
-// A UnitActKind is one kind of UnitAct.
 type UnitActKind struct {
 	Name    string
 	Summary string
@@ -304,7 +303,6 @@ func RetryItem(ctx context.Context, a *project.Project, it *lockkeeper.Item, not
 	return q.Find(ctx, it.ID)
 }
 
-// RetryItem retries one failed item of the flow.
 func (d *Decider) RetryItem(ctx context.Context, it *lockkeeper.Item, note string) (Verdict, error) {
 	failed, err := conduct.Failures(ctx, d.App, d.Flow.Name)
 	if err != nil {

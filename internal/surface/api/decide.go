@@ -79,7 +79,6 @@ func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, e
 	return d.Give(c.r.Context(), word, refs, in.AnswerInput)
 }
 
-// flowAct returns the route of an act on the documents of a flow.
 func flowAct[In any](pattern, summary string, do func(d *acts.Decider, c *call, in In) (acts.Verdict, error)) route {
 	return act(api+pattern, operators, summary, func(s *Server, c *call, in In) (outcome, error) {
 		return s.verdict(c, func(d *acts.Decider) (acts.Verdict, error) { return do(d, c, in) })

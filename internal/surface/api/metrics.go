@@ -51,7 +51,6 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// answered counts a request.
 func (m *metrics) answered(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.durations.WithLabelValues(route).Observe(took.Seconds())
@@ -79,7 +78,6 @@ func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error))
 	}
 }
 
-// count updates the metrics with one event.
 func (m *metrics) count(ev *lockkeeper.Event) {
 	m.events.WithLabelValues(string(ev.Kind)).Inc()
 	item := view.ItemID(*ev)

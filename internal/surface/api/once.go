@@ -44,7 +44,6 @@ type once struct {
 // onceName identifies a request: the id of the person, the address and the key.
 type onceName struct{ who, address, key string }
 
-// answered is a request with its answer.
 type answered struct {
 	name   onceName
 	body   [sha256.Size]byte // hash of the request body

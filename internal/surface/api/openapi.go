@@ -112,7 +112,6 @@ func (g *schemas) operation(rt *route) map[string]any {
 	return op
 }
 
-// ways returns the successful replies of a route.
 func (rt *route) ways() []reply {
 	if len(rt.replies) > 0 {
 		return rt.replies

@@ -178,7 +178,6 @@ func listOf(errs []error) []map[string]any {
 	return list
 }
 
-// inPath reports whether a value is a path value of the request.
 func inPath(r *http.Request, value string) bool {
 	for part := range strings.SplitSeq(strings.Trim(r.Pattern, "/"), "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok && r.PathValue(strings.TrimRight(name, ".}")) == value {

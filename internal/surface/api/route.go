@@ -127,7 +127,6 @@ func (rt route) withLargeBody() route {
 	return rt
 }
 
-// of returns the route with query parameters.
 func (rt route) of(query reflect.Type) route {
 	rt.query = query
 	return rt
@@ -193,7 +192,6 @@ func (s *Server) match(r *http.Request, method string) (*route, *http.Request) {
 	return found.route, found.r
 }
 
-// add registers a route with the mux.
 func (s *Server) add(rt *route) {
 	s.mux.HandleFunc(rt.key(), func(_ http.ResponseWriter, r *http.Request) {
 		*r.Context().Value(matchKey{}).(*match) = match{rt, r}

@@ -124,7 +124,6 @@ type Server struct {
 	handlers sync.RWMutex // running handlers hold it for reading, because net/http does not wait for those that it closes
 }
 
-// Open starts a server.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	o.fill()
 	s := &Server{opt: o, accounts: access.Open(o.App.AccessDir()), mux: http.NewServeMux(), once: newOnce(o.Now), logins: newAttempts(o.Limits.LoginBurst, o.Limits.LoginEvery)}

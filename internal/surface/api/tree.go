@@ -98,7 +98,6 @@ func write(s *Server, c *call, in writing) (written, error) {
 	return out, nil
 }
 
-// change converts w to a change for the gate.
 func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
 	at, err := a.Root.Resolve(a.Root.Dir(), w.Path, lockkeeper.Write)
 	if err != nil {

@@ -113,7 +113,6 @@ func manCommand() *cobra.Command {
 	}
 }
 
-// writePages writes one page for a command and each command below it.
 func writePages(ctx context.Context, cmd *cobra.Command, dir string) error {
 	if cmd.Hidden {
 		return nil

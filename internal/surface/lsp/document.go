@@ -248,7 +248,6 @@ func (s *Server) warn(d *document) error {
 	return nil
 }
 
-// name returns the path for messages.
 func (d *document) name() string { return refusal.Line(d.path) }
 
 // diagnostics describes the holders of a document, at its first line.

@@ -19,7 +19,6 @@ import (
 
 // Options configures a Server.
 type Options struct {
-	// Open opens the codebase with this root.
 	Open func(ctx context.Context, root string) (*project.Project, error)
 	// Env is the environment of the editor.
 	Env []string
@@ -53,7 +52,6 @@ const (
 	stageShutdown
 )
 
-// New returns a server.
 func New(o Options) *Server {
 	return &Server{opt: o, documents: map[string]*document{}, roots: map[string]*root{}, woken: make(chan news), told: map[string]string{}, failed: map[string]error{}}
 }
@@ -150,7 +148,6 @@ func (s *Server) handle(ctx context.Context, text []byte) (end bool, err error) 
 	return false, s.notified(ctx, r)
 }
 
-// call answers a request.
 func (s *Server) call(ctx context.Context, r *jsonrpc.Request) (result any, err error) {
 	switch {
 	case r.Method == "initialize" && s.stage == stageNew:
@@ -207,7 +204,6 @@ func decode(r *jsonrpc.Request, into any) error {
 	return nil
 }
 
-// show shows a message to the person.
 func (s *Server) show(kind messageType, text string) error {
 	return s.conn.notify("window/showMessage", messageParams{Type: kind, Message: text})
 }

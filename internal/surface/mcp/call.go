@@ -40,7 +40,6 @@ func (s *Server) callerOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) (sessi
 	return who, s.attend(ss, who)
 }
 
-// A call is one call of a tool.
 type call struct {
 	*Server
 	who  session.Caller

@@ -18,7 +18,6 @@ import (
 // longestReason is the maximum length of a reason, in bytes.
 const longestReason = 4_000
 
-// reasonOf normalizes a reason.
 func reasonOf(text string) (string, error) {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 	switch {

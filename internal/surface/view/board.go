@@ -21,14 +21,12 @@ type Board struct {
 	Problems []string       `json:"problems"` // what could not be read
 }
 
-// BoardPhase is a column of the board.
 type BoardPhase struct {
 	Name     string `json:"name"`
 	Executor string `json:"executor"` // built-in, agent, api, human or command
 	Units    int    `json:"units"`    // number of units in this phase
 }
 
-// BoardUnit is a row of the board.
 type BoardUnit struct {
 	run.UnitState
 	Phase   string                `json:"phase,omitempty"` // empty: the unit is complete
@@ -44,7 +42,6 @@ type BoardUnit struct {
 // Mark is the content of a cell.
 type Mark string
 
-// The marks.
 const (
 	MarkDone    Mark = "done"
 	MarkActive  Mark = "active"
@@ -147,7 +144,6 @@ func phaseOn(f flow.Flow, u *progress.Unit, at run.UnitState) string {
 	return inTable(f, u.Phase())
 }
 
-// nameOf returns the phase with a status.
 func nameOf(f flow.Flow, status, otherwise string) string {
 	for _, p := range f.Phases {
 		if p.Status == status || p.Fixing != "" && p.Fixing == status {
@@ -172,7 +168,6 @@ func phaseOf(f flow.Flow, b run.BatchState, otherwise string) string {
 	return nameOf(f, b.Status, otherwise)
 }
 
-// batchOn returns a batch or screen for the board.
 func batchOn(f flow.Flow, u *progress.Unit, at run.BatchState) BoardBatch {
 	b := BoardBatch{BatchState: at, Mark: MarkToCome}
 	known, ok := u.Batch(at.ID)

@@ -48,7 +48,6 @@ type PlanDetail struct {
 	Approved *flow.Approval         `json:"approved,omitempty"`
 }
 
-// BatchDetail is a batch with its results.
 type BatchDetail struct {
 	Unit    string `json:"unit"`
 	Version string `json:"version,omitempty"` // version of its open review
@@ -74,7 +73,6 @@ type Diff struct {
 	Removed int        `json:"removed"`
 }
 
-// FileDiff is the change of one file.
 type FileDiff struct {
 	Path    string `json:"path"`
 	Change  string `json:"change"`         // added, changed or deleted
@@ -216,7 +214,6 @@ func diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {
 	return d, nil
 }
 
-// add adds the change of one file.
 func (d *Diff) add(path string, was, is bool, text, note string) {
 	f := FileDiff{Path: path, Change: "changed", Text: text, Note: note}
 	switch {

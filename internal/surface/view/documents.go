@@ -156,7 +156,6 @@ func fingerprint(dir string) (print []byte, newest time.Time, err error) {
 	return print, newest, err
 }
 
-// mark appends a file to a fingerprint.
 func mark(print []byte, info fs.FileInfo) []byte {
 	print = append(append(print, info.Name()...), 0)
 	for _, n := range []int64{int64(info.Mode()), info.Size(), info.ModTime().UnixNano()} {

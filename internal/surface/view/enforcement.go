@@ -113,7 +113,6 @@ func (rd *Reader) hookProtections(ctx context.Context) (list []Protection) {
 	return list
 }
 
-// reported reports whether a session of a host is live here.
 func reported(ctx context.Context, sessions *session.Registry, h enrol.Host) (bool, error) {
 	live, err := sessions.Live(ctx)
 	for _, s := range live {

@@ -12,7 +12,6 @@ import (
 	"lockkeeper/store"
 )
 
-// EventKinds returns every kind of event.
 func EventKinds() []lockkeeper.EventKind {
 	return []lockkeeper.EventKind{
 		lockkeeper.EventAcquired, lockkeeper.EventDenied, lockkeeper.EventWaiting, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut,

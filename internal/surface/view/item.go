@@ -51,7 +51,6 @@ type Wait struct {
 	Slots   *Slots    `json:"slots,omitempty"`
 }
 
-// WaitKind is the kind of a Wait.
 type WaitKind string
 
 // Kinds of waits.

@@ -18,7 +18,6 @@ type Items struct {
 	Queue QueueCount   `json:"queue"`
 }
 
-// QueueCount counts the items of the queue.
 type QueueCount struct {
 	Ready     int `json:"ready"`
 	Blocked   int `json:"blocked"`

@@ -51,7 +51,6 @@ type LockStatus struct {
 	Acts       []Act                  `json:"acts"`
 }
 
-// PathLock is one locked or requested path.
 type PathLock struct {
 	Path string          `json:"path"`
 	Mode lockkeeper.Mode `json:"mode"`
@@ -78,7 +77,6 @@ type WaitNode struct {
 	Behind []WaitNode `json:"behind"`
 }
 
-// Graph is the wait graph.
 type Graph struct {
 	Nodes []GraphNode `json:"nodes"`
 	Edges []GraphEdge `json:"edges"`

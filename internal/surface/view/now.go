@@ -30,7 +30,6 @@ type Now struct {
 	Problems    []string      `json:"problems"` // what could not be read
 }
 
-// RunLine is the state of a run.
 type RunLine struct {
 	State     RunState  `json:"state"`
 	ID        string    `json:"id,omitempty"`
@@ -45,7 +44,6 @@ type RunLine struct {
 	Next      string    `json:"next,omitempty"` // command that resumes it
 }
 
-// RunState is the state of a run.
 type RunState string
 
 // The states of a run.

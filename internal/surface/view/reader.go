@@ -64,7 +64,6 @@ type Moment struct {
 // Seconds is a duration as JSON spells it.
 type Seconds float64
 
-// Duration converts s.
 func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
 func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -137,7 +136,6 @@ type sharedReads struct {
 	byName map[string]*reads
 }
 
-// reads are the reads for one question.
 type reads struct {
 	turn    chan struct{} // has an element while a read runs
 	next    *read         // the read that callers share who arrive now; nil: none waits for it

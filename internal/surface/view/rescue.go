@@ -35,7 +35,6 @@ type KeptChange struct {
 	Mode string `json:"mode"` // empty: unchanged
 }
 
-// KeptOf returns an entry of the shelf as a KeptChange.
 func KeptOf(e rescue.Entry) KeptChange {
 	k := KeptChange{Entry: e}
 	if e.Mode != 0 {

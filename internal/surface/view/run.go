@@ -64,7 +64,6 @@ type LandingsQuery struct {
 	Path   string
 }
 
-// Landings is a page of landings.
 type Landings struct {
 	Moment
 	Landings []Landing `json:"landings"`       // the newest first
@@ -152,7 +151,6 @@ func refusedIn(r store.Reader) ([]RefusedWrite, error) {
 	return list, nil
 }
 
-// markKept marks the refused writes that are still kept.
 func (rd *Reader) markKept(ctx context.Context, list []RefusedWrite) error {
 	entries, err := rd.rescued(ctx)
 	there := map[string]bool{}
@@ -263,7 +261,6 @@ func (v *Landing) judge(ctx context.Context, g *gate.Gate) (err error) {
 
 type landedBatch struct{ unit, batch, commit string }
 
-// landedBatches returns the batches of the last flow by landing.
 func (rd *Reader) landedBatches(ctx context.Context) (map[uint64]landedBatch, error) {
 	p, err := rd.lastDocuments(ctx)
 	if err != nil {

@@ -155,7 +155,6 @@ func (s *snapshot) phase() string {
 // isThisRun reports whether the last run was of this flow.
 func (s *snapshot) isThisRun() bool { return s.run != nil && s.run.Flow == s.flow }
 
-// line returns the state of the run.
 func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {
 	line := RunLine{State: RunNone, Flow: s.flow, Units: len(states), Next: "lockkeeper run"}
 	for _, u := range states {

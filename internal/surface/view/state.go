@@ -102,7 +102,6 @@ type Cost struct {
 	Exhausted    bool    `json:"exhausted"`     // the budget is used up, and no call starts
 }
 
-// State returns the complete state.
 func (rd *Reader) State(ctx context.Context) (*State, error) {
 	return share(ctx, &rd.shared, "state", rd.state)
 }

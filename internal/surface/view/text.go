@@ -18,7 +18,6 @@ import (
 // a cent.
 func rounded(usd, parts float64) float64 { return math.Round(usd*parts) / parts }
 
-// ItemName returns the name of an item.
 func ItemName(it *lockkeeper.Item) string {
 	if it.Unit == "" || it.Workflow == "" {
 		return it.Workflow + it.Unit
@@ -120,7 +119,6 @@ func (n names) of(holder, item string) string {
 	return cmp.Or(n[item], n[holder], holder)
 }
 
-// add adds the names of items.
 func (n names) add(items ...*lockkeeper.Item) {
 	for _, it := range items {
 		if it != nil {

@@ -60,7 +60,6 @@ const (
 	ActivityLanded  Activity = "landed"
 )
 
-// LockWait is one wait for locks.
 type LockWait struct {
 	Work   string    `json:"work"`
 	Item   string    `json:"item"`
@@ -210,7 +209,6 @@ func (d *timelineBuilder) readEvents(r store.Reader, first uint64) error {
 	return nil
 }
 
-// see applies an event.
 func (d *timelineBuilder) see(ev lockkeeper.Event) {
 	id := cmp.Or(ItemID(ev), ev.Holder)
 	it := d.items[id]

@@ -178,7 +178,6 @@ func (f form) refs() (list []progress.Ref, seen acts.Seen, err error) {
 	return list, seen, nil
 }
 
-// decider opens the flow that a form names.
 func (d *Dashboard) decider(ctx context.Context, f form) (*acts.Decider, error) {
 	return acts.Open(ctx, d.app, f.Get("flow"), f.who.Actor())
 }

@@ -34,7 +34,6 @@ type Dashboard struct {
 	pages map[access.Role]*templates
 }
 
-// New returns the dashboard of a codebase.
 func New(o Options) (*Dashboard, error) {
 	d := &Dashboard{app: o.App, view: o.View, runs: o.Runs, people: o.People, now: o.Now, failed: o.Failed}
 	if d.now == nil {
@@ -66,7 +65,6 @@ type Route struct {
 	Serve   func(d *Dashboard, w http.ResponseWriter, r *http.Request)
 }
 
-// Routes returns every route.
 func Routes() []Route {
 	list := []Route{{Method: http.MethodGet, Pattern: "/assets/{file}", Open: true, Summary: "A file that pages need", Serve: (*Dashboard).asset}}
 	for _, p := range pages() {

@@ -132,7 +132,6 @@ func rows(nodes []view.GraphNode, column map[string]int, edges []view.GraphEdge)
 	return row
 }
 
-// shortened returns the beginning of a name.
 func shortened(name string, letters int) string {
 	runes := []rune(name)
 	if len(runes) <= letters {

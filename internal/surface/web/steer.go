@@ -122,7 +122,6 @@ func undone(u *acts.Undone) said {
 	return s
 }
 
-// conductor returns the runs of this server.
 func (d *Dashboard) conductor(act string) (*acts.Runs, error) {
 	if d.runs == nil {
 		return nil, &lockkeeper.RefusedError{Act: act, Reason: "this server cannot start runs", Next: "lockkeeper run"}

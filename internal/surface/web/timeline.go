@@ -132,7 +132,6 @@ func (t *timelineData) lane(l view.Lane, zone *time.Location) lane {
 	return drawn
 }
 
-// doingWords maps activities to words.
 var doingWords = map[view.Activity]string{
 	view.ActivityQueued: "queued", view.ActivityBlocked: "blocked by locks", view.ActivityHolding: "holding locks", view.ActivityAgent: "agent", view.ActivityCheck: "tests", view.ActivityLanded: "landed",
 }

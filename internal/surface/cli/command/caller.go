@@ -191,7 +191,6 @@ func (p *Program) Confirm(act, facts, answer string) error {
 	return nil
 }
 
-// ConfirmUnlessYes is Confirm for a command with --yes.
 func (p *Program) ConfirmUnlessYes(yes bool, act, facts, answer string) error {
 	if yes {
 		return nil

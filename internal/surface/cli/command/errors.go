@@ -73,7 +73,6 @@ func (p *Program) Advise(next string) {
 // and the next step.
 func CutNext(message string) (what, next string, found bool) { return CutLast(message, "; next: ") }
 
-// CutLast splits s at the last sep.
 func CutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true

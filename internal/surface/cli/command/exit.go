@@ -112,7 +112,6 @@ func (e *InterruptedError) Error() string {
 	return fmt.Sprintf("interrupted; nothing was acquired or changed (%s)", e.Signal)
 }
 
-// Code implements lockkeeper.CodeOf.
 func (e *InterruptedError) Code() lockkeeper.Code { return "interrupted" }
 
 // Interruptible cancels the context on a signal that asks the program to end, so that a

@@ -60,7 +60,6 @@ func (p *Program) WithQueue(ctx context.Context, s project.Settings, run func(*p
 	})
 }
 
-// Base returns the directory that the program works in.
 func (p *Program) Base() string {
 	if filepath.IsAbs(p.WorkDir) {
 		return p.WorkDir
@@ -86,7 +85,6 @@ func (p *Program) With(ctx context.Context, run func(*project.Project) error) er
 	return p.WithSettings(ctx, p.Settings(), run)
 }
 
-// WithSettings is With for other settings.
 func (p *Program) WithSettings(ctx context.Context, s project.Settings, run func(*project.Project) error) (err error) {
 	a, err := project.Open(ctx, s)
 	if err != nil {

@@ -294,7 +294,6 @@ func (g *GrantID) String() string { return string(*g) }
 
 func (g *GrantID) Type() string { return "id" }
 
-// Set implements pflag.Value.
 func (g *GrantID) Set(text string) error {
 	*g = GrantID(text)
 	return project.CheckGrantID(text)

@@ -53,7 +53,6 @@ func (e *claimBlocked) told(c author.Conflict) string {
 	return fmt.Sprintf("%s by %s since %s (%s), %s", what, who, term.Stamp(c.Since), minutesAgo(c.Minutes), c.State)
 }
 
-// NextStep returns the step that resolves all conflicts.
 func (e *claimBlocked) NextStep() string {
 	other := func(c author.Conflict) bool { return !e.by.Has(c.GrantStatus) }
 	stays := func(c author.Conflict) bool { return other(c) && !c.MayOverride() }
@@ -70,7 +69,6 @@ func (e *claimBlocked) NextStep() string {
 	return "the holder is gone: --on-conflict override-stale takes it over; lockkeeper claim clear, on a terminal, releases it"
 }
 
-// Code implements lockkeeper.CodeOf.
 func (e *claimBlocked) Code() lockkeeper.Code {
 	if e.waited > 0 {
 		return lockkeeper.CodeTimeout

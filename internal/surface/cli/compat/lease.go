@@ -245,7 +245,6 @@ names end in .lock.`,
 	}
 }
 
-// inspected returns the states of leases.
 func inspected(leases []*lease.Lease) (list []*lease.Info, err error) {
 	for _, l := range leases {
 		info, err := lease.Inspect(l.Path(), lease.Defaults())

@@ -22,7 +22,6 @@ import (
 
 type program struct{ *command.Program }
 
-// Commands returns the commands of this package.
 func Commands(core *command.Program) []*cobra.Command {
 	p := &program{core}
 	return []*cobra.Command{p.demoCommand()}

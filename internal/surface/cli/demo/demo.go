@@ -338,7 +338,6 @@ func (w *walk) show(ctx context.Context, cmd *exec.Cmd) error {
 // lastLines is how many lines of a failed run its error has.
 const lastLines = 5
 
-// conduct starts a run.
 func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) {
 	cmd := w.command(ctx, append(append([]string{"run"}, args...), "--no-ui")...)
 	// Ctrl-C at the terminal is for the demonstration, which then kills the run.

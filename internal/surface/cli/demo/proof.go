@@ -158,7 +158,6 @@ func (p photo) versions() map[string]lockkeeper.Version {
 	return all
 }
 
-// fileDiff is the change of one file.
 type fileDiff struct {
 	path           string
 	added, removed int

@@ -365,7 +365,6 @@ func (w *walk) symbols() symbols {
 	return inASCII
 }
 
-// columns returns the width of the picture.
 func (w *walk) columns() int {
 	if columns := term.Width(w.Out); columns > 0 {
 		return columns

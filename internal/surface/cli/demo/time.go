@@ -113,7 +113,6 @@ func bar(cells []act, crash int, s symbols, paint func(color, text string) strin
 	return strings.TrimRight(b.String(), " ")
 }
 
-// axis returns the time scale.
 func axis(width int, total time.Duration) string {
 	step := time.Second
 	for _, longer := range []time.Duration{2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600} {

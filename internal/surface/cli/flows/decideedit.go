@@ -192,7 +192,6 @@ func (d *decider) compare(ctx context.Context, lines []editable) (wrong []lineEr
 	return wrong, nil
 }
 
-// editor returns the editor command.
 func (d *decider) editor() (string, error) {
 	for _, variable := range []string{"VISUAL", "EDITOR"} {
 		if command, _ := d.Lookup(variable); command != "" {

@@ -315,7 +315,6 @@ func (s *factSheet) plan(u *progress.Unit, reenable func(item string) string) {
 	}
 }
 
-// unfold returns text on one line.
 func unfold(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (s *factSheet) batch(b *view.BatchDetail) {

@@ -227,7 +227,6 @@ func (r *flowRun) interrupted(s os.Signal, asked time.Time, stop chan struct{}, 
 	return s.(syscall.Signal), asked
 }
 
-// again returns the command that resumes this run.
 func (r *flowRun) again(flags ...string) string { return r.command(r.o.Only, flags...) }
 
 // command returns the command that resumes the run, with only some units or with all.

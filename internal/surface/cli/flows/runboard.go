@@ -156,7 +156,6 @@ func workName(unit, batch string) string {
 	return unit + "/" + batch
 }
 
-// newsLine returns a piece of news in one line.
 func newsLine(n run.News) string {
 	words := []string{n.At.Local().Format("15:04:05")}
 	if name := workName(n.Unit, n.Batch); name != "" {

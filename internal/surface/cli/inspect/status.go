@@ -179,7 +179,6 @@ func (p *program) showPeople(s *view.Status) (next string) {
 	return next
 }
 
-// needsText counts open decisions by kind.
 func needsText(open []view.OpenDecision) string {
 	count := map[string]int{}
 	var kinds []string

@@ -18,7 +18,6 @@ type landed struct {
 	Refusal map[string]any      `json:"refusal,omitempty"`
 }
 
-// These are the outcomes.
 const (
 	outcomeLanded    = "landed"
 	outcomeUnchanged = "unchanged" // the file had this content already

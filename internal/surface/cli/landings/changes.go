@@ -94,7 +94,6 @@ func stateOf(c coverage.Change) string {
 	return c.State
 }
 
-// fails reports whether a change in this state fails the command.
 func (o changesOptions) fails(state string) bool {
 	return state == coverage.Held || state == coverage.Uncovered && !o.held
 }

@@ -65,7 +65,6 @@ For your files the work tree counts: the commit has them as they are now.`,
 	return cmd
 }
 
-// commitMessage returns the message of the commit.
 func (p *program) commitMessage(o commitOptions) (string, error) {
 	if o.file == "" {
 		return strings.Join(o.message, "\n\n"), nil

@@ -66,7 +66,6 @@ did not land.`,
 	}
 }
 
-// Rescued returns a table of kept changes.
 func Rescued(list []view.KeptChange, now time.Time) *term.Table {
 	t := &term.Table{Heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, Wide: 6, Sentences: true}
 	for _, e := range list {

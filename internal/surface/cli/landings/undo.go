@@ -112,7 +112,6 @@ type undoneBatch struct {
 	Next     string                `json:"next,omitempty"`
 }
 
-// undoBatch undoes the landings of a batch.
 func (p *program) undoBatch(cmd *cobra.Command, a *project.Project, flow, name string, o command.OwnLock) error {
 	decider, err := acts.Open(cmd.Context(), a, flow, p.Person())
 	if err != nil {

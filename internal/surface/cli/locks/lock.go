@@ -8,7 +8,6 @@ import (
 
 type program struct{ *command.Program }
 
-// Commands returns the commands of this package.
 func Commands(core *command.Program) []*cobra.Command {
 	p := &program{core}
 	return []*cobra.Command{p.lockCommand(), p.deferCommand()}

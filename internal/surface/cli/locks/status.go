@@ -43,7 +43,6 @@ func Holdings(list []view.Holding, now time.Time, paths int) *term.Table {
 	return requests(list, now, paths, "EXPIRES", "GRANT", func(s view.Holding) string { return term.Until(s.ExpiresAt, now) })
 }
 
-// Waits returns the table of waiting requests.
 func Waits(list []view.Holding, now time.Time, paths, holders int) *term.Table {
 	return requests(list, now, paths, "WAITS FOR", "REQUEST", func(s view.Holding) string { return WaitsFor(s.Conflicts, holders) })
 }

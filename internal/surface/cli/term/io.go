@@ -27,7 +27,6 @@ type IO struct {
 	Above        func() []process.Ancestor            // the ancestors of this process; nil: unknown
 }
 
-// System returns the IO of this process.
 func System() (*IO, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -98,7 +97,6 @@ type Output struct {
 	Err  error
 }
 
-// Fd implements File.
 func (o *Output) Fd() uintptr { return o.File.Fd() }
 
 func (o *Output) Write(b []byte) (int, error) {
@@ -144,10 +142,8 @@ func (d *Duration) String() string {
 	return time.Duration(*d).String()
 }
 
-// Type implements pflag.Value.
 func (d *Duration) Type() string { return "duration" }
 
-// Set implements pflag.Value.
 func (d *Duration) Set(text string) error {
 	v, err := config.ParseDuration(text)
 	*d = Duration(v)
@@ -161,7 +157,6 @@ func (d *Dollars) String() string { return strconv.FormatFloat(float64(*d), 'f',
 
 func (d *Dollars) Type() string { return "dollars" }
 
-// Set implements pflag.Value.
 func (d *Dollars) Set(text string) error {
 	v, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
 	if err != nil || !(v > 0 && v <= 1e6) { // false for NaN

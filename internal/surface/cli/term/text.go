@@ -105,10 +105,8 @@ type Table struct {
 	Sentences bool
 }
 
-// Add appends a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Print writes the table to f.
 func (t *Table) Print(f File, paint func(color, text string) string) {
 	widths := make([]int, len(t.Heads))
 	for _, row := range append([][]string{t.Heads}, t.rows...) {
