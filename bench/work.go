@@ -52,7 +52,6 @@ func (b *bench) takeAndGive(m *lock.Manager, reqs ...lockkeeper.Request) side {
 	})
 }
 
-// writeFile writes a file and creates its directory.
 func writeFile(file string, content []byte) {
 	check(os.MkdirAll(filepath.Dir(file), 0o755))
 	check(os.WriteFile(file, content, 0o644))

@@ -253,7 +253,6 @@ func split(path string) (dir, name string) {
 	return lockkeeper.Root, path
 }
 
-// unique sorts a list and removes duplicates.
 func unique(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)

@@ -153,7 +153,6 @@ func (g *Gate) syncTree(at *os.File, name string) (err error) {
 	return g.disk.Sync(dir)
 }
 
-// openParent opens the directory of a path in the tree.
 func (g *Gate) openParent(path string) (dir *os.File, name string, err error) {
 	parent, name := split(path)
 	dir, err = g.disk.OpenDir(g.root, parent)

@@ -333,7 +333,6 @@ func (g *Gate) takeSpare(name string) (*stage, error) {
 	return s, nil
 }
 
-// dropSpares removes the spare stages.
 func (g *Gate) dropSpares() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

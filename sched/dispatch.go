@@ -255,7 +255,6 @@ const (
 	copyCheck = 15 * time.Second
 )
 
-// slots returns the pools whose slots an item needs to start.
 func slots(it *lockkeeper.Item) []string { return slices.Concat(it.Caps, it.Pools) }
 
 // full returns the first of some pools without a free slot; empty: none.

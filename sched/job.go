@@ -271,7 +271,6 @@ func (q *Queue) freeSlots(tx store.Tx, it *lockkeeper.Item) error {
 	return returnSlots(tx, taken)
 }
 
-// wakeAll wakes all items that wait on a key.
 func wakeAll(tx store.Tx, key string) error {
 	for {
 		if more, err := store.WakeFirst(tx, key); err != nil || !more {

@@ -94,7 +94,6 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.
 	return items, nil
 }
 
-// item checks a specification and returns its item.
 func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 	bad := func(field, value, reason, next string) error {
 		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: next}

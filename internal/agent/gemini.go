@@ -113,7 +113,6 @@ func (s *geminiStream) line(b []byte, tell func(Event)) bool {
 	return true
 }
 
-// speak adds a piece to the answer.
 func (s *geminiStream) speak(text string) {
 	if s.answer.Len()+len(text) > maxLine {
 		s.failed = &Error{Kind: Unfinished, Reason: "its answer is longer than 16 MiB"}

@@ -67,7 +67,6 @@ func checkPhases() (list []Phase) {
 	return list
 }
 
-// Names lists the names of the flows.
 func Names() (names []string) {
 	for _, f := range All() {
 		names = append(names, f.Name)

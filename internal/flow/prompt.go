@@ -57,7 +57,6 @@ func partials() []string { return []string{"reading", "writing", "ending"} }
 // FixReview is the prompt for the agent that changes a returned diff.
 const FixReview = "fix_review"
 
-// promptAnswers returns the name of the answer schema of each prompt.
 func promptAnswers() map[string]string {
 	set := map[string]string{FixReview: "summary"} // it belongs to no phase
 	for _, f := range All() {

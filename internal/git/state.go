@@ -88,7 +88,6 @@ func (e *PausedError) NextStep() string {
 
 func (e *PausedError) Code() lockkeeper.Code { return lockkeeper.CodeBlocked }
 
-// State reads the state of the repository.
 func (r *Repo) State(ctx context.Context) (State, error) {
 	s, err := r.head(ctx)
 	if err != nil {

@@ -38,7 +38,6 @@ func outputPath(a *project.Project) string {
 	return filepath.Join(a.Root.Dir(), filepath.FromSlash(outputDir))
 }
 
-// makeOutputs opens the outputs for writing.
 func makeOutputs(a *project.Project) (*outputs, error) {
 	if err := os.Mkdir(outputPath(a), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err

@@ -54,7 +54,6 @@ func view[T any](ctx context.Context, q *Queue, read func(store.Reader) (T, erro
 	return v, err
 }
 
-// Census counts the items of the queue.
 func (q *Queue) Census(ctx context.Context) (store.Census, error) {
 	return view(ctx, q, store.Reader.Census)
 }

@@ -141,7 +141,6 @@ func (t Tokens) Sweep(live func(grant string) bool) {
 // directory.
 func (a *Project) AccessDir() string { return filepath.Join(a.StateDir, "access", a.Space) }
 
-// WorkspacesDir returns the directory for the workspaces of agents.
 func (a *Project) WorkspacesDir() string { return filepath.Join(a.StateDir, "workspaces", a.Space[:8]) }
 
 // A Caller describes who uses the tokens of this user. The zero value is a person, who may use

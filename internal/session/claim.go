@@ -251,7 +251,6 @@ func (s *Session) Release(ctx context.Context) error {
 	return s.releaseAll(ctx)
 }
 
-// releaseAll releases everything that the session holds.
 func (s *Session) releaseAll(ctx context.Context) error {
 	s.rec.Subagents, s.rec.Outside = nil, nil
 	err := s.EndRewrite(ctx)

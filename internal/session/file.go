@@ -247,10 +247,8 @@ func (b *Registry) copy(sum string, content []byte) error {
 	return os.Rename(draft, name)
 }
 
-// copiesKept is how long copies are kept.
 const copiesKept = 14 * 24 * time.Hour
 
-// sweepCopies removes expired copies.
 func (b *Registry) sweepCopies() error {
 	list, err := os.ReadDir(CopiesDir(b.app))
 	if errors.Is(err, fs.ErrNotExist) {

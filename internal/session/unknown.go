@@ -17,7 +17,6 @@ type span struct {
 	To   int64 `json:"to"`
 }
 
-// maxSpans limits the remembered spans.
 const maxSpans = 500
 
 // ran records when a command ran.

@@ -191,7 +191,6 @@ func (t *tx) replace(s *recordCell, next *store.Record) {
 	}
 }
 
-// addLocks puts the locks of a record into the trie.
 func (t *tx) addLocks(s *recordCell) {
 	if !t.located.of(s.rec.Locks) {
 		t.trie.locate(s.rec.Locks, &t.located)

@@ -34,7 +34,6 @@ var queueTests = []test{
 	{"random changes", testRandomQueue},
 }
 
-// queued inserts an item with the number of an event.
 func queued(tx store.Tx, it lockkeeper.Item) *lockkeeper.Item {
 	it.Seq = get(tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, At: tx.Now().Wall}))
 	it.ID = cmp.Or(it.ID, fmt.Sprint("item-", it.Seq))

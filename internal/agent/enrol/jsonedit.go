@@ -112,7 +112,6 @@ func cut(text string, root, from *node, i int) string {
 	return pack(text, root)
 }
 
-// newlineOf returns the line ending of a text.
 func newlineOf(text string) string {
 	if strings.Contains(text, "\r\n") {
 		return "\r\n"

@@ -43,7 +43,6 @@ func aFlag() shape {
 	return kind(func(n *node) bool { _, is := n.plain().(bool); return is })
 }
 
-// aNumber accepts a positive number.
 func aNumber() shape {
 	return kind(func(n *node) bool { v, is := n.plain().(float64); return is && v > 0 })
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// ScriptVariable names the script in the environment.
 const ScriptVariable = "LOCKKEEPER_AGENT_SCRIPT"
 
 // A Script has the calls for each kind of prompt.

@@ -124,7 +124,6 @@ func (p place) toolID(n int64) string { return fmt.Sprintf("toolu_%d_%d_%06d", p
 
 var toolIDPattern = regexp.MustCompile(`^toolu_(\d+)_(\d+)_\d+$`)
 
-// placeOf returns the place of the tool call with an id.
 func placeOf(toolID string) (place, bool) {
 	m := toolIDPattern.FindStringSubmatch(toolID)
 	if m == nil {

@@ -224,7 +224,6 @@ func (w *Workspace) Survey(ctx context.Context, wanted []string) ([]Change, erro
 	return w.changes(ctx, foldersAbove(wanted))
 }
 
-// foldersAbove returns all parent directories of the paths.
 func foldersAbove(paths []string) map[string]bool {
 	above := map[string]bool{}
 	for _, p := range paths {

@@ -67,7 +67,6 @@ func (w *Workspace) isInCache(p string) bool {
 	return false
 }
 
-// repositoryOf returns the innermost repository of a path.
 func (w *Workspace) repositoryOf(p string) (repo string, ok bool) {
 	for p != "." {
 		p = path.Dir(p)

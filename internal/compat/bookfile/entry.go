@@ -47,7 +47,6 @@ type file struct {
 	Locks []Entry `json:"locks"`
 }
 
-// Encode formats the file.
 func Encode(entries []Entry) []byte {
 	if entries == nil {
 		entries = []Entry{}

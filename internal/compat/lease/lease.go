@@ -105,7 +105,6 @@ func (l *Lease) Token() string {
 	return l.token
 }
 
-// Metrics returns the metrics so far.
 func (l *Lease) Metrics() Metrics {
 	l.mu.Lock()
 	defer l.mu.Unlock()

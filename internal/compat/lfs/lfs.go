@@ -60,7 +60,6 @@ func Routes() []Route {
 	}
 }
 
-// New returns the API of an open codebase.
 func New(a *project.Project) *API {
 	api := &API{app: a, mux: http.NewServeMux()}
 	for _, rt := range Routes() {

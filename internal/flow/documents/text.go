@@ -18,7 +18,6 @@ import (
 	"lockkeeper"
 )
 
-// researchDir has one text for each topic.
 const researchDir = "research"
 
 // The methods by which a topic was answered.

@@ -17,7 +17,6 @@ func (b *Tracker) MoveItem(ctx context.Context, unit, item, to, by string) (warn
 	})
 }
 
-// SplitBatch moves items of a batch into a new one.
 func (b *Tracker) SplitBatch(ctx context.Context, unit, batch string, items []string, by string) (warnings []string, err error) {
 	return b.edit(ctx, "split batch "+batch, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
 		return p.Split(todo, batch, items...)
@@ -149,7 +148,6 @@ func (b *Tracker) propose(ctx context.Context, u *Unit, proposed []flow.Batch, b
 	return b.write(ctx, u.docs.proposed.stored, flow.Plan{Batches: proposed}, by)
 }
 
-// ApproveReview approves the shown diff of a batch.
 func (b *Tracker) ApproveReview(ctx context.Context, unit, batch, by string) error {
 	return b.review(ctx, unit, batch, by, flow.Review{State: Approved})
 }

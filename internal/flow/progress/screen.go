@@ -35,7 +35,6 @@ type screenDocs struct {
 	excluded loaded[Exclusion]
 }
 
-// Screen reads the state of a screen.
 func (b *Tracker) Screen(ctx context.Context, module, controller, name string) (*Screen, error) {
 	s, _, err := b.screen(ctx, module, controller, name)
 	return s, err
@@ -89,7 +88,6 @@ func (b *Tracker) ExcludeScreen(ctx context.Context, module, controller, name, r
 	})
 }
 
-// IncludeScreen undoes an exclusion.
 func (b *Tracker) IncludeScreen(ctx context.Context, module, controller, name, by string) error {
 	if err := named(by); err != nil {
 		return err

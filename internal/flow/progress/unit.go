@@ -87,7 +87,6 @@ func (u *Unit) Item(id string) (Item, bool) {
 	return u.Items[at], true
 }
 
-// Unit reads the state of a unit.
 func (b *Tracker) Unit(ctx context.Context, name string) (*Unit, error) {
 	return b.unit(ctx, name, "")
 }

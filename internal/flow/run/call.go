@@ -245,7 +245,6 @@ func (l *livelog) close() error {
 	return errors.Join(l.err, l.file.Close())
 }
 
-// answer decodes the structured answer of a call.
 func answer[T any](res agent.Result) (v T, err error) {
 	if err := json.Unmarshal(res.Structured, &v); err != nil {
 		return v, fmt.Errorf("the agent's answer: %w", err)

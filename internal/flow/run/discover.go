@@ -82,7 +82,6 @@ func (p *Pipeline) find() (err error) {
 	return nil
 }
 
-// Units lists the units of the run.
 func (p *Pipeline) Units() []string { return slices.Clone(p.units) }
 
 // pick keeps only the named units and parts of units. Without names it keeps all.

@@ -119,7 +119,6 @@ func (p *Pipeline) checkEnv(t execution, w *workspace.Workspace) []string {
 	return env
 }
 
-// filesOf lists the known files of a unit.
 func (p *Pipeline) filesOf(unit string) []string {
 	if f, ok := p.found[unit]; ok {
 		return f.Files

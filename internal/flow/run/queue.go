@@ -38,7 +38,6 @@ func (p *Pipeline) key(d workItem) string {
 	return p.opt.Flow.Name + "/" + documents.FolderName(d.Unit) + "/" + what
 }
 
-// workOf parses the key of an item.
 func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	bad := func() (workItem, error) {
 		return workItem{}, &lockkeeper.InputError{Field: "item", Value: it.Key, Reason: "not an item of a flow", Next: "lockkeeper job cancel " + it.ID}
@@ -185,7 +184,6 @@ func (p *Pipeline) readsOf(d workItem) []string {
 	return p.filesOf(d.Unit)
 }
 
-// retryFailed returns failed work to the queue.
 func (p *Pipeline) retryFailed(ctx context.Context) error {
 	if p.opt.Locks == nil {
 		return nil

@@ -100,7 +100,6 @@ func newUnit(module, name string, number int, s shape) unit {
 	return u
 }
 
-// draw draws the shapes and assigns one to each controller.
 func (l Large) draw() ([]shape, []unit) {
 	chance := rand.New(rand.NewPCG(l.Seed, 0))
 	all := make([]shape, shapes)

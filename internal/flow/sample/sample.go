@@ -83,7 +83,6 @@ func Research() (string, error) {
 	return string(text), err
 }
 
-// application returns the files of the application by path.
 func application() (map[string]string, error) {
 	root, err := fs.Sub(embedded, "app")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wait waits for the exclusive lock.
 func Wait(f *os.File) error { return flock(f, unix.LOCK_EX) }
 
 // Share waits for the lock, shared with other holders of a shared lock.

@@ -65,7 +65,6 @@ func AgentEnvironment(env []string) (name string, inside bool) {
 	return "", false
 }
 
-// isOff reports whether a value switches a variable off.
 func isOff(value string) bool {
 	return value == "" || value == "0" || strings.EqualFold(value, "false")
 }

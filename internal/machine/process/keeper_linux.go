@@ -74,7 +74,6 @@ type keeper struct {
 	status  syscall.WaitStatus
 }
 
-// runKeeper is the main function of a keeper.
 func runKeeper() {
 	// The kernel sends the death signal to the command when this thread ends.
 	runtime.LockOSThread()

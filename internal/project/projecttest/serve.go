@@ -36,7 +36,6 @@ func (p *Project) Codebase(t testing.TB) *Codebase {
 	return o
 }
 
-// Token returns the token of a new account.
 func (o *Codebase) Token(t testing.TB, name string, role access.Role) string {
 	t.Helper()
 	token, err := o.People.Add(t.Context(), name, role)
@@ -54,7 +53,6 @@ func (p *Project) Program(t testing.TB) string {
 	return program
 }
 
-// Command returns a command of that program in the codebase.
 func (p *Project) Command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(p.Program(t), args...)

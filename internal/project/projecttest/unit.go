@@ -10,7 +10,6 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// Tracker returns the tracker of the controllers flow.
 func Tracker(t testing.TB, a *project.Project) *progress.Tracker {
 	t.Helper()
 	tracker, _, _, err := conduct.OpenDocuments(a, flow.Controllers().Name)

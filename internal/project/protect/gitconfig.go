@@ -137,7 +137,6 @@ func (g *gitChecker) hookDir(dir string) (list []name) {
 	return list
 }
 
-// hookNames lists the hooks of git.
 func hookNames() []string {
 	return []string{"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase", "post-checkout",
 		"post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite",

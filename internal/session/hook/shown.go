@@ -31,7 +31,6 @@ func isThere(file string) bool {
 	return err == nil
 }
 
-// textsOf lists all texts in a tool's answer.
 func textsOf(answer json.RawMessage) []string {
 	var value any
 	if json.Unmarshal(answer, &value) != nil {

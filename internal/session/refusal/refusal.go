@@ -191,7 +191,6 @@ func (h Holder) Since(since string) string {
 	return text
 }
 
-// Name returns the callsign and the terminal.
 func (h Holder) Name() string {
 	if h.TTY == "" {
 		return Line(h.Callsign)
@@ -199,7 +198,6 @@ func (h Holder) Name() string {
 	return Line(h.Callsign) + " (" + Line(h.TTY) + ")"
 }
 
-// String returns the whole message.
 func (r Refusal) String() string {
 	lines := []string{"REFUSED " + Line(r.Subject) + ": " + Line(r.Why), Line(r.Do)}
 	if len(r.Free) > 0 {

@@ -19,7 +19,6 @@ type State struct {
 	Ctime int64  `json:"ctime"`
 }
 
-// name returns the file name for a copy of this state.
 func (s State) name() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", s.Dev, s.Inode, s.Size, uint64(s.Mtime), uint64(s.Ctime))
 }

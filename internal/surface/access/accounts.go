@@ -54,7 +54,6 @@ func idOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckName refuses an invalid name.
 func CheckName(name string) error {
 	if nameForm.MatchString(name) {
 		return nil

@@ -20,7 +20,6 @@ const (
 
 var rank = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
 
-// ParseRole reads the name of a role.
 func ParseRole(text string) (Role, error) {
 	if r := Role(text); rank[r] > 0 || r == Agent {
 		return r, nil
@@ -81,7 +80,6 @@ func With(ctx context.Context, p Person) context.Context {
 	return context.WithValue(ctx, personKey{}, p)
 }
 
-// Who returns the person whose request a context belongs to.
 func Who(ctx context.Context) (Person, bool) {
 	p, ok := ctx.Value(personKey{}).(Person)
 	return p, ok

@@ -96,7 +96,6 @@ type where struct {
 	state run.UnitState
 }
 
-// name returns the unit or unit/part.
 func (at where) name() string {
 	if at.part == "" {
 		return at.unit.Name

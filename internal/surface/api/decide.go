@@ -10,7 +10,6 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// decideRoutes returns one route for each answer to a decision.
 func decideRoutes() (list []route) {
 	means := map[string][]string{}
 	var words []string

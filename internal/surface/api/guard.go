@@ -129,7 +129,6 @@ func checkPath(c *call) error {
 	return checkQueryText(c.r.URL.RawQuery)
 }
 
-// locate sets the route of a request.
 func (s *Server) locate(c *call) (err error) {
 	c.route, c.r, err = s.find(c.r)
 	if err == nil {
@@ -322,5 +321,4 @@ func (m *room) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// taken returns the number of occupied places.
 func (m *room) taken() int { return len(m.places) }

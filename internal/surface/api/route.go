@@ -71,7 +71,6 @@ const (
 // nothing is the type of an empty body or response.
 type nothing struct{}
 
-// typeOf returns the reflect.Type of a body or a response.
 func typeOf[T any]() reflect.Type {
 	if t := reflect.TypeFor[T](); t != reflect.TypeFor[nothing]() {
 		return t
@@ -121,7 +120,6 @@ func (rt route) withRoom(name roomName) route {
 	return rt
 }
 
-// withLargeBody returns the route with a higher limit for its body.
 func (rt route) withLargeBody() route {
 	rt.large, rt.room = true, roomLarge
 	return rt
@@ -132,7 +130,6 @@ func (rt route) of(query reflect.Type) route {
 	return rt
 }
 
-// answers returns the route with these successful responses.
 func (rt route) answers(replies ...reply) route {
 	rt.replies = replies
 	return rt
@@ -216,7 +213,6 @@ var (
 
 const api = "/api/v1"
 
-// routes returns every route of the server.
 func routes() []route {
 	return slices.Concat(systemRoutes(), viewRoutes(), lockRoutes(), queueRoutes(), decideRoutes(), unitRoutes(), runRoutes(), treeRoutes(),
 		pageRoutes(), agentRoutes(), lfsRoutes())

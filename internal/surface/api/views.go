@@ -11,7 +11,6 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// viewRoutes returns the routes that read the state of the codebase.
 func viewRoutes() []route {
 	state := raw(http.MethodGet, "/state", viewers, "", "The complete state.", serveState)
 	state.out = typeOf[view.State]()

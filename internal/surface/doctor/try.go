@@ -23,7 +23,6 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// holder is the lock holder of trials.
 const holder = "doctor"
 
 // try attempts a forbidden write through each way to write that is reported as enforced.

@@ -83,7 +83,6 @@ func (s *Server) execute(ctx context.Context, p commandParams) error {
 // a named resource.
 func (d *document) typed() string { return "./" + d.path }
 
-// claim claims a file for the person.
 func (s *Server) claim(ctx context.Context, d *document) error {
 	au, err := author.Open(d.root.app, s.opt.Env)
 	if err != nil {
@@ -108,7 +107,6 @@ func (s *Server) claim(ctx context.Context, d *document) error {
 	return s.refresh(ctx, d.root)
 }
 
-// release releases the claim of the person.
 func (s *Server) release(ctx context.Context, d *document) error {
 	au, err := author.Open(d.root.app, s.opt.Env)
 	if err != nil {
@@ -144,7 +142,6 @@ func (s *Server) giveBack(ctx context.Context, d *document) error {
 	return err
 }
 
-// ask asks the holders of a file to finish it.
 func (s *Server) ask(ctx context.Context, d *document) error {
 	if len(d.holders) == 0 {
 		return s.show(messageInfo, d.name()+" is free")

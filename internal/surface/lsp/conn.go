@@ -69,7 +69,6 @@ func (c *conn) write(m jsonrpc.Message) error {
 	return err
 }
 
-// notify sends a notification.
 func (c *conn) notify(method string, params any) error {
 	text, err := json.Marshal(params)
 	if err != nil {

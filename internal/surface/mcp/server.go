@@ -61,7 +61,6 @@ type Server struct {
 // instructions tell a model how to use the tools.
 const instructions = `Several agents and people change this codebase at the same time. Claim all files that you will change with one call of claim; write them with your own tools or with write; release them when you are done. A refusal says who holds the file and what to do instead: do not retry, and do not write the file by other means. With defer, a change lands as soon as the file is free. Answers can include news about files that became free. Paths are relative to the root of the codebase, or absolute.`
 
-// New returns a server for an open codebase.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -195,7 +194,6 @@ const (
 	mostOfOne    = 512 // limit of one token, so that it cannot lock others out
 )
 
-// sessionHeader is the header with the session of a request or response.
 const sessionHeader = "Mcp-Session-Id"
 
 type activity struct {

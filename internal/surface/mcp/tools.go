@@ -51,7 +51,6 @@ type nothing struct{}
 // pathsShown is the maximum number of paths in a line of text.
 const pathsShown = 20
 
-// listed joins paths into one line.
 func listed(paths []string) string {
 	if len(paths) == 0 {
 		return "nothing"

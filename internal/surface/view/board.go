@@ -199,7 +199,6 @@ func batchOn(f flow.Flow, u *progress.Unit, at run.BatchState) BoardBatch {
 	return b
 }
 
-// mark returns the mark for the current phase of a unit.
 func (row *BoardUnit) mark() Mark {
 	has := func(m Mark) bool {
 		return slices.ContainsFunc(row.Batches, func(b BoardBatch) bool { return b.Mark == m })

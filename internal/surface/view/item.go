@@ -146,7 +146,6 @@ func waitsOf(e *sched.Explanation) (list []Wait) {
 	return list
 }
 
-// addFromStore adds events and the worker.
 func (rd *Reader) addFromStore(ctx context.Context, v *Item, q *job.Queue) (err error) {
 	it := &v.Why.Item
 	v.Moment, err = rd.at(ctx, func(r store.Reader) error {

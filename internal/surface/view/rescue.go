@@ -62,7 +62,6 @@ type RescueDetail struct {
 	Next    string `json:"next"`           // what to do with it, if it is not dropped
 }
 
-// Rescue lists the kept changes.
 func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 	v := &Rescue{Entries: []RescueEntry{}, Kinds: map[string]int{}, KeptFor: seconds(rd.project.Config.Gate.Keep)}
 	var err error

@@ -141,7 +141,6 @@ func (rd *Reader) slotsIn(r store.Reader) (list []Slots, err error) {
 	return list, nil
 }
 
-// phase returns the phase of the whole flow.
 func (s *snapshot) phase() string {
 	switch {
 	case s.starting:
@@ -152,7 +151,6 @@ func (s *snapshot) phase() string {
 	return flow.Discovered
 }
 
-// isThisRun reports whether the last run was of this flow.
 func (s *snapshot) isThisRun() bool { return s.run != nil && s.run.Flow == s.flow }
 
 func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {

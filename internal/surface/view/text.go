@@ -28,7 +28,6 @@ func ItemName(it *lockkeeper.Item) string {
 	return it.Workflow + "/" + it.Unit
 }
 
-// blockerOf returns the holder or request that blocks an item.
 func blockerOf(l sched.LockWait) Blocker {
 	b := Blocker{Name: l.Holder, GrantID: l.GrantID, Path: l.BlockingPath, Waits: l.Kind == lockkeeper.Waiting}
 	if l.By != nil {
@@ -151,7 +150,6 @@ func blockedFor(it *lockkeeper.Item, now lockkeeper.Instant, timeout time.Durati
 	return time.Duration(it.Retries)*timeout + now.Until(it.Since)
 }
 
-// Bytes formats a number of bytes.
 func Bytes(n int64) string {
 	const unit = 1024
 	if n < unit {

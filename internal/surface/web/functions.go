@@ -114,7 +114,6 @@ type heldPaths struct {
 // pathsShown limits how many paths of one mode a list shows.
 const pathsShown = 8
 
-// modes groups consecutive locks by mode.
 func modes(locks []view.PathLock) (list []heldPaths) {
 	for _, l := range locks {
 		if len(list) == 0 || list[len(list)-1].Mode != l.Mode {

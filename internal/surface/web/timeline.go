@@ -136,7 +136,6 @@ var doingWords = map[view.Activity]string{
 	view.ActivityQueued: "queued", view.ActivityBlocked: "blocked by locks", view.ActivityHolding: "holding locks", view.ActivityAgent: "agent", view.ActivityCheck: "tests", view.ActivityLanded: "landed",
 }
 
-// titleOf returns the tooltip of a stretch.
 func titleOf(l view.Lane, s view.Interval, over time.Time, zone *time.Location) string {
 	clock := "15:04:05"
 	text := l.Work + ": " + doingWords[s.What]

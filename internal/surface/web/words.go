@@ -36,7 +36,6 @@ func momentOf(at, now time.Time) moment {
 	return moment{ISO: at.UTC().Format("2006-01-02T15:04:05.000Z"), Whole: at.Format("Monday, 2 January 2006, 15:04:05 -0700"), Clock: clock, Age: age}
 }
 
-// span formats a duration briefly.
 func span(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {

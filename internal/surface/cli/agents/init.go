@@ -225,7 +225,6 @@ func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error 
 	return p.afterwards(cmd.Context(), plan)
 }
 
-// planOf plans the edits that enrol an agent with this program.
 func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Enrolment, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -37,7 +37,6 @@ type Exit struct {
 	classes []lockkeeper.Code
 }
 
-// Exits returns the table of exit codes.
 func Exits() []Exit {
 	list := []Exit{
 		{number: ExitOK, Meaning: "success"},

@@ -158,7 +158,6 @@ func (p *Program) NoteRecovery(r *project.Recovery) {
 	}
 }
 
-// Recovered describes what a recovery did.
 func Recovered(r gate.Report) (lines []string) {
 	for _, group := range []struct {
 		done string

@@ -30,7 +30,6 @@ type Targets struct {
 	readFrom, writeFrom      []string
 }
 
-// Flags adds the flags that name paths.
 func (t *Targets) Flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.read, "read", nil, "a `path` to read; repeatable")
 	f.StringArrayVar(&t.write, "write", nil, "a `path` to write; repeatable")
@@ -165,7 +164,6 @@ type OwnLock struct {
 	Wait  term.Duration
 }
 
-// Flags adds the flags of the options.
 func (o *OwnLock) Flags(f *pflag.FlagSet) {
 	f.Var(&o.Grant, "grant", "the `id` of your grant that holds the paths (default: acquire the locks for this)")
 	f.Var(&o.Wait, "wait", "how long to wait if blocked (default: do not wait)")

@@ -213,7 +213,6 @@ func (w *walk) prepare(ctx context.Context) error {
 	return err
 }
 
-// scriptFile returns the path of the script of the agents.
 func (w *walk) scriptFile() string { return filepath.Join(w.base, "script", "script.yaml") }
 
 // direct writes the script that agents follow from now on.

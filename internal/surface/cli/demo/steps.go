@@ -161,7 +161,6 @@ func (w *walk) remains(ctx context.Context) error {
 	return w.show(ctx, check)
 }
 
-// answer answers the one open topic.
 func (w *walk) answer(ctx context.Context) error {
 	w.chapter("One analysis needs research that the policy leaves to people. A person pastes the answer:")
 	if err := w.show(ctx, w.command(ctx, "decide")); err != nil {

@@ -157,7 +157,6 @@ func nextPhase(p acts.Progress) string {
 	return fmt.Sprintf("%s continues with %s", term.Clean(p.Unit), p.Next)
 }
 
-// next returns the next step after an act.
 func (d *decider) next(v acts.Verdict) string {
 	run := d.flow.Command("run")
 	if v.Failed > 0 { // a run retries failed work only with --retry

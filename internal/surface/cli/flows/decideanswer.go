@@ -19,7 +19,6 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-// answerCommands returns the commands that give one answer to decisions.
 func (d *decider) answerCommands() []*cobra.Command {
 	return []*cobra.Command{
 		d.itemVerb("todo", "Accept items", `Accept items. After the last decision on a unit its batches are planned.`, `  lockkeeper decide todo blog/posts/i3 blog/comments/i1

@@ -24,7 +24,6 @@ func Commands(core *command.Program) []*cobra.Command {
 	return []*cobra.Command{p.jobCommand()}
 }
 
-// WhyItem shows why an item is in its state.
 func WhyItem(ctx context.Context, p *command.Program, a *project.Project, q *job.Queue, id string) error {
 	return (&program{p}).whyItem(ctx, a, q, id)
 }
@@ -66,7 +65,6 @@ func fullTitle(it *lockkeeper.Item) string {
 	return term.Clean(it.Workflow + "/" + it.Unit)
 }
 
-// StateOf returns the state of an item for a line or a table.
 func StateOf(it *lockkeeper.Item) string { return term.Clean(view.ItemSituation(it)) }
 
 // noteOf returns the progress of an item, or why it failed.

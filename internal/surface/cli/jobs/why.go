@@ -290,7 +290,6 @@ func (p *program) whyFailed(it *lockkeeper.Item) {
 	p.Advise(next)
 }
 
-// roughly formats a duration in one unit.
 func roughly(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -16,7 +16,6 @@ import (
 // PathsShown is how many paths of a grant are shown on a terminal.
 const PathsShown = 8
 
-// waiting is the state of a waiting request.
 const waiting = "waiting"
 
 // note returns what a person should notice about an entry.

@@ -158,7 +158,6 @@ func (p *program) login(ctx context.Context, a *project.Project, as string) erro
 	})
 }
 
-// server returns the running server of this codebase.
 func (p *program) server(a *project.Project, book *access.Accounts) (*access.Listening, error) {
 	at, err := book.Listening()
 	if err != nil {
