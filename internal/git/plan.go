@@ -147,19 +147,39 @@ func (r *Repo) leaveIgnored(ctx context.Context, p *plan) error {
 	if len(p.fresh) == 0 {
 		return nil
 	}
-	const here = "./" // check-ignore supports neither literal pathspecs nor patterns
-	out, err := r.git.Output(ctx, list(prefixed(here, p.fresh)), "check-ignore", "-z", "--stdin")
-	if err != nil && exitOf(err) != 1 { // 1: none is ignored
+	ignored, err := r.ignored(ctx, p.fresh)
+	if err != nil {
 		return err
 	}
-	ignored := map[string]bool{}
-	for _, spelled := range fields(out) {
-		at := strings.TrimPrefix(spelled, here)
-		ignored[at] = true
+	for at := range ignored {
 		p.leave(r, at, "git ignores it")
 	}
 	p.fresh = slices.DeleteFunc(p.fresh, func(at string) bool { return ignored[at] })
 	return nil
+}
+
+// ignored returns which of the paths from the top git ignores.
+func (r *Repo) ignored(ctx context.Context, paths []string) (map[string]bool, error) {
+	const here = "./" // check-ignore supports neither literal pathspecs nor patterns
+	out, err := r.git.Output(ctx, list(prefixed(here, paths)), "check-ignore", "-z", "--stdin")
+	if err != nil && exitOf(err) != 1 { // 1: none is ignored
+		return nil, err
+	}
+	ignored := map[string]bool{}
+	for _, spelled := range fields(out) {
+		ignored[strings.TrimPrefix(spelled, here)] = true
+	}
+	return ignored, nil
+}
+
+// Ignored returns which of the paths below the root git ignores. They need not exist.
+func (r *Repo) Ignored(ctx context.Context, paths []string) (map[string]bool, error) {
+	found, err := r.ignored(ctx, prefixed(r.prefix, paths))
+	ignored := map[string]bool{}
+	for at := range found {
+		ignored[strings.TrimPrefix(at, r.prefix)] = true
+	}
+	return ignored, err
 }
 
 // inCommit returns the entries of a commit at the paths, without directories.

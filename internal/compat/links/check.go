@@ -17,7 +17,6 @@ import (
 	"github.com/yuin/goldmark/parser"
 
 	"lockkeeper"
-	"lockkeeper/internal/project/config"
 )
 
 // Options configure a check.
@@ -27,8 +26,14 @@ type Options struct {
 	Deep      bool     // also check all other documents and how they refer to each other
 	Exclude   []string // patterns of documents and directories that Deep skips
 	Ignore    []string // patterns of targets that are not checked
+	Lenient   []string // patterns of documents whose findings are informational
+	Except    []Exception
+	Sites     []string // directories that a leading slash of a link can also mean
 	KeepValid bool     // also report valid references
 	Web       *Web     // nil if URLs are not requested
+
+	// Ignored returns which of the paths git ignores; nil if there is no git.
+	Ignored func(context.Context, []string) (map[string]bool, error)
 }
 
 type checker struct {
@@ -37,7 +42,10 @@ type checker struct {
 	parser      parser.Parser
 	ignoreWeb   rules
 	ignoreLocal rules
+	lenient     rules
+	except      []exception
 	names       *names // nil until a file is missing
+	gitIgnores  map[string]bool
 
 	scans  []*scan          // of the checked documents, by path
 	known  map[string]*scan // also of linked documents; nil if unreadable
@@ -69,7 +77,9 @@ func Check(ctx context.Context, dir string, o Options) (_ *Report, err error) {
 	if o.Deep {
 		c.report.Graph = c.graph()
 	}
-	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int { return byPosition(a.Reference, b.Reference) })
+	for _, list := range [][]Finding{c.report.Findings, c.report.Informational} {
+		slices.SortStableFunc(list, func(a, b Finding) int { return byPosition(a.Reference, b.Reference) })
+	}
 	slices.SortStableFunc(c.report.Valid, byPosition)
 	return &c.report, nil
 }
@@ -84,12 +94,18 @@ func (c *checker) prepare(dir string) error {
 		return err
 	}
 	c.ignoreWeb, c.ignoreLocal = ignore.split()
+	if c.lenient, err = newRules("links.informational", c.Lenient); err != nil {
+		return err
+	}
+	if c.except, err = newExceptions(c.Except); err != nil {
+		return err
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return &lockkeeper.InputError{Field: "directory", Value: dir, Reason: reasonOf(err), Next: "use an existing, readable directory"}
 	}
 	c.files = &files{root: root, exclude: exclude}
-	c.report.Findings = []Finding{}
+	c.report.Findings, c.report.Informational = []Finding{}, []Finding{}
 	return nil
 }
 
@@ -198,6 +214,9 @@ func (c *checker) lookUp(s *scan) {
 			r.to = targetOf(r.Reference)
 			c.resolve(&r)
 		}
+		if r.problem == Missing && r.inText() {
+			r.lenient = hedge(s.source, r.start, r.end)
+		}
 		if !r.to.foreign && !c.ignored(&r) {
 			kept = append(kept, r)
 		}
@@ -206,6 +225,9 @@ func (c *checker) lookUp(s *scan) {
 }
 
 func (c *checker) ignored(r *reference) bool {
+	if c.excepted(r) {
+		return true
+	}
 	if r.to.url != "" {
 		return c.ignoreWeb.match(r.to.url)
 	}
@@ -261,16 +283,39 @@ func (c *checker) find(r *reference) file {
 			r.at, inside = at, true
 		}
 	}
+	if at := c.inSite(r); at != "" {
+		r.at = at
+		return regular
+	}
 	if !inside {
 		r.problem = Outside
+	} else if r.positioned(c.files) {
+		r.lenient = "the file exists, but a link to a line ends in #L and its number"
 	}
 	return nothing
+}
+
+// inSite returns the file of a link to a page or file of a site, such as /guide/ for
+// guide.md or guide/index.md.
+func (c *checker) inSite(r *reference) string {
+	if r.inText() || !strings.HasPrefix(r.to.path, "/") {
+		return ""
+	}
+	for _, dir := range c.Sites {
+		page := path.Join(dir, path.Clean(r.to.path))
+		for _, at := range []string{page, page + ".md", page + "/index.md", page + "/_index.md", page + ".html"} {
+			if c.files.at(at) == regular {
+				return at
+			}
+		}
+	}
+	return ""
 }
 
 // candidates returns the possible meanings of a reference's path.
 func (r *reference) candidates() []string {
 	switch {
-	case r.Kind == Code || r.Kind == Mention:
+	case r.inText():
 		return []string{r.to.path, "/" + r.to.path}
 	case r.to.path != r.to.literal:
 		return []string{r.to.path, r.to.literal}
@@ -280,7 +325,7 @@ func (r *reference) candidates() []string {
 
 // isName reports whether the text names a file without a directory.
 func (r *reference) isName() bool {
-	return (r.Kind == Code || r.Kind == Mention) && !strings.Contains(r.to.path, "/")
+	return r.inText() && !strings.Contains(r.to.path, "/")
 }
 
 // reasonOf returns a disk error without its path, which is shown separately.
@@ -307,74 +352,4 @@ func parallel(ctx context.Context, workers, n int, do func(i int)) error {
 		return fmt.Errorf("check of links: %w", context.Cause(ctx))
 	}
 	return nil
-}
-
-// judge decides which references are valid, after everything they refer to is known. It
-// walks the whole repository only if a file is missing.
-func (c *checker) judge(ctx context.Context) error {
-	missing := func(r reference) bool { return r.problem == Missing }
-	if slices.ContainsFunc(c.scans, func(s *scan) bool { return slices.ContainsFunc(s.references, missing) }) {
-		if err := c.files.walk(ctx); err != nil {
-			return err
-		}
-		c.names = newNames(c.files)
-	}
-	return parallel(ctx, runtime.GOMAXPROCS(0), len(c.scans), func(i int) {
-		for j := range c.scans[i].references {
-			c.judgeOne(&c.scans[i].references[j])
-		}
-	})
-}
-
-func (c *checker) judgeOne(r *reference) {
-	switch {
-	case r.problem == Missing && r.isName() && len(c.names.called[r.to.path]) > 0:
-		r.problem, r.at = "", c.names.called[r.to.path][0]
-	case r.problem == Missing:
-		r.reason, r.suggestion = "no such file", c.names.suggest(r.at)
-	case r.problem == Outside && r.to.machine:
-		r.reason = "an absolute path of one machine"
-	case r.problem == Outside:
-		r.reason = "points outside the repository"
-	case r.problem == Undefined:
-		r.reason = "this label is not defined, so it is not a link"
-	case r.problem == Empty:
-		r.reason = "the link is empty"
-	case r.anchored != "":
-		c.judgeAnchor(r)
-	}
-}
-
-func (c *checker) judgeAnchor(r *reference) {
-	in := c.known[r.anchored]
-	if in == nil || in.anchors.has(r.to.fragment) { // an unreadable document is already a finding
-		return
-	}
-	r.problem, r.reason = NoAnchor, r.anchored+" has no such heading"
-	list := slices.Sorted(maps.Keys(in.anchors.slugs))
-	for id := range in.anchors.ids {
-		list = append(list, id)
-	}
-	lower := strings.ToLower(r.to.fragment)
-	if near, ok := config.Nearest(lower, list); ok {
-		r.nearest = "#" + near
-	}
-}
-
-func (c *checker) fillReport() {
-	for _, s := range c.scans {
-		for i := range s.references {
-			r := &s.references[i]
-			if r.to.url != "" && c.Web == nil {
-				continue
-			}
-			c.report.References++
-			switch {
-			case r.problem != "":
-				c.report.Findings = append(c.report.Findings, Finding{Reference: r.Reference, Problem: r.problem, Reason: r.reason, Nearest: r.nearest, Fix: r.fix()})
-			case c.KeepValid:
-				c.report.Valid = append(c.report.Valid, r.Reference)
-			}
-		}
-	}
 }

@@ -54,6 +54,7 @@ func TestNavigationDocuments(t *testing.T) {
 // shows: GP-39 LE-33
 func TestLines(t *testing.T) {
 	dir := t.TempDir()
+	put(t, dir, "x/other.md", "")
 	put(t, dir, "README.md", "---\r\ntitle: x\r\n---\r\n\r\n# Title\r\n\r\n[a](a.md)\r\n\r\n> quoted\r\n> [b](b.md) and\r\n> `x/c.md`\r\n\r\n[d] [d] [d]\r\n\r\n[d]:\r\n  d.md\r\n\r\n<a\r\n  href=\"e.md\">e</a>\r\n")
 	rep := check(t, dir, links.Options{Documents: []string{"README.md"}})
 	want := map[string]int{"a.md": 7, "b.md": 10, "x/c.md": 11, "d.md": 16, "e.md": 19}

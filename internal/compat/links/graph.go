@@ -41,7 +41,7 @@ func (c *checker) graph() *Graph {
 	referred := make([]bool, len(c.scans))
 	for i, s := range c.scans {
 		for _, r := range s.references {
-			if r.to.url != "" || r.problem != "" && r.problem != NoAnchor {
+			if r.loose || r.to.url != "" || r.problem != "" && r.problem != NoAnchor {
 				continue
 			}
 			to, ok := number[r.at]
@@ -242,12 +242,16 @@ type Finding struct {
 
 // A Report is the result of a check.
 type Report struct {
-	Documents  int         `json:"documents"`
-	References int         `json:"references"`
-	Asked      int         `json:"urls_asked"`
-	Findings   []Finding   `json:"findings"`        // by file and line
-	Valid      []Reference `json:"valid,omitempty"` // only if requested
-	Graph      *Graph      `json:"-"`               // only of a deep check
+	Documents  int       `json:"documents"`
+	References int       `json:"references"`
+	Asked      int       `json:"urls_asked"`
+	Findings   []Finding `json:"findings"` // enforced: the check fails; by file and line
+
+	// Informational findings do not make the check fail.
+	Informational []Finding `json:"informational"`
+
+	Valid []Reference `json:"valid,omitempty"` // only if requested
+	Graph *Graph      `json:"-"`               // only of a deep check
 }
 
 // Fixes returns the possible fixes, by file and line.

@@ -30,17 +30,25 @@ type reference struct {
 	at         string // the file it refers to, existing or not, from the root
 	anchored   string // the document whose anchor it names; empty if none is checked
 
+	loose   bool    // a directory or a name between backticks, which may be something else
+	text    string  // of [text][label]
 	problem Problem // empty if valid
 	reason  string
+	lenient string // why a problem is only informational; empty if it is enforced
+	dropped bool   // not a reference after all
 	suggestion
 }
+
+// inText reports whether the reference is a path in the text, and not a link.
+func (r *reference) inText() bool { return r.Kind == Code || r.Kind == Mention }
 
 type scan struct {
 	path       string
 	source     []byte
 	references []reference
 	anchors    anchors
-	inside     int // depth of nested links, whose text contains no mentions
+	labels     bool // the document defines labels of links
+	inside     int  // depth of nested links, whose text contains no mentions
 }
 
 // parse finds the references of a document, in order, and its anchors.
@@ -135,6 +143,7 @@ func (s *scan) node(n ast.Node) {
 			s.html(n.Segments.At(0).Start, n.Segments.At(k-1).Stop)
 		}
 	case *ast.LinkReferenceDefinition:
+		s.labels = true
 		s.target(Definition, n.Destination, n.Pos())
 	case *ast.Link:
 		if n.Reference == nil {
@@ -178,6 +187,9 @@ func extent(n *ast.HTMLBlock) (begin, end int) {
 
 // target adds a reference whose target is written at or after near.
 func (s *scan) target(kind Kind, written []byte, near int) {
+	if isTemplate(written) {
+		return
+	}
 	start := s.offset(written, near)
 	r := reference{Reference: Reference{File: s.path, Kind: kind, Target: unescape(written)}, start: start, end: start + len(written)}
 	if len(written) == 0 {

@@ -14,8 +14,8 @@ const maxMention = 1024
 
 // words finds URLs and file names in text. Words without a dot or a colon are skipped.
 func (s *scan) words(begin, end int) {
-	s.labels(begin, end)
-	run := s.source[begin:end]
+	s.undefined(begin, end)
+	run := withoutTemplates(s.source[begin:end])
 	next := func(what string, from int) int {
 		if at := bytes.Index(run[from:], []byte(what)); at >= 0 {
 			return from + at
@@ -83,8 +83,8 @@ func trimURL(url []byte) []byte {
 	return url
 }
 
-// labels finds [text][label] with an undefined label, which is not a link.
-func (s *scan) labels(begin, end int) {
+// undefined finds [text][label] with an undefined label, which is not a link.
+func (s *scan) undefined(begin, end int) {
 	run := s.source[begin:end]
 	for from := 0; ; {
 		at := bytes.Index(run[from:], []byte("]["))
@@ -107,7 +107,7 @@ func (s *scan) labels(begin, end int) {
 		}
 		s.references = append(s.references, reference{
 			Reference: Reference{File: s.path, Kind: Definition, Target: unescape(label)},
-			start:     begin + at + 2, end: begin + from, problem: Undefined,
+			start:     begin + at + 2, end: begin + from, problem: Undefined, text: string(run[open+1 : at]),
 		})
 	}
 }
@@ -144,8 +144,12 @@ func (s *scan) code(n *ast.CodeSpan) {
 	}
 	written := t.Segment.Value(s.source)
 	trimmed := bytes.TrimSpace(written)
+	at := t.Segment.Start + bytes.Index(written, trimmed)
 	if path, ok := pathIn(trimmed); ok {
-		s.mention(Code, path, t.Segment.Start+bytes.Index(written, trimmed))
+		s.mention(Code, path, at)
+	} else if path, ok := looseIn(trimmed); ok {
+		s.mention(Code, path, at)
+		s.references[len(s.references)-1].loose = true
 	}
 }
 
@@ -182,27 +186,92 @@ func inWord(r rune) bool {
 // unless it is a document, a directory: a bare name is often a program or a method. Words
 // with spaces, wildcards, placeholders or a host name are not paths.
 func pathIn(word []byte) (written []byte, ok bool) {
-	if len(word) > maxMention || bytes.IndexByte(word, '.') < 0 {
-		return nil, false
-	}
-	written = withoutLine(word)
-	name, _, _ := strings.Cut(unescape(written), "#")
-	if strings.ContainsAny(name, " \t\r\n*{}$<>|\\[]()=\"'`^,;!?&~@:") || strings.Contains(name, "...") || strings.Contains(name, "//") {
-		return nil, false
-	}
-	if name == "" || name[0] == '/' || name[0] == '-' {
+	written, name, ok := plainPath(word)
+	if !ok || strings.IndexByte(name, '.') < 0 || strings.HasSuffix(name, "/") {
 		return nil, false
 	}
 	base := path.Base(name)
 	ending := strings.ToLower(path.Ext(base))
-	if len(base) == len(ending) || strings.HasSuffix(name, "/") { // .md alone is an extension
+	if len(base) == len(ending) { // .md alone is an extension
 		return nil, false
+	}
+	known := strings.Contains(name, "/") && fileEndings[strings.TrimPrefix(ending, ".")]
+	return written, known || isDocument(base)
+}
+
+// looseIn returns the path between backticks that probably is one: a directory, a path
+// without a known extension, or the name of a source file.
+func looseIn(word []byte) (written []byte, ok bool) {
+	written, name, ok := plainPath(word)
+	if !ok || strings.Trim(name, "./") == "" {
+		return nil, false
+	}
+	bare := !strings.Contains(name, "/")
+	return written, !bare || sourceNames[name] || len(path.Ext(name)) < len(name) && sourceEndings[strings.TrimPrefix(path.Ext(name), ".")]
+}
+
+// plainPath returns a word and the path in it, without a line or a heading. ok is false if
+// the word cannot be a path of this repository, or has a placeholder.
+func plainPath(word []byte) (written []byte, name string, ok bool) {
+	if len(word) > maxMention {
+		return nil, "", false
+	}
+	written = withoutLine(word)
+	name, _, _ = strings.Cut(unescape(written), "#")
+	if strings.ContainsAny(name, " \t\r\n*{}$<>|\\[]()=\"'`^,;!?&~@:") || strings.Contains(name, "...") || strings.Contains(name, "//") {
+		return nil, "", false
+	}
+	if name == "" || name[0] == '/' || name[0] == '-' || isPlaceholder(name) || productNames[path.Base(name)] {
+		return nil, "", false
 	}
 	first, _, below := strings.Cut(name, "/")
-	if !isDocument(base) && !(below && fileEndings[strings.TrimPrefix(ending, ".")]) || below && (isHost(first) || isReserved(first)) {
-		return nil, false
+	return written, name, !below || !isHost(first) && !isReserved(first)
+}
+
+// isPlaceholder reports whether a path stands for others: path/to/file.md, Chapter_XX.md or
+// YYYY-MM-DD.log.
+func isPlaceholder(name string) bool {
+	if strings.Contains("/"+name, "/path/to/") {
+		return true
 	}
-	return written, true
+	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if len(part) > 1 && strings.Trim(part, "X") == "" || len(part) > 1 && strings.Trim(part, "N") == "" || strings.HasPrefix(part, "YYYY") {
+			return true
+		}
+	}
+	return false
+}
+
+// isTemplate reports whether a target is written by a template.
+func isTemplate(target []byte) bool {
+	return bytes.Contains(target, []byte("{{")) || bytes.Contains(target, []byte("{%"))
+}
+
+// withoutTemplates returns text with spaces instead of the tags of templates, such as
+// {{< ref "x.md" >}}. A site's generator reads them, relative to its own directories.
+func withoutTemplates(run []byte) []byte {
+	blank := run
+	for _, tag := range [][2]string{{"{{", "}}"}, {"{%", "%}"}} {
+		for from := 0; ; {
+			begin := bytes.Index(blank[from:], []byte(tag[0]))
+			if begin < 0 {
+				break
+			}
+			begin += from
+			size := bytes.Index(blank[begin:], []byte(tag[1]))
+			if size < 0 {
+				break
+			}
+			from = begin + size + len(tag[1])
+			if &blank[0] == &run[0] {
+				blank = bytes.Clone(run)
+			}
+			for i := begin; i < from; i++ {
+				blank[i] = ' '
+			}
+		}
+	}
+	return blank
 }
 
 // withoutLine removes the line numbers from a position such as main.go:12:3.
@@ -239,19 +308,3 @@ func isDocument(name string) bool {
 	}
 	return false
 }
-
-// fileEndings are the extensions of files that software documentation commonly names.
-var fileEndings = func() map[string]bool {
-	known := map[string]bool{}
-	for _, ending := range strings.Fields(`
-		md markdown mdx txt text rst adoc org tex bib pdf doc docx odt xls xlsx csv tsv
-		html htm xhtml css scss sass less svg png jpg jpeg gif webp ico bmp mp3 mp4 webm wav woff woff2 ttf
-		json jsonl json5 yaml yml toml ini cfg conf properties env xml xsd plist lock sum mod proto graphql avsc ipynb
-		go py pyi rb erb rake gemspec js mjs cjs jsx ts tsx vue svelte java kt kts scala groovy gradle clj ex exs erl hs
-		c h cc cpp cxx hpp hh m mm cs fs vb rs swift php pl pm lua r jl dart zig nim ml mli asm s v sv vhd
-		sh bash zsh fish ps1 bat cmd sql psql tf hcl nix mk cmake bazel bzl dockerfile txtar tmpl tpl haml slim
-		zip tar gz tgz bz2 xz jar war whl deb rpm db sqlite log patch diff`) {
-		known[ending] = true
-	}
-	return known
-}()

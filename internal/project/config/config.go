@@ -67,6 +67,8 @@ type Config struct {
 	Resources  Table[Resource]  `key:"resources" doc:"Named resources and the files they cover. lockkeeper init book and lockkeeper init fole write such tables."`
 	Operations Table[Operation] `key:"operations" doc:"The resources that each operation needs. An operation that is not in the table is refused."`
 
+	LinkExceptions Table[LinkException] `key:"link_exceptions" doc:"References that the link checker leaves out, with the reason. The headings are names of your choice."`
+
 	documents []string          // directories of flow documents, by default and in the file
 	sources   map[string]string // where the value of each key came from; missing: default
 	places    map[string]string // positions in the file of keys, list entries and table headings
@@ -138,9 +140,19 @@ type Links struct {
 	Optional    []string      `key:"documents_if_present" default:"docs/BUILD_HISTORY.md" doc:"Documents that are checked if they exist."`
 	Exclude     []string      `key:"exclude" default:"node_modules,vendor" doc:"Documents and directories that --deep skips. As in .gitignore: a name at any depth or a path from the root, with wildcards, covering everything below."`
 	Ignore      []string      `key:"ignore" none:"ok" default:"http://localhost*,http://127.0.0.1*" doc:"Targets that are not checked: names, paths from the root or URLs, with the same patterns. An empty list checks everything."`
+	Lenient     []string      `key:"informational" none:"ok" default:"archive,archived" doc:"Documents whose findings are informational: they do not make the check fail. The same patterns as in exclude."`
+	Sites       []string      `key:"sites" is:"path" example:"www/content" doc:"Directories of a site's pages and files. A link with a leading slash can mean them as well as the root, and a page without its extension."`
 	URLTimeout  time.Duration `key:"url_timeout" min:"1s" max:"5m" default:"10s" doc:"Maximum time of one request of --check-urls."`
 	URLsAtOnce  int           `key:"urls_at_once" min:"1" max:"256" default:"16" doc:"Maximum number of requests of --check-urls at once."`
 	URLsPerHost int           `key:"urls_per_host" min:"1" max:"64" default:"2" doc:"Maximum number of requests of --check-urls at once to one host."`
+}
+
+// A LinkException names references that the link checker leaves out. Without documents it holds
+// in all of them, without targets for all targets.
+type LinkException struct {
+	Documents []string `key:"documents" doc:"Patterns of the documents, as in links.exclude. Empty: all."`
+	Targets   []string `key:"targets" doc:"Patterns of the targets: as written, as paths from the root, or URLs. Empty: all."`
+	Reason    string   `key:"reason" doc:"Why these references are left out. Required."`
 }
 
 // Serve configures the server. Certificates are given on the command line.

@@ -113,6 +113,8 @@ func TestDefaults(t *testing.T) {
 		"links.documents_if_present": "docs/BUILD_HISTORY.md",
 		"links.exclude":              "node_modules, vendor",
 		"links.ignore":               "http://localhost*, http://127.0.0.1*",
+		"links.informational":        "archive, archived",
+		"links.sites":                "",
 		"links.url_timeout":          "10s",
 		"links.urls_at_once":         "16",
 		"links.urls_per_host":        "2",

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
-	"lockkeeper/gate"
 	"lockkeeper/internal/compat/links"
+	"lockkeeper/internal/git"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
@@ -38,10 +39,13 @@ any it checks links.documents of lockkeeper.yaml, by default README.md, docs/IND
 and, if it exists, docs/BUILD_HISTORY.md. With --deep it checks every Markdown file. A
 missing document is a finding. Code blocks are skipped. It needs no lockkeeper init.
 
+Findings that may be no mistake are informational: they are counted, --verbose lists them,
+and the check does not fail. See docs/links.md.
+
 With --check-urls it also requests URLs. It connects only to public addresses, also after
 redirects; --allow-private permits others.
 
-With --fix it proposes to rewrite links to moved files, asks, and lands the changes
+With --fix, or --fix-mode, it proposes to rewrite links to moved files, asks, and lands the changes
 through the gate, under locks on the documents. That needs lockkeeper init, and
 gate.allowed_write_paths that cover the documents.
 
@@ -72,11 +76,12 @@ The exit code is 1 if something is missing.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.deep, "deep", false, "check every Markdown file")
-	f.BoolVar(&o.verbose, "verbose", false, "also list valid references")
+	f.BoolVar(&o.verbose, "verbose", false, "also list valid references and informational findings")
 	f.BoolVar(&o.checkURLs, "check-urls", false, "check that URLs can be reached")
 	f.BoolVar(&o.allowPrivate, "allow-private", false, "with --check-urls, also connect to private addresses")
 	f.StringVar(&o.graph, "graph", "", "print how documents refer to each other, with orphans and cycles: `dot` or json")
 	f.BoolVar(&o.fix, "fix", false, "propose to rewrite links to moved files, and ask")
+	f.BoolVar(&o.fix, "fix-mode", false, "the same as --fix")
 	f.BoolVar(&o.yes, "yes", false, "with --fix, do not ask")
 	o.OwnLock.Flags(f)
 	return cmd
@@ -119,6 +124,7 @@ func (p *program) repository() string {
 func (p *program) checkLinks(ctx context.Context, dir string, conf *config.Config, o linksOptions, named []string) (*links.Report, error) {
 	opt := links.Options{
 		Documents: conf.Links.Documents, Optional: conf.Links.Optional, Exclude: conf.Links.Exclude, Ignore: conf.Links.Ignore,
+		Lenient: conf.Links.Lenient, Sites: conf.Links.Sites, Except: exceptionsOf(conf), Ignored: p.ignoredByGit(dir),
 		Deep: o.deep || o.graph != "", KeepValid: o.verbose,
 	}
 	if len(named) > 0 {
@@ -141,6 +147,28 @@ func (p *program) checkLinks(ctx context.Context, dir string, conf *config.Confi
 		return nil, command.Interrupted(ctx, err)
 	}
 	return rep, nil
+}
+
+func exceptionsOf(conf *config.Config) (list []links.Exception) {
+	for _, name := range conf.LinkExceptions.Names() {
+		row := conf.LinkExceptions.Row(name)
+		list = append(list, links.Exception{Name: name, Documents: row.Documents, Targets: row.Targets, Reason: row.Reason})
+	}
+	return list
+}
+
+// ignoredByGit asks git which paths it ignores. Outside of a repository it ignores none.
+func (p *program) ignoredByGit(dir string) func(context.Context, []string) (map[string]bool, error) {
+	return func(ctx context.Context, paths []string) (map[string]bool, error) {
+		repo, err := git.Open(ctx, dir, p.Env)
+		if _, none := errors.AsType[*git.NoneError](err); none {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return repo.Ignored(ctx, paths)
+	}
 }
 
 // documents returns the typed documents, relative to the root.
@@ -229,18 +257,12 @@ func (p *program) listLinks(rep *links.Report, o linksOptions) {
 		}
 	}
 	for _, f := range rep.Findings {
-		line := describeReference(f.Reference)
-		if f.Kind == links.Document {
-			line = position(f.Reference)
+		fmt.Fprintf(p.Out, "%s %s\n", paint(term.Red, "broken:"), describeFinding(f))
+	}
+	if o.verbose {
+		for _, f := range rep.Informational {
+			fmt.Fprintf(p.Out, "%s %s\n", paint(term.Yellow, "info:"), describeFinding(f))
 		}
-		line += ": " + term.Clean(f.Reason)
-		switch {
-		case f.Fix != nil:
-			line += "; moved to " + term.Clean(f.Fix.To)
-		case f.Nearest != "":
-			line += "; nearest: " + term.Clean(f.Nearest)
-		}
-		fmt.Fprintf(p.Out, "%s %s\n", paint(term.Red, "broken:"), line)
 	}
 	if g := rep.Graph; g != nil && o.verbose {
 		for _, name := range g.Orphans {
@@ -250,6 +272,21 @@ func (p *program) listLinks(rep *links.Report, o linksOptions) {
 			fmt.Fprintf(p.Out, "cycle: %s\n", term.Clean(strings.Join(c.Path, " → ")))
 		}
 	}
+}
+
+func describeFinding(f links.Finding) string {
+	line := describeReference(f.Reference)
+	if f.Kind == links.Document {
+		line = position(f.Reference)
+	}
+	line += ": " + term.Clean(f.Reason)
+	switch {
+	case f.Fix != nil:
+		line += "; moved to " + term.Clean(f.Fix.To)
+	case f.Nearest != "" && !strings.Contains(f.Reason, f.Nearest):
+		line += "; nearest: " + term.Clean(f.Nearest)
+	}
+	return line
 }
 
 func position(r links.Reference) string { return fmt.Sprintf("%s:%d", term.Clean(r.File), r.Line) }
@@ -266,95 +303,16 @@ func linksSummary(rep *links.Report) string {
 	if g := rep.Graph; g != nil {
 		text += fmt.Sprintf(", %s, %s", term.Counted(len(g.Orphans), "orphan"), term.Counted(len(g.Cycles), "cycle"))
 	}
-	if n := len(rep.Findings); n > 0 {
-		return fmt.Sprintf("%s: %d broken", text, n)
+	broken, info := len(rep.Findings), len(rep.Informational)
+	if broken+info == 0 {
+		return text + ": all valid"
 	}
-	return text + ": all valid"
-}
-
-// fixLinks checks, proposes rewrites, and lands them if a person agrees: all or nothing.
-func (p *program) fixLinks(cmd *cobra.Command, a *project.Project, o linksOptions, named []string) error {
-	rep, err := p.checkLinks(cmd.Context(), a.Root.Dir(), a.Config, o, named)
-	if err != nil {
-		return err
+	verdict := "none broken"
+	if broken > 0 {
+		verdict = fmt.Sprintf("%d broken", broken)
 	}
-	rewrites, err := links.Rewrites(cmd.Context(), a.Root.Dir(), rep.Fixes())
-	if err != nil {
-		return err
+	if info > 0 {
+		verdict += fmt.Sprintf(", %d informational", info)
 	}
-	answer := answerOf(rep)
-	for _, r := range rewrites {
-		answer.Fixes = append(answer.Fixes, r.Fixes...)
-	}
-	if !p.JSON {
-		p.listLinks(rep, o)
-		fmt.Fprintln(p.Out, linksSummary(rep))
-		for _, f := range answer.Fixes {
-			fmt.Fprintf(p.Out, "proposed: %s: %s → %s\n", position(f.Reference), term.Clean(f.Target), term.Clean(f.New))
-		}
-	}
-	agreed, err := p.agreeToFix(o, len(answer.Fixes), len(rewrites))
-	if err != nil {
-		return err
-	}
-	left := len(rep.Findings)
-	if agreed {
-		landing, err := p.landFixes(cmd, a, o, rewrites)
-		if err != nil {
-			return err
-		}
-		answer.Landing = landing.Seq
-		left -= len(answer.Fixes)
-	}
-	if p.JSON {
-		if err := p.PrintJSON(answer); err != nil {
-			return err
-		}
-	} else if agreed {
-		fmt.Fprintf(p.Out, "landing %d: %s in %s rewritten, %d broken left\n", answer.Landing, term.Counted(len(answer.Fixes), "link"), term.Counted(len(rewrites), "document"), left)
-		p.Advise(command.UndoStep(answer.Landing, o.Grant))
-	}
-	return linksEnding(left)
-}
-
-// agreeToFix asks a person on a terminal. Without a terminal it needs --yes.
-func (p *program) agreeToFix(o linksOptions, fixes, documents int) (bool, error) {
-	const act = "rewriting links"
-	switch {
-	case fixes == 0:
-		return false, nil
-	case o.yes:
-		return true, nil
-	case p.JSON || p.MayForce(act) != nil:
-		if !p.JSON {
-			p.Advise("lockkeeper links --fix --yes, with the same options, rewrites them")
-		}
-		return false, nil
-	}
-	facts := fmt.Sprintf("This rewrites %s in %s through the gate; lockkeeper undo can undo it.", term.Counted(fixes, "link"), term.Counted(documents, "document"))
-	return true, p.Confirm(act, facts, "fix")
-}
-
-// landFixes lands the rewritten documents as one landing, each on the version it was made from.
-func (p *program) landFixes(cmd *cobra.Command, a *project.Project, o linksOptions, rewrites []links.Rewrite) (landing *lockkeeper.Landing, err error) {
-	var changes []gate.Change
-	var paths []string
-	for _, r := range rewrites {
-		at, err := a.Root.Resolve("", r.Path, lockkeeper.Write)
-		if err != nil {
-			return nil, err
-		}
-		change := gate.Put(at.Path, r.Content)
-		change.Base = &r.Base
-		changes, paths = append(changes, change), append(paths, at.Path)
-	}
-	g, err := a.Gate()
-	if err != nil {
-		return nil, err
-	}
-	err = p.Under(cmd, a, "rewrite links to moved files", o.OwnLock, paths, func(ctx context.Context, grant *lockkeeper.Grant) (err error) {
-		landing, err = g.Commit(ctx, grant, changes)
-		return err
-	})
-	return landing, err
+	return text + ": " + verdict
 }
