@@ -117,7 +117,8 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		return
 	}
 	name, rest := filepath.Base(args[0]), args[1:]
-	options, operands := split(rest)
+	w := noValues.read(rest)
+	operands := w.all()
 	r.effect(args[0], rest, s)
 	switch name {
 	case "cd", "pushd":
@@ -125,10 +126,10 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "cat", "nl", "bat", "batcat", "head", "tail", "less", "more":
 		r.reads(operands)
 	case "tee":
-		r.writes(!has(options, "-a", "--append"), operands...)
+		r.writes(!w.has("-a", "--append"), operands...)
 	case "sponge": // it reads all input before it writes
 		for _, f := range operands {
-			r.writes(!has(options, "-a") && !slices.Contains(r.fedBy, absolute(r.dir, f)), f)
+			r.writes(!w.has("-a") && !slices.Contains(r.fedBy, absolute(r.dir, f)), f)
 		}
 	case "sed", "gsed":
 		r.sed(rest)
@@ -158,14 +159,14 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 			}
 		}
 	case "sort":
-		for _, f := range valuesOf(rest, "-o", "--output", "ktST") {
+		for _, f := range sortGrammar.read(rest).values("-o", "--output") {
 			other := slices.Index(operands, f) + 1 // if it occurs again, it is also an input
 			r.writes(!slices.Contains(operands[other:], f), f)
 		}
 	case "curl":
 		r.curl(rest)
 	case "wget":
-		r.writes(true, valuesOf(rest, "-O", "--output-document", "aABDeFiIloPQtTUwX")...)
+		r.writes(true, wgetGrammar.read(rest).values("-O", "--output-document")...)
 	case "sh", "bash", "dash", "zsh", "ksh", "ash":
 		r.shell(rest, s)
 	case "script", "su", "runuser", "flock":
@@ -189,32 +190,14 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	}
 }
 
-func split(args []string) (options, operands []string) {
-	for i, a := range args {
-		switch {
-		case a == "--":
-			return options, append(operands, args[i+1:]...)
-		case len(a) > 1 && a[0] == '-':
-			options = append(options, a)
-		default:
-			operands = append(operands, a)
-		}
-	}
-	return options, operands
-}
-
-// has reports whether one of the options is given, alone or among letters after one dash.
-func has(options []string, names ...string) bool {
-	for _, o := range options {
-		for _, n := range names {
-			short := len(n) == 2 && len(o) > 1 && o[1] != '-' && strings.Contains(o, n[1:])
-			if o == n || strings.HasPrefix(o, n+"=") || short {
-				return true
-			}
-		}
-	}
-	return false
-}
+// These grammars list the options that take a value.
+const (
+	sortGrammar allowed = "-o= -k= -t= -S= -T= --output="
+	wgetGrammar allowed = "-O= -a= -A= -B= -D= -e= -F= -i= -I= -l= -o= -P= -Q= -t= -T= -U= -w= -X= --output-document="
+	curlGrammar allowed = "-o= -A= -b= -c= -C= -d= -D= -e= -E= -F= -h= -H= -K= -m= -P= -Q= -r= -t= -T= -u= -U= -w= -x= -X= -y= -Y= -z= --output= --output-dir="
+	sedGrammar  allowed = "-e= -f= -l= -i? --expression= --file= --line-length= --in-place?"
+	awkGrammar  allowed = "-i= -l= -f= -v= -F= --include= --load= --file= --assign= --field-separator="
+)
 
 // cd changes the directory as shells do: it resolves ".." in the path text, not through links.
 func (r *reader) cd(operands []string) {
@@ -231,31 +214,12 @@ func (r *reader) cd(operands []string) {
 
 // sed notes the files that sed -i writes. The first operand is the script unless an option gives it.
 func (r *reader) sed(args []string) {
-	inPlace, script := false, false
-	var files []string
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case a == "-e" || a == "-f" || a == "--expression" || a == "--file":
-			script = true
-			i++
-		case strings.HasPrefix(a, "-e") || strings.HasPrefix(a, "--expression=") || strings.HasPrefix(a, "--file="):
-			script = true
-		case strings.HasPrefix(a, "--in-place"):
-			inPlace = true
-		case len(a) > 1 && a[0] == '-' && a[1] != '-':
-			inPlace = inPlace || strings.ContainsRune(a, 'i')
-			if strings.HasSuffix(a, "e") {
-				script = true
-				i++
-			}
-		case a != "--":
-			files = append(files, a)
-		}
-	}
-	if !script && len(files) > 0 {
+	w := sedGrammar.read(args)
+	files := w.all()
+	if !w.has("-e", "-f", "--expression", "--file") && len(files) > 0 {
 		files = files[1:]
 	}
-	if inPlace {
+	if w.has("-i", "--in-place") {
 		r.writes(false, files...)
 	} else {
 		r.reads(files)
@@ -265,19 +229,14 @@ func (r *reader) sed(args []string) {
 // copies notes that the command writes its last operand, or a file in it if that is a directory.
 // For mv it also notes the source.
 func (r *reader) copies(name string, args []string) {
-	options, operands := split(args)
-	to := ""
-	for i, a := range args {
-		long, joined := strings.CutPrefix(a, "--target-directory=")
-		switch {
-		case joined:
-			to = long
-		case strings.HasPrefix(a, "-t") && len(a) > 2 && name != "rsync":
-			to = a[2:]
-		case (a == "-t" && name != "rsync" || a == "--target-directory") && i+1 < len(args):
-			to = args[i+1]
-			operands = slices.DeleteFunc(operands, func(o string) bool { return o == to })
-		}
+	grammar := noValues
+	if name != "rsync" { // its -t takes no value
+		grammar = "-t= --target-directory="
+	}
+	w := grammar.read(args)
+	operands, to := w.all(), ""
+	for _, dir := range w.values("-t", "--target-directory") {
+		to = dir
 	}
 	if to == "" {
 		if len(operands) < 2 {
@@ -289,15 +248,15 @@ func (r *reader) copies(name string, args []string) {
 		return
 	}
 	target := absolute(r.dir, to)
-	if name == "rsync" && has(options, "-n", "--dry-run") {
+	if name == "rsync" && w.has("-n", "--dry-run") {
 		return
 	}
-	if name == "rsync" && slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
+	if name == "rsync" && slices.ContainsFunc(w.options, func(o option) bool { return strings.HasPrefix(o.name, "--del") }) {
 		r.discards(name, target)
 	}
-	spares := name != "rsync" && has(options, "-n", "--no-clobber") && !has(options, "-f", "-i", "-b", "--force", "--interactive", "--backup") // existing files stay
-	whole := !spares && (name != "ln" || has(options, "-f", "--force"))
-	into := (isDir(target) || strings.HasSuffix(to, "/")) && !has(options, "-T", "--no-target-directory")
+	spares := name != "rsync" && w.has("-n", "--no-clobber") && !w.has("-f", "-i", "-b", "--force", "--interactive", "--backup") // existing files stay
+	whole := !spares && (name != "ln" || w.has("-f", "--force"))
+	into := (isDir(target) || strings.HasSuffix(to, "/")) && !w.has("-T", "--no-target-directory")
 	for _, from := range operands {
 		if at := target; from != "" && spares {
 			if into {
@@ -307,7 +266,7 @@ func (r *reader) copies(name string, args []string) {
 				continue
 			}
 		}
-		if name == "ln" && from != "" && !has(options, "-s", "--symbolic") { // with a second hard link, the holder could no longer land the file
+		if name == "ln" && from != "" && !w.has("-s", "--symbolic") { // with a second hard link, the holder could no longer land the file
 			r.plan.Names = append(r.plan.Names, absolute(r.dir, from))
 		}
 		switch {

@@ -49,42 +49,42 @@ func (r *reader) discards(act string, files ...string) {
 // gitDiscard returns which uncommitted content a git command removes, and whether it removes any.
 // files are the paths that the command names. An unknown path may be any path.
 func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
-	options, _ := split(args)
-	forced := has(options, "-f", "--force")
+	given := noValues.read(args)
+	forced := given.has("-f", "--force")
 	q.Tracked = true
 	switch act {
 	case "checkout", "restore":
-		is = len(files) > 0 || forced || has(options, "--pathspec-from-file") && !has(options, "--staged", "-S")
+		is = len(files) > 0 || forced || given.has("--pathspec-from-file") && !given.has("--staged", "-S")
 		q.Paths = files
 	case "switch":
-		is = forced || has(options, "--discard-changes")
+		is = forced || given.has("--discard-changes")
 	case "reset":
-		is = has(options, "--hard", "--merge")
+		is = given.has("--hard", "--merge")
 	case "stash": // it removes the changes for everyone who works in the tree
 		w := askable["stash"].read(args)
 		is = len(w.operands) == 0 || w.operands[0] == "push" || w.operands[0] == "save"
 		if q.Paths = w.paths; len(w.operands) > 0 && w.operands[0] == "push" {
 			q.Paths = append(w.operands[1:len(w.operands):len(w.operands)], w.paths...)
 		}
-		q.Ignored = has(options, "-a", "--all")
-		q.Untracked = q.Ignored || has(options, "-u", "--include-untracked")
+		q.Ignored = given.has("-a", "--all")
+		q.Untracked = q.Ignored || given.has("-u", "--include-untracked")
 	case "clean":
-		is = forced && !has(options, "-n", "--dry-run")
+		is = forced && !given.has("-n", "--dry-run")
 		paths, spared := spares(args)
-		q.Tracked, q.Untracked, q.Ignored = false, !has(options, "-X"), has(options, "-x", "-X")
-		if q.Shallow = !has(options, "-d") && len(paths) == 0; len(paths) == 0 {
+		q.Tracked, q.Untracked, q.Ignored = false, !given.has("-X"), given.has("-x", "-X")
+		if q.Shallow = !given.has("-d") && len(paths) == 0; len(paths) == 0 {
 			paths = []string{"."}
 		}
 		if q.Paths = paths; !slices.Contains(paths, "") {
 			q.Paths = append(paths, spared...)
 		}
 	case "rm":
-		is = forced && !has(options, "--cached")
+		is = forced && !given.has("--cached")
 		q.Paths = files
 	case "rebase", "merge", "cherry-pick", "revert", "am":
-		is = has(options, "--abort", "--skip")
+		is = given.has("--abort", "--skip")
 	case "checkout-index", "read-tree":
-		is = forced || has(options, "--reset")
+		is = forced || given.has("--reset")
 	}
 	if slices.Contains(q.Paths, "") {
 		q.Paths = nil
@@ -95,23 +95,13 @@ func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 // spares separates the paths of git clean from the names that it must keep. It returns those
 // names as git pathspecs, and ignores exclude patterns with a slash, "!" or a backslash.
 func spares(args []string) (paths, spared []string) {
-	var rest []string
-	for i := 0; i < len(args); i++ {
-		name, joined := strings.CutPrefix(args[i], "--exclude=")
-		switch {
-		case (args[i] == "-e" || args[i] == "--exclude") && i+1 < len(args):
-			i++
-			name = args[i]
-		case !joined:
-			rest = append(rest, args[i])
-			continue
-		}
+	w := askable["clean"].read(args)
+	for _, name := range w.values("-e", "--exclude") {
 		if name = strings.TrimSuffix(name, "/"); name != "" && !strings.ContainsAny(name, "/!\\") {
 			spared = append(spared, ":(exclude,top,glob)**/"+name, ":(exclude,top,glob)**/"+name+"/**")
 		}
 	}
-	_, paths = split(rest)
-	return paths, spared
+	return w.all(), spared
 }
 
 // mostNamed limits the files that a refusal names.

@@ -195,7 +195,7 @@ func blanked(words []string, place string) []string {
 // substitutes are unknown.
 func fedWords(own, words []string) []string {
 	place := "{}"
-	for _, given := range valuesOf(own, "-I", "--replace", "nPLdEas") {
+	for _, given := range allowed("-I= -n= -P= -L= -d= -E= -a= -s= --replace?").read(own).values("-I", "--replace") {
 		place = given
 	}
 	if len(words) == 0 {

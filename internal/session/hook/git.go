@@ -59,7 +59,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 	in := *r
 	in.dir = dir
-	if act == "apply" && !has(rest, "--check", "--stat", "--numstat", "--summary", "--cached") {
+	if act == "apply" && !noValues.read(rest).has("--check", "--stat", "--numstat", "--summary", "--cached") {
 		in.gitApply(rest, s)
 	}
 	if q, is := indexed(act, rest); is {
@@ -80,8 +80,8 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 			r.writes(false, file)
 		}
 	}
-	if options, operands := split(rest); act == "worktree" && len(operands) > 1 && operands[0] == "remove" && has(options, "-f", "--force") {
-		in.removes("git worktree remove", operands[1:])
+	if w := noValues.read(rest); act == "worktree" && len(w.operands) > 1 && w.operands[0] == "remove" && w.has("-f", "--force") {
+		in.removes("git worktree remove", w.all()[1:])
 	}
 	if rewrites {
 		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir, Asked: asks(act, rest)})
@@ -91,8 +91,8 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 // gitAct returns the files that a git command writes, or reports that it rewrites shared state:
 // the whole work tree, the stash, or history that others build on.
 func (r *reader) gitAct(act string, args []string) (files []string, rewrites bool) {
-	options, operands := split(args)
-	named := afterDashes(args)
+	w := noValues.read(args)
+	operands, named := w.all(), w.paths
 	switch act {
 	case "stash":
 		return nil, len(operands) == 0 || !slices.Contains([]string{"list", "show"}, operands[0])
@@ -101,16 +101,16 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		if len(paths) > 1 && !r.areFiles(paths[:1]) { // a commit precedes the files
 			paths = paths[1:]
 		}
-		return nil, len(named) == 0 && (has(options, "--hard", "--merge", "--keep", "--soft") || !r.areFiles(paths))
+		return nil, len(named) == 0 && (w.has("--hard", "--merge", "--keep", "--soft") || !r.areFiles(paths))
 	case "checkout":
 		switch {
-		case has(options, "--pathspec-from-file"):
+		case w.has("--pathspec-from-file"):
 			return nil, true
 		case len(named) > 0:
 			return named, false
 		case slices.Contains(args, "--"): // a branch precedes the dashes
 			return nil, true
-		case has(options, "-b", "-B", "--orphan"): // it switches the branch that all sessions commit to
+		case w.has("-b", "-B", "--orphan"): // it switches the branch that all sessions commit to
 			return nil, true
 		case len(operands) > 0 && r.arePaths(operands):
 			return operands, false
@@ -121,29 +121,23 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 	case "switch":
 		return nil, true
 	case "restore":
-		if has(options, "--staged", "-S") && !has(options, "--worktree", "-W") {
+		if w.has("--staged", "-S") && !w.has("--worktree", "-W") {
 			return nil, false
 		}
-		return operands, has(options, "--pathspec-from-file")
+		return operands, w.has("--pathspec-from-file")
 	case "commit":
-		return nil, has(options, "--amend")
+		return nil, w.has("--amend")
 	case "clean":
-		return nil, has(options, "-f", "--force") && !has(options, "-n", "--dry-run")
+		return nil, w.has("-f", "--force") && !w.has("-n", "--dry-run")
 	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "checkout-index", "sparse-checkout", "update-ref", "prune":
 		return nil, true
 	case "gc":
-		return nil, !slices.Equal(options, []string{"--auto"}) && !slices.Equal(options, []string{"--auto", "-q"})
+		w = allowed("--auto -q").read(args)
+		return nil, !w.known || !w.has("--auto")
 	case "rm", "mv":
 		return operands, false
 	}
 	return nil, false
-}
-
-func afterDashes(args []string) []string {
-	if i := slices.Index(args, "--"); i >= 0 {
-		return args[i+1:]
-	}
-	return nil
 }
 
 // isPattern reports whether git expands a word to file names. No branch name has this form.

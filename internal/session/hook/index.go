@@ -21,101 +21,49 @@ type IndexAct struct {
 // indexed returns the changes that a git command stages, unstages or commits, and whether it
 // does so at all. Commands that also rewrite files are in gitAct.
 func indexed(act string, args []string) (q git.Selection, is bool) {
-	w := indexWords(act, args)
+	w := indexGrammar(act).read(args)
 	if w.has("-n", "--dry-run") && act != "commit" || w.has("--dry-run") {
 		return q, false
+	}
+	paths := w.all()
+	if act == "reset" && len(w.operands) > 0 && w.paths == nil && w.operands[0] == "HEAD" {
+		paths = paths[1:]
+	}
+	unknown := w.has("--pathspec-from-file", "--stdin", "--index-info") || slices.Contains(paths, "") // they may be any paths
+	if unknown {
+		paths = nil
 	}
 	switch act {
 	case "add", "stage":
 		all, tracked := w.has("-A", "--all", "--no-ignore-removal"), w.has("-u", "--update")
-		q = git.Selection{Tracked: true, Untracked: !tracked, Ignored: w.has("-f", "--force"), Paths: w.paths}
-		return q, all || tracked || len(w.paths) > 0 || w.unknown || w.has("-p", "--patch", "-i", "--interactive", "-e", "--edit")
+		q = git.Selection{Tracked: true, Untracked: !tracked, Ignored: w.has("-f", "--force"), Paths: paths}
+		return q, all || tracked || len(paths) > 0 || unknown || w.has("-p", "--patch", "-i", "--interactive", "-e", "--edit")
 	case "commit":
 		all := w.has("-a", "--all")
-		q = git.Selection{Staged: true, Tracked: all || len(w.paths) > 0 || w.unknown}
+		q = git.Selection{Staged: true, Tracked: all || len(paths) > 0 || unknown}
 		if !all && !w.has("-i", "--include") { // the other staged changes stay out of the commit
-			q.Paths = w.paths
+			q.Paths = paths
 		}
 		return q, true
 	case "reset":
-		return git.Selection{Staged: true, Paths: w.paths}, len(w.paths) > 0 && !w.has("--hard", "--soft", "--merge", "--keep")
+		return git.Selection{Staged: true, Paths: paths}, len(paths) > 0 && !w.has("--hard", "--soft", "--merge", "--keep")
 	case "restore":
-		return git.Selection{Staged: true, Paths: w.paths}, w.has("-S", "--staged") && (len(w.paths) > 0 || w.unknown)
+		return git.Selection{Staged: true, Paths: paths}, w.has("-S", "--staged") && (len(paths) > 0 || unknown)
 	case "update-index":
-		return git.Selection{Staged: true, Tracked: true, Untracked: w.has("--add"), Paths: w.paths}, len(w.paths) > 0 || w.unknown
+		return git.Selection{Staged: true, Tracked: true, Untracked: w.has("--add"), Paths: paths}, len(paths) > 0 || unknown
 	}
 	return q, false
 }
 
-// operands are the arguments of a git command that concerns the index.
-type operands struct {
-	options []string
-	paths   []string
-	unknown bool // it names paths that are not on the command line
-}
-
-func (w operands) has(names ...string) bool { return has(w.options, names...) }
-
-// valued lists the options that take the next word as their value: letters, and long names.
-func valued(act string) (letters string, long []string) {
+// indexGrammar returns the options that take a value.
+func indexGrammar(act string) allowed {
 	switch act {
 	case "commit":
-		return "mFCct", []string{"--message", "--file", "--reuse-message", "--reedit-message", "--template", "--author", "--date", "--fixup", "--squash", "--trailer", "--cleanup"}
-	case "add", "stage":
-		return "", []string{"--chmod"}
+		return "-m= -F= -C= -c= -t= --message= --file= --reuse-message= --reedit-message= --template= --author= --date= --fixup= --squash= --trailer= --cleanup= --pathspec-from-file="
 	case "restore":
-		return "s", []string{"--source"}
-	case "update-index":
-		return "", []string{"--chmod", "--cacheinfo", "--index-version"}
+		return "-s= --source= --pathspec-from-file="
 	}
-	return "", nil
-}
-
-// indexWords separates the options and their values from the paths. Unknown words and paths in a
-// file may be any path.
-func indexWords(act string, args []string) (w operands) {
-	letters, long := valued(act)
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a == "--":
-			w.paths = append(w.paths, args[i+1:]...)
-			i = len(args)
-		case slices.Contains(long, a):
-			i++
-		case strings.HasPrefix(a, "--pathspec-from-file"), a == "--stdin", a == "--index-info":
-			w.unknown = true
-			if a == "--pathspec-from-file" {
-				i++
-			}
-		case strings.HasPrefix(a, "--"):
-			w.options = append(w.options, a)
-		case len(a) > 1 && a[0] == '-':
-			at := strings.IndexAny(a, letters)
-			if at < 0 {
-				w.options = append(w.options, a)
-				break
-			}
-			if at > 1 {
-				w.options = append(w.options, a[:at])
-			}
-			if at == len(a)-1 { // the value is the next word
-				i++
-			}
-		default:
-			w.paths = append(w.paths, a)
-		}
-	}
-	if act == "reset" && len(w.paths) > 0 && !slices.Contains(args, "--") && w.paths[0] == "HEAD" {
-		w.paths = w.paths[1:]
-	}
-	if slices.Contains(w.paths, "") {
-		w.unknown = true
-	}
-	if w.unknown {
-		w.paths = nil
-	}
-	return w
+	return "--chmod= --cacheinfo= --index-version= --pathspec-from-file="
 }
 
 // indexed refuses a command that would stage, unstage or commit changes of others.

@@ -58,53 +58,16 @@ func isDescriptor(file string) bool {
 	return strings.HasPrefix(file, "/proc/") || is && device != "null" && device != "tty" && !strings.HasPrefix(device, "shm/") && !strings.HasPrefix(device, "tcp/") && !strings.HasPrefix(device, "udp/")
 }
 
-// valuesOf lists the values of an option, in the same word or in the next. The short form may
-// stand among other letters. valued lists the letters that take the rest of the word as their
-// value. short may be empty.
-func valuesOf(args []string, short, long, valued string) (list []string) {
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		value, given := strings.CutPrefix(a, long+"=")
-		next := a == long
-		if short != "" && len(a) > 1 && a[0] == '-' && a[1] != '-' {
-			at := strings.IndexByte(a, short[1])
-			if other := strings.IndexAny(a[1:], valued); at > 0 && (other < 0 || other+1 > at) {
-				value, given = a[at+1:], at+1 < len(a)
-				next = !given
-			}
-		}
-		if next && i+1 < len(args) {
-			i++
-			value, given = args[i], true
-		}
-		if given {
-			list = append(list, value)
-		}
-	}
-	return list
-}
-
-// given reports whether a letter stands among options after one dash, and not after a letter
-// that takes the rest as its value.
-func given(args []string, letter, valued string) bool {
-	return slices.ContainsFunc(args, func(a string) bool {
-		at, other := strings.Index(a, letter), strings.IndexAny(a, valued)
-		return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && at > 0 && (other < 0 || at < other)
-	})
-}
-
 // curl notes the output files of curl, or the files named by the ends of its URLs.
 func (r *reader) curl(args []string) {
-	const valued = "AbcCdDeEFhHKmPQrtTuUwxXyYz"
-	files := valuesOf(args, "-o", "--output", valued)
-	_, operands := split(args)
-	remote := given(args, "O", valued+"o") || slices.Contains(args, "--remote-name") || slices.Contains(args, "--remote-name-all")
-	for _, address := range operands {
+	w := curlGrammar.read(args)
+	files, remote := w.values("-o", "--output"), w.has("-O", "--remote-name", "--remote-name-all")
+	for _, address := range w.all() {
 		if at, _, _ := strings.Cut(address, "?"); remote && strings.Contains(at, "://") {
 			files = append(files, path.Base(at))
 		}
 	}
-	for _, dir := range valuesOf(args, "", "--output-dir", "") {
+	for _, dir := range w.values("--output-dir") {
 		for i, f := range files {
 			files[i] = filepath.Join(dir, f)
 		}
@@ -122,30 +85,12 @@ func (r *reader) truncate(args []string) {
 // awk notes the files that awk writes with the extension inplace. The first operand is the
 // program unless an option gives it.
 func (r *reader) awk(args []string) {
-	inPlace, program := false, false
-	var operands []string
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case (a == "-i" || a == "--include" || a == "-l" || a == "--load") && i+1 < len(args):
-			i++
-			inPlace = inPlace || args[i] == "inplace"
-		case a == "-iinplace" || a == "--include=inplace":
-			inPlace = true
-		case (a == "-f" || a == "--file") && i+1 < len(args):
-			program = true
-			i++
-		case (a == "-v" || a == "-F") && i+1 < len(args):
-			i++
-		case len(a) > 1 && a[0] == '-':
-			program = program || strings.HasPrefix(a, "-f") || strings.HasPrefix(a, "--file=")
-		default:
-			operands = append(operands, a)
-		}
-	}
-	if !program && len(operands) > 0 {
+	w := awkGrammar.read(args)
+	operands := w.all()
+	if !w.has("-f", "--file") && len(operands) > 0 {
 		operands = operands[1:]
 	}
-	if inPlace {
+	if slices.Contains(w.values("-i", "-l", "--include", "--load"), "inplace") {
 		r.writes(false, slices.DeleteFunc(operands, func(o string) bool { return strings.Contains(o, "=") })...)
 	}
 }
@@ -187,16 +132,16 @@ func depthOf(given []string, depth int) int {
 
 // gitApply notes the files named by the patches that git applies.
 func (r *reader) gitApply(args []string, s *syntax.Stmt) {
-	_, operands := split(args)
+	w := allowed("-p= -C= --strip= --directory=").read(args)
 	text := r.input(s)
-	for _, file := range operands {
+	for _, file := range w.all() {
 		text += contentOf(absolute(r.dir, file))
 	}
 	below := ""
-	for _, dir := range valuesOf(args, "", "--directory", "") {
+	for _, dir := range w.values("--directory") {
 		below = dir
 	}
-	for _, file := range patchedFiles(text, depthOf(valuesOf(args, "-p", "--strip", "C"), 1)) {
+	for _, file := range patchedFiles(text, depthOf(w.values("-p", "--strip"), 1)) {
 		r.writes(false, filepath.Join(below, file))
 	}
 }

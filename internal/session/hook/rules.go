@@ -42,11 +42,11 @@ func ruleOf(name string) rule {
 		return copiesFiles
 	case "sort":
 		return func(_ *reader, args, operands []string) bool {
-			return !slices.ContainsFunc(valuesOf(args, "-o", "--output", "ktS"), func(f string) bool { return slices.Contains(operands, f) })
+			return !slices.ContainsFunc(sortGrammar.read(args).values("-o", "--output"), func(f string) bool { return slices.Contains(operands, f) })
 		}
 	case "wget":
 		return ofArgs(func(args []string) bool {
-			return slices.Contains(args, "--spider") || len(valuesOf(args, "-O", "--output-document", "tTU")) > 0
+			return slices.Contains(args, "--spider") || wgetGrammar.read(args).has("-O", "--output-document")
 		})
 	case "uniq":
 		return func(_ *reader, _, operands []string) bool { return len(operands) < 2 }

@@ -16,6 +16,9 @@ type words struct {
 // option is an option with its value, or "" for none.
 type option struct{ name, value string }
 
+// noValues is a grammar in which no option takes the next word as its value.
+const noValues allowed = ""
+
 // read separates options from operands. An option that is not in the grammar takes no value from
 // the next word. Letters after one dash are separate options.
 func (o allowed) read(args []string) words {
