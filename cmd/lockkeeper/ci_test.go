@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -119,60 +116,5 @@ func TestLinksInCI(t *testing.T) {
 	c.write("docs/INDEX.md", "[gone](gone.md)\n")
 	if out, n := c.run(steps...); n != 0 || !strings.Contains(out, "broken: docs/INDEX.md:1: link gone.md") {
 		t.Errorf("%d steps succeeded:\n%s", n, out)
-	}
-}
-
-// While the tests of the workflow in docs/lease.md run, tidy moves nothing, but a second
-// test run works beside them. Afterwards tidy runs, without a terminal.
-//
-// shows: LE-49
-func TestTidyDuringTests(t *testing.T) {
-	steps := workflowIn(t, "lease.md")
-	under := slices.IndexFunc(steps, func(step string) bool { return strings.Contains(step, "make test") })
-	if under < 0 {
-		t.Fatalf("no step runs the tests: %q", steps)
-	}
-	c := newCheckout(t, map[string]string{"README.md": "x\n", "NOTES.md": "a fixture of the tests\n", "lockkeeper.yaml": "gate: {allowed_write_paths: [.]}\n",
-		"Makefile": "test:\n\t@echo started; read go; cat NOTES.md\n"})
-	if out, n := c.run("lockkeeper init"); n != 1 {
-		t.Fatal(out)
-	}
-
-	tests := c.command(steps[under])
-	in, err := tests.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := tests.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tests.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := make([]byte, 1024)
-	if n, err := out.Read(said); err != nil || !strings.Contains(string(said[:n]), "started") {
-		t.Fatalf("%q, %v", said[:n], err)
-	}
-	if text, n := c.run("lockkeeper tidy --execute --lease-timeout 0"); n != 0 || !strings.Contains(text, "another process is running") {
-		t.Errorf("tidy ran during the tests:\n%s", text)
-	}
-	if text, n := c.run("echo go | { " + steps[under] + "; }"); n != 1 || !strings.Contains(text, "a fixture of the tests") {
-		t.Errorf("a second test run:\n%s", text)
-	}
-	if _, err := in.Write([]byte("go\n")); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := io.ReadAll(out)
-	if err := errors.Join(err, tests.Wait()); err != nil || !strings.Contains(string(rest), "a fixture") {
-		t.Errorf("the tests ended with %v: %q", err, rest)
-	}
-
-	others := slices.Delete(slices.Clone(steps), under, under+1)
-	if text, n := c.run(others...); n != len(others) {
-		t.Errorf("step %d:\n%s", n+1, text)
-	}
-	if text, n := c.run("lockkeeper tidy --execute --lease-timeout 0"); n != 1 || !strings.Contains(text, "moved       NOTES.md -> docs/NOTES.md") {
-		t.Errorf("tidy after the tests:\n%s", text)
 	}
 }

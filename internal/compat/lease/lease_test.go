@@ -278,7 +278,6 @@ func TestResume(t *testing.T) {
 	s.release(lease.Resume(s.path, token, opt))
 }
 
-// shows: LE-48
 func TestWrongOptions(t *testing.T) {
 	s := newScene(t)
 	for name, change := range map[string]func(*lease.Options){

@@ -1,7 +1,7 @@
 // Package tidy moves misplaced files of a codebase to where they belong. It works in
-// three phases: documents and leftovers in the root (root routing), outdated files in the
-// documentation (docs hygiene), and unsorted files in the archive (archive
-// consolidation).
+// four phases: documents and leftovers in the root (root routing), outdated files in the
+// documentation (docs hygiene), unsorted files in the archive (archive consolidation), and
+// old runs (cleanup of .autonomous_runs).
 //
 //	lease ─▶ for each phase: renew ─▶ plan ─▶ queue ─▶ land ─▶ dequeue ─▶ release
 //

@@ -16,13 +16,15 @@ type Phase struct {
 	Name  string // as on the command line, and the name of its lease file
 	Title string
 	plan  func(root string) ([]Transfer, error)
+	clean func(root string, moved []Transfer) // nil: nothing to do after the moves
 }
 
 func Phases() []Phase {
 	return []Phase{
-		{"root", "root routing", planRoot},
-		{"docs", "docs hygiene", planDocs},
-		{"archive", "archive consolidation", planArchive},
+		{Name: "root", Title: "root routing", plan: planRoot},
+		{Name: "docs", Title: "docs hygiene", plan: planDocs},
+		{Name: "archive", Title: "archive consolidation", plan: planArchive},
+		{Name: "runs", Title: "cleanup of " + runsDir, plan: planRuns, clean: removeEmpty},
 	}
 }
 

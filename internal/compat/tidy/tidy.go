@@ -264,16 +264,16 @@ func (r *run) land(ctx context.Context, ph Phase, moves []Transfer, refused map[
 	if len(there) == 0 {
 		return 0, nil
 	}
-	return r.Land(ctx, "tidy: "+ph.Title, there)
+	if landing, err = r.Land(ctx, "tidy: "+ph.Title, there); err == nil && ph.clean != nil {
+		ph.clean(r.Root, there)
+	}
+	return landing, err
 }
 
-func (r *run) exists(path string) bool {
-	_, err := os.Lstat(filepath.Join(r.Root, path))
-	return err == nil
-}
+func (r *run) exists(path string) bool { return exists(filepath.Join(r.Root, path)) }
 
 // QueueFile has the planned moves; the path is relative to the root.
-const QueueFile = ".autonomous_runs/pending_moves.json"
+const QueueFile = runsDir + "/pending_moves.json"
 
 // A Transfer is one planned move of a file.
 type Transfer struct {

@@ -109,6 +109,50 @@ func TestWhatBelongsWhere(t *testing.T) {
 	}
 }
 
+// Old runs move to the archive, except the newest of each kind, and those that changed
+// within a week. What belongs to no run, or to a project or a tool, stays.
+//
+// shows: LE-1 LE-38
+func TestOldRuns(t *testing.T) {
+	root := t.TempDir()
+	at := time.Now().Add(-30 * 24 * time.Hour).Truncate(time.Second)
+	age := func(when time.Time, paths ...string) {
+		plant(t, root, paths...)
+		for _, p := range paths {
+			for ; p != ".autonomous_runs"; p = filepath.Dir(p) {
+				must(t, os.Chtimes(filepath.Join(root, p), when, when))
+			}
+		}
+	}
+	for i := range 12 {
+		age(at.Add(time.Duration(i)*time.Hour), fmt.Sprintf(".autonomous_runs/build-%02d/executor.log", i))
+	}
+	age(at, ".autonomous_runs/build-00/errors/1.json", ".autonomous_runs/api.log", ".autonomous_runs/notes.md", ".autonomous_runs/pending_moves.json.corrupt.1.json",
+		".autonomous_runs/project/docs/x.md", ".autonomous_runs/project/run.log", ".autonomous_runs/autopack/run.log", ".autonomous_runs/telemetry-1/x.log")
+	age(time.Now(), ".autonomous_runs/build-01/executor.log", ".autonomous_runs/new.log")
+	opt := options(t, root)
+	opt.Only = []string{"runs"}
+	land := opt.Land
+	opt.Land = func(ctx context.Context, reason string, moves []tidy.Transfer) (uint64, error) {
+		info, err := lease.Inspect(filepath.Join(root, lease.Dir, "runs.lock"), lease.Defaults())
+		if err != nil || info.State != lease.Held {
+			t.Errorf("the lease of the runs is %v, %v", info, err)
+		}
+		return land(ctx, reason, moves)
+	}
+	report, err := tidy.Run(t.Context(), opt)
+	must(t, err)
+	want := []string{".autonomous_runs/api.log archive/runs/api.log", ".autonomous_runs/build-00/errors/1.json archive/runs/build-00/errors/1.json",
+		".autonomous_runs/build-00/executor.log archive/runs/build-00/executor.log", ".autonomous_runs/build-02/executor.log archive/runs/build-02/executor.log"}
+	if got := moves(report); !slices.Equal(got, want) {
+		t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+	if _, err := os.Stat(filepath.Join(root, ".autonomous_runs/build-00")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory of a moved run: %v", err)
+	}
+	free(t, root)
+}
+
 // shows: LE-17 LE-19 LE-20 LE-30 LE-41
 func TestRun(t *testing.T) {
 	root := t.TempDir()
@@ -133,7 +177,7 @@ func TestRun(t *testing.T) {
 	if want := []string{"root routing", "docs hygiene", "archive consolidation"}; !slices.Equal(phases, want) {
 		t.Errorf("phases were %q", phases)
 	}
-	if report.Lease.Renewals != 3 || !report.Leased || report.Phases[0].Landing != 7 {
+	if report.Lease.Renewals != 4 || !report.Leased || report.Phases[0].Landing != 7 {
 		t.Errorf("reported %+v", report)
 	}
 	if q := readQueue(t, root); len(q.Moves) != 0 {
@@ -280,7 +324,7 @@ func TestLeaseIsLost(t *testing.T) {
 	}
 	report, err = tidy.Run(t.Context(), opt)
 	must(t, err)
-	if len(notes) != 2 || !strings.Contains(notes[0], "could not be renewed; the run continues") || report.Lease.Failures != 2 || !report.Phases[1].Moves[0].Moved {
+	if len(notes) != 3 || !strings.Contains(notes[0], "could not be renewed; the run continues") || report.Lease.Failures != 3 || !report.Phases[1].Moves[0].Moved {
 		t.Errorf("said %q, reported %+v", notes, report)
 	}
 }
@@ -355,7 +399,7 @@ func TestDamagedQueue(t *testing.T) {
 
 // Runs of different phases run concurrently; a run of all phases waits for them.
 //
-// shows: LE-38 LE-39 LE-47 LE-48
+// shows: LE-38 LE-39 LE-47
 func TestPhasesSideBySide(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, "NOTES.md", "docs/x.bak", "archive/2025-12.md")
@@ -369,6 +413,9 @@ func TestPhasesSideBySide(t *testing.T) {
 		}
 		inner.Only = []string{"archive"}
 		plant(t, root, "archive/2025-11.md")
+		if info, err := lease.Inspect(filepath.Join(root, lease.Dir, "archive.lock"), lease.Defaults()); err != nil || info.State != lease.Held {
+			t.Errorf("the lease of the archive is %v, %v", info, err)
+		}
 		if _, err := tidy.Run(ctx, inner); lockkeeper.CodeOf(err) != lockkeeper.CodeTimeout {
 			t.Errorf("the same phase: %v", err)
 		}

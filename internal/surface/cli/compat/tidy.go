@@ -30,9 +30,9 @@ func (p *program) tidyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tidy [--execute]",
 		Short: "Move stray files to where they belong",
-		Long: `Move stray files to where they belong, in three phases: documents, logs and leftovers in
-the root (root), outdated documents (docs), and unsorted files in archive (archive).
-Without --execute it only shows what it would move.
+		Long: `Move stray files to where they belong, in four phases: documents, logs and leftovers in
+the root (root), outdated documents (docs), unsorted files in archive (archive), and old
+runs in .autonomous_runs (runs). Without --execute it only shows what it would move.
 
 Every run, also a dry run, holds the lease ` + lease.Default + ` and
 renews it between the phases. Exit code 4 means that another run had it all the time. Runs
