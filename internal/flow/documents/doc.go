@@ -3,7 +3,8 @@
 //
 //	<dir>/                       run.sidecar_dir, by default .pipeline
 //	  .lock                      every writer holds a flock on it
-//	  <unit>/                    a controller, or "+" and the unit or folder of another flow
+//	  <unit>/                    a controller such as blog/posts, or "+" and the unit or folder of
+//	                             another flow
 //	    analysis.json …          documents, one for each phase
 //	    research/<topic>.md      texts
 //	    files/<sha256>           contents
@@ -13,9 +14,11 @@
 //
 // Invariants:
 //
-//  1. Two names never share a folder, on any file system. The name of a folder can be
-//     turned back into the name of its unit (FolderName, UnitName). A name that is too
-//     long for a folder is refused.
+//  1. Two names never share a folder, on any file system, and the folder of a unit is none
+//     that another unit has for its own documents. The path of a folder can be turned back
+//     into the name of its unit. It is as readable as that permits (FolderName). A name that
+//     is too long for a folder is refused. Earlier versions stored a unit in one folder, such
+//     as blog%2Fposts. Such folders are read and written where they are until Move moves them.
 //  2. A file is replaced as a whole and durably (package durable), and so are the
 //     directories above it. A reader sees the old or the new file. A write that returned
 //     nil survives a crash. Each process syncs a directory's name once, and again if the

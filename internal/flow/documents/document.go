@@ -255,7 +255,7 @@ func (f *Folder) Remove(ctx context.Context, was *Doc, name string) error {
 		return p.remove(name)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.differs(was, nil, name)
+		return f.place().differs(was, nil, name)
 	}
 	return err
 }
@@ -277,8 +277,8 @@ func (p *location) expect(ctx context.Context, was *Doc, name string) error {
 }
 
 // differs returns a *ChangedError unless both are the same document or both are missing.
-func (f *Folder) differs(was, is *Doc, name string) error {
-	changed := &ChangedError{Path: f.rel(name)}
+func (p place) differs(was, is *Doc, name string) error {
+	changed := &ChangedError{Path: p.rel(name)}
 	if was != nil {
 		changed.Was = was.Sum
 	}

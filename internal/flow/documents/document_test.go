@@ -19,7 +19,7 @@ import (
 // shows: PL-59 CF-30 CF-31
 func TestDocuments(t *testing.T) {
 	s := fresh(t)
-	f := s.Unit("blog/posts").Sub("batches", "b-1")
+	f := s.Unit("blog/posts").Batch("b-1")
 	if doc, err := f.Read(t.Context(), "apply.json", nil); doc != nil || err != nil {
 		t.Fatalf("missing: %v, %v", doc, err)
 	}
@@ -28,7 +28,7 @@ func TestDocuments(t *testing.T) {
 	must(t, err)
 	const body = `{"count":2,"files":["a<b>.rb"]}`
 	sum := sha256.Sum256([]byte(body))
-	want := &Doc{Path: "blog%2Fposts/batches/b-1/apply.json", Body: json.RawMessage(body), Sum: hex.EncodeToString(sum[:]), About: about}
+	want := &Doc{Path: "blog/posts/batches/b-1/apply.json", Body: json.RawMessage(body), Sum: hex.EncodeToString(sum[:]), About: about}
 	read, err := f.Read(t.Context(), "apply.json", checkResult)
 	must(t, err)
 	if !reflect.DeepEqual(wrote, want) || !reflect.DeepEqual(read, want) {
@@ -39,7 +39,7 @@ func TestDocuments(t *testing.T) {
 	if !strings.HasPrefix(string(text), "{\n  \"count\": 2,\n") || !strings.HasSuffix(string(text), "}\n") {
 		t.Errorf("not written for a person: %s", text)
 	}
-	if filepath.Join(s.Dir(), "blog%2Fposts", "batches", "b-1") != f.Dir() {
+	if filepath.Join(s.Dir(), "blog/posts", "batches", "b-1") != f.Dir() {
 		t.Errorf("it is said to be in %s", f.Dir())
 	}
 	again, err := f.Write(t.Context(), "apply.json", read.Body, About{By: "ben"}) // the body as it was read
@@ -181,7 +181,7 @@ func TestSetAside(t *testing.T) {
 // shows: GP-18
 func TestKeptContents(t *testing.T) {
 	s := fresh(t)
-	f := s.Unit("posts").Sub("batches", "b")
+	f := s.Unit("posts").Batch("b")
 	if _, err := f.Kept(sha256.Sum256(nil)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing was kept: %v", err)
 	}

@@ -25,7 +25,7 @@ func failing(s *Store) (*Store, *durabletest.Faults) {
 func acts() map[string]func(context.Context, *Store) error {
 	return map[string]func(context.Context, *Store) error{
 		"write": func(ctx context.Context, s *Store) error {
-			_, err := s.Unit("new").Sub("batches", "b").Write(ctx, "apply.json", result{Count: 2}, About{})
+			_, err := s.Unit("new").Batch("b").Write(ctx, "apply.json", result{Count: 2}, About{})
 			return err
 		},
 		"replace": func(ctx context.Context, s *Store) error {
@@ -84,7 +84,7 @@ func whole(t *testing.T, s *Store, done string) {
 	if err != nil || doc == nil && done != "remove" && done != "set aside" {
 		t.Errorf("the document: %v, %v", doc, err)
 	}
-	if doc, err := s.Unit("new").Sub("batches", "b").Read(ctx, "apply.json", checkResult); err != nil {
+	if doc, err := s.Unit("new").Batch("b").Read(ctx, "apply.json", checkResult); err != nil {
 		t.Errorf("the new document: %v, %v", doc, err)
 	}
 	if text, err := s.Unit("posts").ReadText(ctx, "topic"); err != nil || text == nil {
@@ -171,7 +171,7 @@ func TestDirectoriesAreDurable(t *testing.T) {
 	s := fresh(t)
 	for range 2 {
 		bad, faults := failing(s)
-		_, err := bad.Unit("posts").Sub("batches", "b").Write(t.Context(), "apply.json", result{}, About{})
+		_, err := bad.Unit("posts").Batch("b").Write(t.Context(), "apply.json", result{}, About{})
 		must(t, err)
 		syncs := 0
 		for _, op := range faults.Trace() {

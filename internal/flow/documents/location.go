@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"lockkeeper"
@@ -43,35 +44,42 @@ func (r rooted) CreateTemp(_, _ string) (*os.File, error) {
 
 // A location is an open folder.
 type location struct {
-	folder *Folder
+	folder place
 	root   *os.Root
 	ops    durable.Ops
 }
 
 // open opens the folder for reading. It returns fs.ErrNotExist if the folder is missing.
 func (f *Folder) open(ctx context.Context) (*location, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if f.err != nil {
+			return nil, f.err
+		}
+		at := f.place()
+		p, err := at.enter(false)
+		if errors.Is(err, fs.ErrNotExist) && !slices.Equal(at.parts, f.place().parts) {
+			continue // it was moved
+		}
+		return p, err
 	}
-	return f.enter(false)
 }
 
 // enter opens a folder name by name. If making is set, it creates missing folders and syncs every
 // name on the way.
-func (f *Folder) enter(making bool) (*location, error) {
-	if f.err != nil {
-		return nil, f.err
-	}
-	root, err := os.OpenRoot(f.store.dir)
+func (p place) enter(making bool) (*location, error) {
+	root, err := os.OpenRoot(p.store.dir)
 	if err != nil {
 		return nil, err
 	}
 	known := true // every directory so far was synced
-	for i := range f.parts {
-		at := &Folder{store: f.store, parts: f.parts[:i+1]}
+	for i := range p.parts {
+		at := place{store: p.store, parts: p.parts[:i+1]}
 		next, info, err := at.step(root, making)
 		if err == nil && making {
-			if known = known && f.store.synced.holds(at.Dir(), info); !known {
+			if known = known && p.store.synced.holds(at.dir(), info); !known {
 				err = at.syncName(root, info)
 			}
 		}
@@ -83,11 +91,12 @@ func (f *Folder) enter(making bool) (*location, error) {
 		}
 		root = next
 	}
-	return &location{folder: f, root: root, ops: f.store.ops(root)}, nil
+	return &location{folder: p, root: root, ops: p.store.ops(root)}, nil
 }
 
-func (f *Folder) step(above *os.Root, making bool) (*os.Root, fs.FileInfo, error) {
-	name := f.parts[len(f.parts)-1]
+// step opens the folder from the one above it.
+func (p place) step(above *os.Root, making bool) (*os.Root, fs.FileInfo, error) {
+	name := p.parts[len(p.parts)-1]
 	if making {
 		if err := above.Mkdir(name, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, nil, err
@@ -98,24 +107,24 @@ func (f *Folder) step(above *os.Root, making bool) (*os.Root, fs.FileInfo, error
 		return nil, nil, err
 	}
 	if !info.IsDir() {
-		return nil, nil, notA("a directory", f.rel(""), info)
+		return nil, nil, notA("a directory", p.rel(""), info)
 	}
 	root, err := above.OpenRoot(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
-		return nil, nil, errors.Join(fmt.Errorf("open %s: it was replaced at the same moment", f.Dir()), err, root.Close())
+		return nil, nil, errors.Join(fmt.Errorf("open %s: it was replaced at the same moment", p.dir()), err, root.Close())
 	}
 	return root, info, nil
 }
 
 // syncName makes the folder's name in the one above it durable.
-func (f *Folder) syncName(above *os.Root, info fs.FileInfo) error {
-	if err := f.store.ops(above).SyncDir(filepath.Dir(f.Dir())); err != nil {
-		return fmt.Errorf("make %s: sync the directory above it: %w", f.Dir(), err)
+func (p place) syncName(above *os.Root, info fs.FileInfo) error {
+	if err := p.store.ops(above).SyncDir(filepath.Dir(p.dir())); err != nil {
+		return fmt.Errorf("make %s: sync the directory above it: %w", p.dir(), err)
 	}
-	f.store.synced[f.Dir()] = info
+	p.store.synced[p.dir()] = info
 	return nil
 }
 
@@ -171,7 +180,7 @@ func notA(wanted, rel string, info fs.FileInfo) error {
 
 func (p *location) close() error { return p.root.Close() }
 
-func (p *location) path(name string) string { return filepath.Join(p.folder.Dir(), name) }
+func (p *location) path(name string) string { return filepath.Join(p.folder.dir(), name) }
 
 // openFile opens a regular file, never through a link.
 func (p *location) openFile(ctx context.Context, name string) (*os.File, error) {
@@ -235,7 +244,7 @@ func (p *location) remove(name string) error {
 	if err := p.ops.Remove(p.path(name)); err != nil {
 		return err
 	}
-	return p.ops.SyncDir(p.folder.Dir())
+	return p.ops.SyncDir(p.folder.dir())
 }
 
 // setAside gives a file an unused name in the same folder.
@@ -252,6 +261,6 @@ func (p *location) setAside(name string) (kept string, err error) {
 		if err := p.ops.Rename(p.path(name), p.path(kept)); err != nil {
 			return "", err
 		}
-		return p.folder.rel(kept), p.ops.SyncDir(p.folder.Dir())
+		return p.folder.rel(kept), p.ops.SyncDir(p.folder.dir())
 	}
 }

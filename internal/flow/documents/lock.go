@@ -35,7 +35,7 @@ func (f *Folder) change(ctx context.Context, making bool, do func(*location) err
 		return err
 	}
 	defer func() { err = errors.Join(err, f.store.unlock(lock)) }()
-	p, err := f.enter(making)
+	p, err := f.place().enter(making)
 	if err != nil {
 		return err
 	}

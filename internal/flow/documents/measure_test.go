@@ -6,7 +6,7 @@ import (
 )
 
 func BenchmarkWrite(b *testing.B) {
-	f := Open(b.TempDir()).Unit("posts").Sub("batches", "b")
+	f := Open(b.TempDir()).Unit("posts").Batch("b")
 	for b.Loop() {
 		if _, err := f.Write(b.Context(), "apply.json", result{Count: 1}, About{}); err != nil {
 			b.Fatal(err)
@@ -15,7 +15,7 @@ func BenchmarkWrite(b *testing.B) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	f := Open(b.TempDir()).Unit("posts").Sub("batches", "b")
+	f := Open(b.TempDir()).Unit("posts").Batch("b")
 	if _, err := f.Write(b.Context(), "apply.json", result{Count: 1}, About{}); err != nil {
 		b.Fatal(err)
 	}

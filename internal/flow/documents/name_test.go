@@ -8,70 +8,125 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 
 	"lockkeeper"
 )
 
 // shows: GP-23 PL-59
-func TestFolderNames(t *testing.T) {
+func TestUnitPaths(t *testing.T) {
 	for name, want := range map[string]string{
-		"posts":          "posts",
-		"blog/posts":     "blog%2Fposts",
-		"blog_posts":     "blog_posts",
-		"blog%2Fposts":   "blog%252%46posts",
-		"decisions":      "%64ecisions",
-		"decisions2":     "decisions2",
-		"":               "%",
-		"%":              "%25",
-		".":              "%2E",
-		"..":             "%2E.",
-		".lock":          "%2Elock",
-		"a.b":            "a.b",
-		"+tasks":         "+tasks",
-		"a+b":            "a%2Bb",
-		"Posts":          "%50osts",
-		"a\x00\n\\":      "a%00%0A%5C",
-		"é":              "%C3%A9",
-		"e\u0301":        "e%CC%81",
-		"\xff":           "%FF",
-		"batch-1":        "batch-1",
-		"Admin::Reports": "%41dmin%3A%3A%52eports",
+		"posts":            "posts",
+		"blog/posts":       "blog/posts",
+		"blog_posts":       "blog_posts",
+		"admin/v1.2/users": "admin/v1.2/users",
+		"blog/my posts":    "blog/my posts~5",
+		"blog/My Posts":    "blog/My Posts",
+		"blog/CSV Export":  "blog/CSV Export~6",
+		"blog%2Fposts":     "blog%252Fposts~g",
+		"decisions":        "decisions~",
+		"Decisions":        "Decisions~1",
+		"decisions2":       "decisions2",
+		"blog/research":    "blog/research~",
+		"blog/batches/b1":  "blog/batches~/b1",
+		"blog/a.json":      "blog/a%2Ejson",
+		"blog/a.JSON.b":    "blog/a%2EJSON.b~u",
+		"aux":              "aux~",
+		"con.txt":          "con%2Etxt~",
+		"console":          "console",
+		"":                 "%",
+		"a//b":             "a/%/b",
+		"%":                "%25",
+		".":                "%2E",
+		"..":               "%2E%2E",
+		"../../etc":        "%2E%2E/%2E%2E/etc",
+		".lock":            "%2Elock",
+		"a.":               "a%2E",
+		" a ":              "%20a%20~1",
+		"a.b":              "a.b",
+		"+tasks":           "+tasks",
+		"a+b":              "a+b",
+		"Posts":            "Posts~1",
+		"a~1":              "a%7E1",
+		"a\x00\n\\":        "a%00%0A%5C",
+		"café":             "café",
+		"Über Uns":         "Über Uns",
+		"投稿一覧":             "投稿一覧",
+		"straße":           "stra%C3%9Fe",
+		"e\u0301":          "e%CC%81",
+		"\xff":             "%FF",
+		"Admin::Reports":   "Admin%3A%3AReports~x",
 	} {
-		if got := FolderName(name); got != want {
+		got := UnitPath(name)
+		if got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
-		if back, ok := UnitName(want); !ok || back != name {
-			t.Errorf("%q: back as %q, %v", want, back, ok)
+		if back, ok := unitOf(got); !ok || back != name {
+			t.Errorf("%q: back as %q, %v", got, back, ok)
 		}
 	}
-	for _, folder := range []string{"", "decisions", ".lock", "..", "Posts", "a%2fb", "a%", "a%2", "%61", "%%", "a+b", "a b", "é", "%2Gx"} {
-		if unit, ok := UnitName(folder); ok {
+	for _, folder := range []string{"", "decisions", "research", ".lock", "..", "Posts", "posts~1", "posts~", "a%2Fb", "a%", "%61", "%%", "%2Gx", "a.json"} {
+		if unit, ok := partOf(folder); ok {
 			t.Errorf("%q is the spelling of %q", folder, unit)
+		}
+	}
+	for name, want := range map[string]string{"Post List": "Post List", "show": "show", "a/b": "a%2Fb", "earlier": "earlier~"} {
+		if got := FolderName(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}
 }
 
-// Two names never share a folder, even if the disk ignores case or decomposes accents.
+// unitOf is the inverse of UnitPath.
+func unitOf(folder string) (unit string, ok bool) {
+	parts := strings.Split(folder, "/")
+	for i := range parts {
+		if parts[i], ok = partOf(parts[i]); !ok {
+			return "", false
+		}
+	}
+	return strings.Join(parts, "/"), true
+}
+
+// Two names never share a folder, even if the disk ignores case or decomposes accents, and no
+// folder of a unit is one that another unit has for its own documents.
 // shows: GP-23
 func TestTwoNamesNeverShareAFolder(t *testing.T) {
-	odd := rapid.OneOf(rapid.String(), rapid.StringMatching(`[.+%]?[a-zA-Z%/_.+]{0,6}`), rapid.StringOf(rapid.SampledFrom([]rune("%2Ff.+/d"))),
-		rapid.SampledFrom([]string{"decisions", "Decisions", "%64ecisions", "%", "%25", ".", ".."}),
+	odd := rapid.OneOf(rapid.String(), rapid.StringMatching(`[.+%~]?[a-zA-Z%/_.+~ ]{0,6}`), rapid.StringOf(rapid.SampledFrom([]rune("%2Ff.+/d~1 "))),
+		rapid.StringOf(rapid.SampledFrom([]rune("éÉe\u0301ßſsSkK\u212aǅﬁ投 ö"))),
+		rapid.SampledFrom([]string{"decisions", "Decisions", "%64ecisions", "%", "%25", ".", "..", "research", "Research", "files", "con", "con.a", "a.json", "A.JSON.malformed-1",
+			strings.Repeat("x", 250) + "X", strings.Repeat("x", 251), strings.Repeat("X", 85)}),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	onDisk := func(s string) string { return norm.NFD.String(cases.Fold().String(norm.NFC.String(s))) }
 	rapid.Check(t, func(t *rapid.T) {
 		one, other := odd.Draw(t, "one"), odd.Draw(t, "other")
-		folder := FolderName(one)
-		if one != other && strings.EqualFold(folder, FolderName(other)) {
+		folder := UnitPath(one)
+		if one != other && onDisk(folder) == onDisk(UnitPath(other)) {
 			t.Fatalf("%q and %q share %q", one, other, folder)
 		}
-		if back, ok := UnitName(folder); !ok || back != one {
+		if back, ok := unitOf(folder); !ok || back != one {
 			t.Fatalf("%q is spelled %q, and that is %q, %v", one, folder, back, ok)
 		}
-		if folder == "" || folder == decisionsDir || folder[0] == '.' || strings.ContainsFunc(folder, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == '\\' }) {
-			t.Fatalf("%q is no safe folder", folder)
+		if back, ok := unitOf(norm.NFD.String(folder)); !ok || back != one {
+			t.Fatalf("%q is spelled %q, which is %q, %v on a disk that decomposes", one, folder, back, ok)
 		}
-		if unit, ok := UnitName(other); ok && FolderName(unit) != other { // other is used as a folder name
+		for part := range strings.SplitSeq(folder, "/") {
+			if part == "" || part == decisionsDir || isOwn(strings.ToLower(part)) || strings.Contains(strings.ToLower(part), ".json") || part[0] == '.' ||
+				strings.ContainsAny(part, "\\:\x00") || strings.TrimRight(part, " .") != part {
+				t.Fatalf("%q is no safe folder", folder)
+			}
+		}
+		if FolderName(one) != "%" && strings.Contains(FolderName(one), "/") {
+			t.Fatalf("%q is not one folder", FolderName(one))
+		}
+		if unit, ok := unitOf(other); ok && onDisk(UnitPath(unit)) != onDisk(other) { // other is used as a folder
 			t.Fatalf("%q is read as %q, which is not spelled so", other, unit)
+		}
+		key := KeyName(one)
+		if back, ok := ParseKeyName(key); !ok || back != one || strings.EqualFold(key, KeyName(other)) && one != other {
+			t.Fatalf("%q has the key %q, and that is %q, %v", one, key, back, ok)
 		}
 	})
 }
@@ -90,7 +145,7 @@ func TestNamesThatAreTooLong(t *testing.T) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
-	for _, f := range []*Folder{s.Unit(longest + "x"), s.Unit(strings.Repeat("/", 86)), s.Unit("posts").Sub("batches", longest+"x").Sub("deeper")} {
+	for _, f := range []*Folder{s.Unit(longest + "x"), s.Unit("blog/" + strings.Repeat("%", 86)), s.Unit("posts").Batch(longest + "x")} {
 		_, err := f.Read(t.Context(), "apply.json", nil)
 		refused("read", err)
 		_, err = f.Write(t.Context(), "apply.json", result{}, About{})
@@ -127,17 +182,17 @@ func TestUnits(t *testing.T) {
 	if _, err := os.Stat(s.Dir()); err == nil {
 		t.Error("looking made the directory")
 	}
-	want := []string{"", "+tasks", "blog/posts", "blog_posts", "decisions"}
+	want := []string{"", "+tasks", "Admin", "blog", "blog/posts", "blog/posts/archive", "blog/research", "blog_posts", "decisions"}
 	for _, name := range want {
 		_, err := s.Unit(name).Write(t.Context(), "analysis.json", result{}, About{})
 		must(t, err)
 	}
 	must(t, s.Record(t.Context(), PastDecision{Description: "x", Controller: "posts", Decision: Deferred}))
-	must(t, os.Mkdir(filepath.Join(s.Dir(), "Old Stuff"), 0o755))
+	must(t, os.Mkdir(filepath.Join(s.Dir(), "old stuff"), 0o755))
 	must(t, os.Symlink("+tasks", filepath.Join(s.Dir(), "linked")))
 	must(t, os.WriteFile(filepath.Join(s.Dir(), "README.md"), nil, 0o644))
 	names, odd := list()
-	if !slices.Equal(names, want) || !slices.Equal(odd, []string{"Old Stuff", "linked"}) {
+	if !slices.Equal(names, want) || !slices.Equal(odd, []string{"linked", "old stuff"}) {
 		t.Errorf("got %q and %q", names, odd)
 	}
 }

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,63 +41,165 @@ func Open(dir string) *Store {
 // Dir returns the path that was given to Open.
 func (s *Store) Dir() string { return s.dir }
 
-func (s *Store) Unit(name string) *Folder { return (&Folder{store: s}).Sub(name) }
+// Unit returns the folder of a unit, UnitPath. Documents that an earlier version stored in one
+// folder for the whole name are found there until Move moves them.
+func (s *Store) Unit(name string) *Folder {
+	return (&Folder{store: s}).with(name, step{names: unitParts(name), former: []string{KeyName(name)}})
+}
+
+// Screen returns the folder of a screen of a unit. An earlier version stored its documents below
+// former.
+func (s *Store) Screen(unit, name string, former ...string) *Folder {
+	for i, part := range former {
+		former[i] = KeyName(part)
+	}
+	return (&Folder{store: s}).with(name, step{names: append(unitParts(unit), FolderName(name)), former: former})
+}
 
 // decisions returns the folder of past decisions. No unit has its name.
-func (s *Store) decisions() *Folder { return &Folder{store: s, parts: []string{decisionsDir}} }
+func (s *Store) decisions() *Folder {
+	return (&Folder{store: s}).with("", step{names: []string{decisionsDir}})
+}
 
-// Units lists the units that have a folder. The list odd has links, and folders whose name is not
+// Units lists the units that have documents. The list odd has links, and folders whose name is not
 // that of a unit. Files are ignored.
 func (s *Store) Units(ctx context.Context) (names, odd []string, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, nil, err
-	}
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+		return nil, nil, context.Cause(ctx)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
+	seen := map[string]bool{}
 	for _, e := range entries {
 		link := e.Type()&fs.ModeSymlink != 0
 		if e.Name() == decisionsDir || strings.HasPrefix(e.Name(), ".") || !e.IsDir() && !link {
 			continue
 		}
-		if name, ok := UnitName(e.Name()); ok && !link {
-			names = append(names, name)
+		if part, ok := partOf(e.Name()); ok && !link {
+			err = s.unitsBelow(ctx, part, []string{e.Name()}, seen)
+		} else if name, ok := ParseKeyName(e.Name()); ok && !link {
+			seen[name] = true // an earlier version created it
 		} else {
 			odd = append(odd, e.Name())
 		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	slices.Sort(names)
-	return names, odd, nil
+	return slices.Sorted(maps.Keys(seen)), odd, context.Cause(ctx)
+}
+
+// unitsBelow adds the unit of a folder and those in folders below it.
+func (s *Store) unitsBelow(ctx context.Context, unit string, parts []string, seen map[string]bool) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Join(append([]string{s.dir}, parts...)...))
+	if err != nil {
+		return err
+	}
+	if hasOwn(entries) {
+		seen[unit] = true
+	}
+	for _, e := range entries {
+		if part, ok := partOf(e.Name()); ok && e.IsDir() && !strings.HasPrefix(unit, "+") {
+			if err := s.unitsBelow(ctx, unit+"/"+part, append(slices.Clone(parts), e.Name()), seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasOwn reports whether a folder has documents of its own, and not only folders of other units.
+func hasOwn(entries []fs.DirEntry) bool {
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() || isOwn(e.Name()) })
 }
 
 // A Folder is a folder below the directory of documents. It need not exist.
 type Folder struct {
 	store *Store
-	parts []string // names on disk
-	err   error    // why its name is invalid
+	steps []step
+	err   error // why its name is invalid
 }
 
-// Sub returns a folder below this one. FolderName gives the name of each part.
-func (f *Folder) Sub(parts ...string) *Folder {
-	sub := &Folder{store: f.store, parts: slices.Clone(f.parts), err: f.err}
-	for _, part := range parts {
-		spelled, err := spell(part, "")
-		sub.parts = append(sub.parts, spelled)
-		sub.err = errors.Join(sub.err, err)
-	}
-	return sub
+// A step leads from one folder to another.
+type step struct {
+	names  []string // on disk
+	former []string // where an earlier version stored the folder, if elsewhere
 }
+
+// with adds a step to a folder.
+func (f *Folder) with(name string, next step) *Folder {
+	if slices.Equal(next.names, next.former) {
+		next.former = nil
+	}
+	below := &Folder{store: f.store, steps: append(slices.Clone(f.steps), next), err: f.err}
+	for _, part := range next.names {
+		below.err = errors.Join(below.err, fits(name, part))
+	}
+	return below
+}
+
+// Batch returns the folder of a batch of the unit.
+func (f *Folder) Batch(id string) *Folder {
+	return f.own(batchesDir).with(id, step{names: []string{FolderName(id)}, former: []string{KeyName(id)}})
+}
+
+// Earlier returns a folder for replaced documents.
+func (f *Folder) Earlier(n int) *Folder {
+	return f.own(earlierDir).with("", step{names: []string{strconv.Itoa(n)}})
+}
+
+func (f *Folder) own(dir string) *Folder { return f.with("", step{names: []string{dir}}) }
 
 // Dir returns the folder's absolute path.
-func (f *Folder) Dir() string { return filepath.Join(f.store.dir, f.rel("")) }
+func (f *Folder) Dir() string { return f.place().dir() }
+
+func (f *Folder) rel(name string) string { return f.place().rel(name) }
+
+// place returns where the folder is at this moment.
+func (f *Folder) place() place {
+	at := place{store: f.store}
+	for _, s := range f.steps {
+		if at.isFormer(s) {
+			at = at.below(s.former...)
+		} else {
+			at = at.below(s.names...)
+		}
+	}
+	return at
+}
+
+// A place is a path below the directory of documents.
+type place struct {
+	store *Store
+	parts []string
+}
+
+func (p place) below(names ...string) place {
+	return place{store: p.store, parts: append(slices.Clone(p.parts), names...)}
+}
+
+// isFormer reports whether only the former folder of a step has documents.
+func (p place) isFormer(s step) bool {
+	if len(s.former) == 0 {
+		return false
+	}
+	if info, err := os.Lstat(p.below(s.former...).dir()); err != nil || !info.IsDir() {
+		return false
+	}
+	now, err := os.ReadDir(p.below(s.names...).dir())
+	return err != nil || !hasOwn(now)
+}
+
+func (p place) dir() string { return filepath.Join(p.store.dir, p.rel("")) }
 
 // rel returns the path of a file in the folder, relative to the directory of documents.
-func (f *Folder) rel(name string) string {
-	return filepath.FromSlash(path.Join(append(slices.Clone(f.parts), name)...))
+func (p place) rel(name string) string {
+	return filepath.FromSlash(path.Join(append(slices.Clone(p.parts), name)...))
 }
 
 // FindLegacy finds the directory of earlier pipelines below the root of a project.
@@ -110,64 +213,6 @@ func FindLegacy(root string) (dir string, found bool, err error) {
 		return "", false, err
 	}
 	return dir, true, nil
-}
-
-// Reserved names in the directory of documents.
-const (
-	decisionsDir = "decisions"
-	lockFile     = ".lock"
-)
-
-const maxName = 255
-
-// FolderName returns the folder name of a unit. No two units share one, also on a disk that
-// ignores case or the form of accents. Lower-case letters, digits, "_", "-" and "." stay; every
-// other byte becomes %XX. A leading dot is escaped, a leading "+" is not. The folder of the empty
-// name is "%". If a name is too long, its Folder refuses every operation.
-func FolderName(unit string) string {
-	if unit == "" {
-		return "%"
-	}
-	var b strings.Builder
-	for i := range len(unit) {
-		switch c := unit[i]; {
-		case i == 0 && unit == decisionsDir:
-			fmt.Fprintf(&b, "%%%02X", c)
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-', c == '.' && i > 0, c == '+' && i == 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
-
-// UnitName is the inverse of FolderName. It returns false if no unit has this folder name.
-func UnitName(folder string) (unit string, ok bool) {
-	if folder == "%" {
-		return "", true
-	}
-	unit, err := url.PathUnescape(folder)
-	return unit, err == nil && unit != "" && FolderName(unit) == folder
-}
-
-// spell returns FolderName with a suffix. It refuses a name that is too long.
-func spell(name, suffix string) (string, error) {
-	folder := FolderName(name) + suffix
-	if len(folder) > maxName {
-		return "", &lockkeeper.InputError{Field: "name", Value: name, Next: "choose a shorter name",
-			Reason: "too long: its spelling as a file name has more than 255 bytes (an upper-case or non-ASCII byte counts as three)"}
-	}
-	return folder, nil
-}
-
-// documentName refuses a name that is not a plain name of a JSON file.
-func documentName(name string) error {
-	if folder, err := spell(name, ""); err != nil || folder != name || !strings.HasSuffix(name, ".json") {
-		return &lockkeeper.InputError{Field: "document", Value: name, Reason: "not the plain name of a JSON file",
-			Next: "use lower-case letters, digits, _ and -, and .json at the end; Sub names folders"}
-	}
-	return nil
 }
 
 // A MalformedError reports that a file is truncated, damaged, edited without its hash, or of

@@ -56,7 +56,7 @@ func TestDirectoriesAreSyncedOnce(t *testing.T) {
 	} {
 		step.before()
 		dirs = nil
-		_, err := s.Unit("posts").Sub("batches", "b").Write(t.Context(), "apply.json", result{Count: i}, About{})
+		_, err := s.Unit("posts").Batch("b").Write(t.Context(), "apply.json", result{Count: i}, About{})
 		must(t, err)
 		if !slices.Equal(dirs, step.want) {
 			t.Errorf("write %d synced %v, want %v", i, dirs, step.want)

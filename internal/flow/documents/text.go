@@ -18,8 +18,6 @@ import (
 	"lockkeeper"
 )
 
-const researchDir = "research"
-
 // The methods by which a topic was answered.
 const (
 	MethodAPI      = "api"
@@ -67,12 +65,12 @@ func (h header) seal(body string) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-func (f *Folder) research() *Folder { return f.Sub(researchDir) }
+func (f *Folder) research() *Folder { return f.own(researchDir) }
 
 // ReadText reads the text of a topic, research/<slug>.md. It returns nil if the file is missing
 // or empty. A file without a header counts as pasted by a person.
 func (f *Folder) ReadText(ctx context.Context, name string) (text *Text, err error) {
-	file, err := spell(name, ".md")
+	file, err := textName(name)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +140,7 @@ func parseText(data string) (*Text, error) {
 
 // WriteText creates or replaces the text of a topic.
 func (f *Folder) WriteText(ctx context.Context, name string, t Text) error {
-	file, err := spell(name, ".md")
+	file, err := textName(name)
 	if err != nil {
 		return err
 	}
@@ -180,14 +178,11 @@ func (f *Folder) WriteText(ctx context.Context, name string, t Text) error {
 	})
 }
 
-// filesDir holds whole files, each under the hash of its content.
-const filesDir = "files"
-
 // blobPerm lets only the owner read a kept file, because the original may not be readable by
 // others.
 const blobPerm fs.FileMode = 0o600
 
-func (f *Folder) files() *Folder { return f.Sub(filesDir) }
+func (f *Folder) files() *Folder { return f.own(filesDir) }
 
 // Keep stores a content under its hash. Storing it again changes nothing.
 func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error) {
@@ -201,7 +196,7 @@ func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error
 		var bad *MalformedError
 		switch {
 		case err == nil:
-			return errors.Join(there.Close(), p.ops.SyncDir(p.folder.Dir())) // its writer may have died before it synced
+			return errors.Join(there.Close(), p.ops.SyncDir(p.folder.dir())) // its writer may have died before it synced
 		case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &bad):
 			return err
 		}

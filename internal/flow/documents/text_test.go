@@ -31,7 +31,7 @@ func TestTexts(t *testing.T) {
 		if *is != text {
 			t.Errorf("got %+v, want %+v", *is, text)
 		}
-		data, err := os.ReadFile(filepath.Join(s.Dir(), "blog%2Fposts", "research", "%54opic%2F1.md"))
+		data, err := os.ReadFile(filepath.Join(s.Dir(), "blog/posts", "research", "%54opic%2F1.md"))
 		must(t, err)
 		comment, body, _ := strings.Cut(string(data), "-->")
 		if strings.Contains(strings.TrimPrefix(comment, "<!--"), "--") || body != "\n"+text.Body {

@@ -62,7 +62,7 @@ type batchDocs struct {
 
 // batch reads the documents of a batch.
 func (r *reader) batch(ctx context.Context, f flow.Flow, id string) *batchDocs {
-	in := &reader{unit: r.unit, folder: r.unit.folder.Sub("batches", id), where: "batches/" + id + "/", err: r.err}
+	in := &reader{unit: r.unit, folder: r.unit.folder.Batch(id), where: "batches/" + id + "/", err: r.err}
 	p := &batchDocs{
 		folder:  in.folder,
 		started: private[Started](ctx, in, startedFile),

@@ -152,7 +152,7 @@ func (b *Tracker) Kept(unit, batch string, sum [32]byte) (*os.File, error) {
 }
 
 func (b *Tracker) folder(unit, batch string) *documents.Folder {
-	return b.documents.Unit(unit).Sub("batches", batch)
+	return b.documents.Unit(unit).Batch(batch)
 }
 
 // needs refuses a document if met is false, because an earlier document is missing or outdated.

@@ -37,7 +37,7 @@ func TestEachStepLeadsToTheNext(t *testing.T) {
 		apply(t, b, unit, batch, "land")
 	}
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
-	got := files(t, filepath.Join(b.documents.Dir(), "blog%2Fposts"))
+	got := files(t, filepath.Join(b.documents.Dir(), "blog/posts"))
 	want2 := strings.Fields(`analysis.json audit.json batches.json
 		batches/b1/apply.json batches/b1/ci_results.json batches/b1/landed.json batches/b1/started.json batches/b1/test_results.json batches/b1/verification.json
 		batches/b2/apply.json batches/b2/ci_results.json batches/b2/landed.json batches/b2/started.json batches/b2/test_results.json batches/b2/verification.json
@@ -55,7 +55,7 @@ func complete(t *testing.T) (b *Tracker, dir string) {
 	apply(t, b, unit, "b1", "land")
 	apply(t, b, unit, "b2", "land")
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
-	return b, filepath.Join(b.documents.Dir(), "blog%2Fposts")
+	return b, filepath.Join(b.documents.Dir(), "blog/posts")
 }
 
 // copied returns a copy of a tracker's files, and the folder of the unit in it.
@@ -63,7 +63,7 @@ func copied(t *testing.T, b *Tracker) (*Tracker, string) {
 	t.Helper()
 	dir := t.TempDir()
 	ok(t, os.CopyFS(filepath.Join(dir, ".pipeline"), os.DirFS(b.documents.Dir())))
-	return bookIn(dir, b.flow), filepath.Join(dir, ".pipeline", "blog%2Fposts")
+	return bookIn(dir, b.flow), filepath.Join(dir, ".pipeline", "blog/posts")
 }
 
 // losses lists the state of a unit after the loss of each file.

@@ -41,7 +41,8 @@ func (b *Tracker) Screen(ctx context.Context, module, controller, name string) (
 }
 
 func (b *Tracker) screenFolder(module, controller, name string) *documents.Folder {
-	return b.screens.Unit(module).Sub(controller, name)
+	unit := flow.ManifestScreen{Module: module, Controller: controller}.Unit()
+	return b.screens.Screen(unit, name, module, controller, name)
 }
 
 func (b *Tracker) screen(ctx context.Context, module, controller, name string) (s *Screen, p screenDocs, err error) {
@@ -58,6 +59,19 @@ func (b *Tracker) screen(ctx context.Context, module, controller, name string) (
 		s.Status = analyze.Status
 	}
 	return s, p, nil
+}
+
+// Move moves documents from where an earlier version stored them.
+func (b *Tracker) Move(ctx context.Context, screens []flow.ManifestScreen) error {
+	if err := b.documents.Move(ctx); err != nil {
+		return err
+	}
+	for _, s := range screens {
+		if err := b.screenFolder(s.Module, s.Controller, s.Name).Move(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PutScreen stores the findings on a screen and replaces earlier ones.

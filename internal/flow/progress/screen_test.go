@@ -33,7 +33,7 @@ func TestScreens(t *testing.T) {
 	if s.Doc == nil || s.Doc.Screen != "Post Detail" || s.Status != flow.Complete || len(s.Documents) != 1 || s.Documents[0].By != "claude" {
 		t.Errorf("screen %+v", s)
 	}
-	path := filepath.Join(dir, ".analysis/blog/posts/%50ost%20%44etail/analysis.json")
+	path := filepath.Join(dir, ".analysis/blog/posts/Post Detail/analysis.json")
 	ok(t, os.Truncate(path, 20))
 	if s := screen(); s.Doc != nil || s.Status != "analyzing" || len(s.Malformed) != 1 {
 		t.Errorf("cut off: %+v", s)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -199,7 +198,7 @@ func (s stored) archive(ctx context.Context) error {
 // keepCopy copies the document into earlier/<n>/ below its folder.
 func (s stored) keepCopy(ctx context.Context) error {
 	for n := 1; s.doc != nil; n++ {
-		_, err := s.folder.Sub("earlier", strconv.Itoa(n)).Replace(ctx, nil, s.name, s.doc.Body, s.doc.About)
+		_, err := s.folder.Earlier(n).Replace(ctx, nil, s.name, s.doc.Body, s.doc.About)
 		if _, ok := errors.AsType[*documents.ChangedError](err); !ok {
 			return err
 		}

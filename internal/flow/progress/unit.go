@@ -161,7 +161,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 			if wanted == nil || slices.Contains(wanted, batch.ID) {
 				p.batches[batch.ID] = r.batch(ctx, f, batch.ID)
 			} else {
-				p.batches[batch.ID] = &batchDocs{folder: u.folder.Sub("batches", batch.ID)}
+				p.batches[batch.ID] = &batchDocs{folder: u.folder.Batch(batch.ID)}
 			}
 		}
 	}

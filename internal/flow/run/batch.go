@@ -59,7 +59,7 @@ func (p *Pipeline) runBatch(ctx context.Context, t execution, unit, id string) (
 }
 
 func (p *Pipeline) folder(unit, batch string) *documents.Folder {
-	return p.opt.Documents.Unit(unit).Sub("batches", batch)
+	return p.opt.Documents.Unit(unit).Batch(batch)
 }
 
 // open opens the workspace of the batch. It reuses the workspace that a crashed run left, or

@@ -93,7 +93,7 @@ func tracesWith(dir, name string) ([]string, error) {
 }
 
 func (l *ledger) folder(purpose string) string {
-	return filepath.Join(l.dir, documents.FolderName(purpose))
+	return filepath.Join(l.dir, documents.KeyName(purpose))
 }
 
 // last returns the number of the last call for a purpose, or 0 if there was no call.

@@ -28,6 +28,13 @@ func (p *Pipeline) discover(ctx context.Context) error {
 	if p.faults != nil {
 		p.tell(News{Kind: NewsWarning, Text: p.faults.Error()})
 	}
+	var screens []flow.ManifestScreen
+	for _, g := range p.groups {
+		screens = append(screens, g.Screens...)
+	}
+	if err := p.opt.Progress.Move(ctx, screens); err != nil {
+		return err
+	}
 	if p.opt.Tasks != nil {
 		if err := p.takePlan(ctx); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (j *Journal) read(flowName string) (list []CallRecord, err error) {
 	purposes, err := entriesOf(j.dir)
 	problems := []error{err}
 	for _, folder := range purposes {
-		purpose, _ := documents.UnitName(folder.Name())
+		purpose, _ := documents.ParseKeyName(folder.Name())
 		if flowOfPurpose(purpose) != flowName {
 			continue
 		}
@@ -129,7 +129,7 @@ func entriesOf(dir string) ([]fs.DirEntry, error) {
 }
 
 func readCall(dir string) (e CallRecord, err error) {
-	purpose, _ := documents.UnitName(filepath.Base(filepath.Dir(dir)))
+	purpose, _ := documents.ParseKeyName(filepath.Base(filepath.Dir(dir)))
 	e.Dir = dir
 	e.Work, e.Phase = workIn(purpose)
 	id, err := os.ReadFile(filepath.Join(dir, itemFile))

@@ -14,7 +14,7 @@ import (
 // leave writes the files of a call or a check.
 func leave(t *testing.T, dir, purpose string, n int, files map[string]string) string {
 	t.Helper()
-	at := filepath.Join(dir, documents.FolderName(purpose), fmt.Sprint(n))
+	at := filepath.Join(dir, documents.KeyName(purpose), fmt.Sprint(n))
 	must(t, os.MkdirAll(at, 0o700))
 	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(at, name+".new"), []byte(text), 0o600), os.Rename(filepath.Join(at, name+".new"), filepath.Join(at, name)))
@@ -45,7 +45,7 @@ func TestJournal(t *testing.T) {
 	first := leave(t, dir, "controllers/blog/posts/analyze", 1, begun)
 	leave(t, dir, "screens/blog/posts/Index/analyze", 1, map[string]string{"call.json": call})
 	leave(t, dir, "research/blog/posts/paging", 1, map[string]string{"call.json": call}) // belongs to the flow controllers
-	must(t, os.Mkdir(filepath.Join(dir, "unknown"), 0o700), os.Mkdir(filepath.Join(dir, documents.FolderName("controllers/blog/posts/analyze"), "x"), 0o700))
+	must(t, os.Mkdir(filepath.Join(dir, "unknown"), 0o700), os.Mkdir(filepath.Join(dir, documents.KeyName("controllers/blog/posts/analyze"), "x"), 0o700))
 	if n := calls("controllers"); n != 1 {
 		t.Errorf("%d calls have ended", n)
 	}

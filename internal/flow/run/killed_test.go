@@ -197,7 +197,7 @@ func (s *scene) noCopies() {
 func (s *scene) documents() map[string]bool {
 	s.t.Helper()
 	all := map[string]bool{}
-	for _, pattern := range []string{".pipeline/*/*.json", ".pipeline/*/batches/*/*.json", ".analysis/*/*/*/*.json"} {
+	for _, pattern := range []string{".pipeline/*/*.json", ".pipeline/*/*/*.json", ".pipeline/*/batches/*/*.json", ".pipeline/*/*/batches/*/*.json", ".analysis/*/*/*/*.json"} {
 		names, err := filepath.Glob(filepath.Join(s.root, pattern))
 		must(s.t, err)
 		for _, name := range names {

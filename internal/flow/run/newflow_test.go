@@ -56,7 +56,7 @@ func TestNewFlowNeedsOnlyATable(t *testing.T) {
 	if c := b.Check("ci"); survey.Summary == "" || b.Status != flow.Complete || c == nil || c.Fixes != 1 || c.State != flow.CheckPassed || b.Landed == nil {
 		t.Fatalf("survey %q, batch %+v", survey.Summary, b)
 	}
-	if _, err := os.Stat(filepath.Join(s.opt.Documents.Unit("blog/posts").Sub("batches", "b1").Dir(), "lint.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(s.opt.Documents.Unit("blog/posts").Batch("b1").Dir(), "lint.json")); err != nil {
 		t.Error(err)
 	}
 }

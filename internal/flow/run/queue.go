@@ -26,16 +26,16 @@ type workItem struct {
 }
 
 // key returns the key of work in the queue. The same work has the same key, so it is never queued
-// twice. Names in a key contain no slashes (documents.FolderName).
+// twice. Names in a key contain no slashes (documents.KeyName).
 func (p *Pipeline) key(d workItem) string {
 	what := d.phase
 	if d.Part != "" {
-		what = d.Kind + "/" + documents.FolderName(d.Part)
+		what = d.Kind + "/" + documents.KeyName(d.Part)
 	}
 	if d.generation != "" {
 		what += "@" + d.generation
 	}
-	return p.opt.Flow.Name + "/" + documents.FolderName(d.Unit) + "/" + what
+	return p.opt.Flow.Name + "/" + documents.KeyName(d.Unit) + "/" + what
 }
 
 func workOf(it *lockkeeper.Item) (d workItem, err error) {
@@ -46,7 +46,7 @@ func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	if len(parts) != 3 && len(parts) != 4 {
 		return bad()
 	}
-	unit, ok := documents.UnitName(parts[1])
+	unit, ok := documents.ParseKeyName(parts[1])
 	if !ok {
 		return bad()
 	}
@@ -54,7 +54,7 @@ func workOf(it *lockkeeper.Item) (d workItem, err error) {
 	if len(parts) == 4 {
 		name, _, _ := strings.Cut(parts[3], "@")
 		name, _, _ = strings.Cut(name, "#")
-		if d.Part, ok = documents.UnitName(name); !ok {
+		if d.Part, ok = documents.ParseKeyName(name); !ok {
 			return bad()
 		}
 	}
@@ -122,7 +122,7 @@ func (p *Pipeline) items(ctx context.Context) (list []*lockkeeper.Item, err erro
 // locksOf returns the locks of a work item: its write targets, its folder of documents and, if
 // reads are locked, its reads.
 func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
-	folder := path.Join(p.opt.Folder, documents.FolderName(d.Unit))
+	folder := path.Join(p.opt.Folder, documents.UnitPath(d.Unit))
 	var locks []lockkeeper.Lock
 	add := func(at string, kind lockkeeper.Kind, mode lockkeeper.Mode) {
 		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: at, Kind: kind}, Mode: mode})
@@ -133,7 +133,9 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	case string(flow.BatchUnit):
 		own(path.Join(folder, "batches", documents.FolderName(d.Part)))
 		if p.opt.Flow.HasScreens() {
-			add(p.screenFolder(d.Unit, ""), lockkeeper.Dir, lockkeeper.Read)
+			for _, s := range p.groups[d.Unit].Screens {
+				add(p.screenFolder(d.Unit, s.Name), lockkeeper.Dir, lockkeeper.Read)
+			}
 		} else {
 			add(path.Join(folder, flow.AnalysisFile), lockkeeper.File, lockkeeper.Read)
 			add(path.Join(folder, flow.BatchesFile), lockkeeper.File, lockkeeper.Read)
@@ -141,7 +143,7 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 	case string(flow.Screen):
 		own(p.screenFolder(d.Unit, d.Part))
 	case topicUnit:
-		own(path.Join(folder, "research", documents.FolderName(d.Part)))
+		own(path.Join(folder, "research", documents.KeyName(d.Part)))
 	default:
 		for _, phase := range p.opt.Flow.Phases {
 			if phase.Name == d.phase && phase.Output != "" {

@@ -11,22 +11,9 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// screenFolder returns the directory of a screen's documents, relative to the root. With an empty
-// screen it returns the directory of the controller.
+// screenFolder returns the directory of a screen's documents, relative to the root.
 func (p *Pipeline) screenFolder(unit, screen string) string {
-	g := p.groups[unit]
-	at := path.Join(p.opt.Analysis, documents.FolderName(g.Module), documents.FolderName(controllerOf(g)))
-	if screen != "" {
-		at = path.Join(at, documents.FolderName(screen))
-	}
-	return at
-}
-
-func controllerOf(g flow.ScreenGroup) string {
-	if len(g.Screens) == 0 {
-		return g.Unit
-	}
-	return g.Screens[0].Controller
+	return path.Join(p.opt.Analysis, documents.UnitPath(unit), documents.FolderName(screen))
 }
 
 // queueScreens queues the screens of a controller that are not analyzed. Once all screens are

@@ -52,7 +52,7 @@ func (p *Pipeline) discardUnused(ctx context.Context) error {
 	}
 	for _, t := range unused {
 		rec := t.rec
-		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), documents.FolderName(p.opt.Flow.Name+"/")) {
+		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), documents.KeyName(p.opt.Flow.Name+"/")) {
 			continue // it belongs to another flow
 		}
 		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t.home) {
@@ -85,7 +85,7 @@ func (p *Pipeline) isUnstored(ctx context.Context, home string) bool {
 	defer w.Close(ctx, true)
 	changes, err := w.Survey(ctx, nil)
 	return err == nil && slices.ContainsFunc(changes, func(c workspace.Change) bool {
-		stored, err := p.isStored(w, c)
+		stored, err := p.isStored(ctx, w, c)
 		return err == nil && !stored && c.Now != nil // a removal loses no content
 	})
 }
@@ -135,7 +135,7 @@ func (p *Pipeline) clear(ctx context.Context, l workspace.Left) error {
 	}
 	var keep []workspace.Change
 	for _, c := range changes {
-		stored, err := p.isStored(w, c)
+		stored, err := p.isStored(ctx, w, c)
 		if err != nil {
 			return errors.Join(err, w.Close(ctx, true))
 		}
@@ -167,7 +167,7 @@ func (p *Pipeline) adoptWorkspace(home string) (*workspace.Workspace, error) {
 }
 
 // isStored reports whether the content of a change is stored with a batch.
-func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, error) {
+func (p *Pipeline) isStored(ctx context.Context, w *workspace.Workspace, c workspace.Change) (bool, error) {
 	if c.Now == nil || !c.Now.Mode.IsRegular() || p.isTooLarge(c) {
 		return false, nil
 	}
@@ -175,8 +175,14 @@ func (p *Pipeline) isStored(w *workspace.Workspace, c workspace.Change) (bool, e
 	if err != nil {
 		return false, err
 	}
-	found, err := fs.Glob(os.DirFS(p.opt.Documents.Dir()), fmt.Sprintf("*/batches/*/files/%x", sum))
-	return len(found) > 0, err
+	units, _, err := p.opt.Documents.Units(ctx)
+	for _, unit := range units {
+		found, err := fs.Glob(os.DirFS(p.opt.Documents.Unit(unit).Dir()), fmt.Sprintf("batches/*/files/%x", sum))
+		if err != nil || len(found) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, err
 }
 
 // isTooLarge reports whether a file is too large to be stored, landed or kept. The caller must

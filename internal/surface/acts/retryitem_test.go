@@ -22,7 +22,7 @@ func (o *office) orderOf(unit, batch string) sched.ItemSpec {
 	u, err := o.book().Unit(o.t.Context(), unit)
 	must(o.t, err)
 	b, _ := u.Batch(batch)
-	return sched.ItemSpec{Key: "controllers/" + documents.FolderName(unit) + "/batch/" + batch + "@" + b.Digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply",
+	return sched.ItemSpec{Key: "controllers/" + documents.KeyName(unit) + "/batch/" + batch + "@" + b.Digest[:8], Workflow: unit + "/" + batch, Unit: string(flow.BatchUnit), Phase: "apply",
 		Root: "flow/controllers", By: person("ann")}
 }
 

@@ -32,7 +32,7 @@ func write(path string) lockkeeper.Lock {
 
 // order returns an item of the flow controllers, as a run enqueues it.
 func order(unit, phase, key string, locks ...lockkeeper.Lock) sched.ItemSpec {
-	return sched.ItemSpec{Key: "controllers/" + documents.FolderName(unit) + "/" + key, Workflow: unit, Unit: "controller", Phase: phase, Root: "flow/controllers", Pools: []string{sched.PoolAgent}, Locks: locks, By: ada}
+	return sched.ItemSpec{Key: "controllers/" + documents.KeyName(unit) + "/" + key, Workflow: unit, Unit: "controller", Phase: phase, Root: "flow/controllers", Pools: []string{sched.PoolAgent}, Locks: locks, By: ada}
 }
 
 // batchOrder returns an item for a batch.
@@ -92,7 +92,7 @@ func (s *scene) planned(name string, items ...string) (*progress.Tracker, *progr
 // paid records a call of an agent.
 func (s *scene) paid(run, unit, phase string, usd float64, tokens int64) {
 	s.t.Helper()
-	dir := filepath.Join(s.root, ".lockkeeper/calls", documents.FolderName("controllers/"+unit+"/"+phase), "1")
+	dir := filepath.Join(s.root, ".lockkeeper/calls", documents.KeyName("controllers/"+unit+"/"+phase), "1")
 	must(s.t, os.MkdirAll(dir, 0o700), durable.WriteJSON(s.t.Context(), filepath.Join(dir, "call.json"), map[string]any{
 		"agent": "claude", "phase": phase, "cost_usd": usd, "tokens": tokens, "began": time.Now(), "took": time.Second, "unit": unit, "run": run, "used": true}, 0o600),
 		os.WriteFile(filepath.Join(dir, "workspace"), nil, 0o600), os.WriteFile(filepath.Join(dir, "output"), nil, 0o600))

@@ -89,7 +89,7 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 	must(t, err)
 	order := func(at int) sched.ItemSpec {
 		b := u.Batches[at]
-		return sched.ItemSpec{Key: "controllers/" + documents.FolderName(unit) + "/batch/" + b.ID + "@" + b.Digest[:8], Workflow: unit + "/" + b.ID, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: ben}
+		return sched.ItemSpec{Key: "controllers/" + documents.KeyName(unit) + "/batch/" + b.ID + "@" + b.Digest[:8], Workflow: unit + "/" + b.ID, Unit: string(flow.BatchUnit), Phase: "apply", Root: "flow/controllers", By: ben}
 	}
 	running, next := make(chan string, 2), make(chan struct{})
 	q, err := job.Open(r.App)
