@@ -47,7 +47,7 @@ func TestAgentUsesItsOwnGrants(t *testing.T) {
 	persons := d.must(0, "lock", "acquire", "--policy", "person", "--write", "a")
 	others := d.gets(0, "claude", "lockkeeper lock acquire --policy session --write b")
 	d.gets(0, "claude", `g=$(lockkeeper lock acquire --policy session --write c) && lockkeeper lock renew $g && lockkeeper lock extend $g --write d && CLAUDECODE=1 lockkeeper lock release $g`)
-	for grant, why := range map[string]string{persons: "acquired by a person", others: "acquired by another one"} {
+	for grant, why := range map[string]string{persons: "a person or a session acquired this one", others: "another agent, process "} {
 		for _, act := range []string{"lock release " + grant, "lock renew " + grant, "lock extend " + grant + " --write e", "gate write --grant " + grant + " a </dev/null"} {
 			d.gets(1, "claude", "lockkeeper "+act, why, "lockkeeper status")
 			d.gets(1, "codex", "AGENT=1 lockkeeper "+act, why)

@@ -113,12 +113,12 @@ echo done at last`
 		t.Fatal(err)
 	}
 	worker.Wait()
-	if out := d.must(0, "why", id); !strings.Contains(out, ", which is gone\n") || !strings.Contains(out, " then  returns to the queue when the next worker starts") {
+	if out := d.must(0, "why", id); !strings.Contains(out, ", which is gone\n") || !strings.Contains(out, " then  returns to the queue by itself when the next worker starts") {
 		t.Errorf("why says %s", out)
 	}
 	d.sees("because no worker is running")
 	d.must(1, "job", "retry", id)
-	d.sees("and it returns to the queue when the next worker starts")
+	d.sees("and the item returns to the queue by itself when the next worker starts")
 	d.must(0, "job", "work", "--until-empty")
 	for _, pid := range []string{child, grandchild} {
 		if !isGone(t, pid) {

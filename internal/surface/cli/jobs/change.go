@@ -192,7 +192,7 @@ func (p *program) leftBehind(ctx context.Context, a *project.Project, q *job.Que
 	if len(others) == 0 {
 		next = startWorker
 	}
-	return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "its worker " + it.Worker + " is gone, and the item " + p.goesBack(v) + " by itself", Next: next}
+	return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "its worker " + it.Worker + " is gone, and the item " + p.goesBack(v), Next: next}
 }
 
 func (p *program) cancelCommand() *cobra.Command {

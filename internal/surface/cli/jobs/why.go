@@ -263,7 +263,7 @@ func (p *program) goesBack(v *view.Item) string {
 	if g := v.Grant; g != nil && g.ExpiresAt != nil && g.ExpiresAt.After(p.Now()) {
 		when += ", at the latest when its lease expires " + term.Until(g.ExpiresAt, p.Now())
 	}
-	return "returns to the queue " + when
+	return "returns to the queue by itself " + when
 }
 
 func (p *program) whyFailed(it *lockkeeper.Item) {
