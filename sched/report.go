@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store"
 )
 
-// An attempt is one job of a worker, from its claim until its end is stored and reported.
+// An attempt is one job of a worker, from its dispatch until its end is stored and reported.
 type attempt struct {
 	job  *Job
 	item lockkeeper.Item // as it was dispatched
@@ -33,7 +33,7 @@ func (w *Worker) storeEnd(at *attempt, end func(context.Context) error) {
 	w.retryEnd(at, func(ctx context.Context) error {
 		err := end(ctx)
 		switch {
-		case err == nil || at.job.Ended(): // the end is stored; an error is about claiming the next item
+		case err == nil || at.job.Ended(): // the end is stored; an error is about dispatching the next item
 			w.reportEnd(at, at.job.Item)
 			if err != nil {
 				w.report(err)
@@ -135,7 +135,7 @@ func (w *Worker) exit(at *attempt) {
 }
 
 // strayAfter is how long the store may assign an item to this worker that does not run
-// here. Such an item is a stray: the response to the transaction that claimed it was lost.
+// here. Such an item is a stray: the response to the transaction that dispatched it was lost.
 const strayAfter = time.Minute
 
 // returnStrays returns strays to the queue.

@@ -138,7 +138,7 @@ func (w *Worker) serve(woken <-chan struct{}) error {
 			return w.leave()
 		}
 		if examine && free > 0 && quit != nil && !w.paused.Load() {
-			n, err := w.claim(free)
+			n, err := w.dispatch(free)
 			if err != nil {
 				w.report(err)
 			}
@@ -169,8 +169,8 @@ func (w *Worker) serve(woken <-chan struct{}) error {
 	}
 }
 
-// claim starts up to n items and returns how many it started.
-func (w *Worker) claim(n int) (started int, err error) {
+// dispatch starts up to n items and returns how many it started.
+func (w *Worker) dispatch(n int) (started int, err error) {
 	for started < n {
 		// Usually nothing is ready, and a View is cheaper.
 		it, err := store.Read(w.work, w.q.store, func(r store.Reader) (*lockkeeper.Item, error) { return first(r, w.self.TakesRoots()) })
@@ -248,18 +248,18 @@ func (w *Worker) run(job *Job) *Job {
 		w.storeEnd(at, func(ctx context.Context) error { return job.Return(ctx, later.Reason) })
 		return nil
 	}
-	claimant := &w.self
+	dispatcher := &w.self
 	select {
 	case <-w.quit:
-		claimant = nil
+		dispatcher = nil
 	default:
 	}
 	if w.paused.Load() {
-		claimant = nil
+		dispatcher = nil
 	}
 	var next *Job
 	w.storeEnd(at, func(ctx context.Context) (err error) {
-		next, err = job.Finish(ctx, failure, claimant)
+		next, err = job.Finish(ctx, failure, dispatcher)
 		return err
 	})
 	return next

@@ -70,10 +70,10 @@ func (x *index) add(p position, s *itemCell) {
 		i = len(x.runs[run])
 	}
 	x.runs[run] = slices.Insert(x.runs[run], i, indexEntry{p, s})
-	if places := x.runs[run]; len(places) > runSize {
-		second := append(make([]indexEntry, 0, runSize), places[runSize/2:]...)
-		clear(places[runSize/2:])
-		x.runs[run] = places[:runSize/2]
+	if entries := x.runs[run]; len(entries) > runSize {
+		second := append(make([]indexEntry, 0, runSize), entries[runSize/2:]...)
+		clear(entries[runSize/2:])
+		x.runs[run] = entries[:runSize/2]
 		x.runs = slices.Insert(x.runs, run+1, second)
 	}
 }

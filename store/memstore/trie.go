@@ -81,21 +81,21 @@ type run struct {
 	end  int    // index of the lock at which the next run begins
 }
 
-// places are the nodes of locks in the trie. They are valid until a lock is added or
+// lockNodes are the nodes of locks in the trie. They are valid until a lock is added or
 // removed.
-type places struct {
+type lockNodes struct {
 	locks []lockkeeper.Lock
 	runs  []run
 	nodes []*node // node of each lock; nil if it does not exist
 }
 
-// of reports whether these are the places of exactly this slice of locks.
-func (p *places) of(locks []lockkeeper.Lock) bool {
+// of reports whether these are the nodes of exactly this slice of locks.
+func (p *lockNodes) of(locks []lockkeeper.Lock) bool {
 	return len(locks) > 0 && len(locks) == len(p.locks) && &locks[0] == &p.locks[0]
 }
 
-// locate finds the places of locks, which are sorted by path.
-func (t *trie) locate(locks []lockkeeper.Lock, p *places) {
+// locate finds the nodes of locks, which are sorted by path.
+func (t *trie) locate(locks []lockkeeper.Lock, p *lockNodes) {
 	p.locks, p.runs, p.nodes = locks, p.runs[:0], p.nodes[:0]
 	var r *run
 	for i := range locks {
@@ -159,7 +159,7 @@ func cut(path string) (name, rest string) {
 
 // add puts the locks of a cell into the trie and stores their nodes in the cell. The nodes
 // stay the same until the locks are removed.
-func (t *trie) add(p *places, s *recordCell) {
+func (t *trie) add(p *lockNodes, s *recordCell) {
 	s.nodes = append(s.nodes[:0], p.nodes...)
 	i := 0
 	for _, r := range p.runs {
@@ -325,7 +325,7 @@ type visitor func(asked *lockkeeper.Lock, path string, e entry)
 
 // conflicting visits every entry whose lock conflicts with one of these, in any state. It skips
 // subtrees whose counts rule out a conflict.
-func (p *places) conflicting(visit visitor) {
+func (p *lockNodes) conflicting(visit visitor) {
 	begin := 0
 	for i := range p.runs {
 		r := &p.runs[i]

@@ -70,7 +70,7 @@ func TestTrieCounts(t *testing.T) {
 			Mode:   lockkeeper.Read + lockkeeper.Mode(r.IntN(3))}
 	}
 	var tr trie
-	var at places
+	var at lockNodes
 	var held []*recordCell
 	for i := range 4_000 {
 		// Enough children to exceed maxChildList and return below it. The size varies, so that

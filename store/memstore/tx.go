@@ -18,7 +18,7 @@ type tx struct {
 	woken []string
 	stale time.Time // landings and items before it are dropped after the transaction
 
-	located places // the places that the last call of Overlapping found
+	located lockNodes // the nodes that the last call of Overlapping found
 }
 
 // An undo says how to roll back one change.

@@ -7,18 +7,18 @@ import (
 	"lockkeeper/store"
 )
 
-// places are the paths and ranges where locks can overlap the requested ones. at contains the
+// neighbors are the paths and ranges where locks can overlap the requested ones. at contains the
 // requested paths and all paths above them. below contains the ranges strictly below them.
-type places struct {
+type neighbors struct {
 	at    []string
 	below []span
 }
 
 type span struct{ lo, hi string }
 
-// placesOf returns the places of locks, which must be normalized by lockkeeper.Normalize.
-func placesOf(locks []lockkeeper.Lock) places {
-	p := places{at: make([]string, 0, len(locks)+8), below: make([]span, 0, len(locks))}
+// neighborsOf returns the neighbors of locks, which must be normalized by lockkeeper.Normalize.
+func neighborsOf(locks []lockkeeper.Lock) neighbors {
+	p := neighbors{at: make([]string, 0, len(locks)+8), below: make([]span, 0, len(locks))}
 	above := map[string]struct{}{}
 	covered, dir := "", ""
 	for _, l := range locks {
@@ -56,7 +56,7 @@ type seenRow struct {
 	ticket uint64
 }
 
-// row adds one target of a record. A row can come twice, once from each kind of place.
+// row adds one target of a record. A row can come twice, once from a path and once from a range.
 func (c *collector) row(held lockkeeper.Lock, rec *store.Record) {
 	if !c.query.Counts(rec) {
 		return

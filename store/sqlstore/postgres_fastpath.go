@@ -131,8 +131,8 @@ func wideKinds() (mask int64) {
 	return mask
 }
 
-// masks returns the places where a lock could conflict with one of the given locks, and the
-// conflicting modes at each. The places are the requested paths, the paths above them and the
+// masks returns the paths and ranges where a lock could conflict with one of the given locks, and the
+// conflicting modes at each. They are the requested paths, the paths above them and the
 // ranges below them.
 func masks(locks []lockkeeper.Lock) (at []string, exact, above []int64, lo, hi []string, below []int64) {
 	index := make(map[string]int, 2*len(locks))

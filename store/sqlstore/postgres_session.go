@@ -113,7 +113,7 @@ func (s *pgSession) deleteTargets(space int64, ticket uint64, locks []lockkeeper
 	return s.exec(deleteTargetsSQL, space, int64(ticket), paths)
 }
 
-func (s *pgSession) targets(space int64, p places, each func(func(...any) error) error) error {
+func (s *pgSession) targets(space int64, p neighbors, each func(func(...any) error) error) error {
 	lo, hi := make([]string, len(p.below)), make([]string, len(p.below))
 	for i, sp := range p.below {
 		lo[i], hi[i] = sp.lo, sp.hi

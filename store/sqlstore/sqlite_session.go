@@ -245,7 +245,7 @@ func (s *sqliteSession) deleteTargets(space int64, ticket uint64, locks []lockke
 	})
 }
 
-func (s *sqliteSession) targets(space int64, p places, each func(func(...any) error) error) error {
+func (s *sqliteSession) targets(space int64, p neighbors, each func(func(...any) error) error) error {
 	err := selectRows(s, targetsAtSQL, space, p.at, 1, func(args []any, path string) []any { return append(args, path) }, each)
 	if err != nil {
 		return err

@@ -22,8 +22,8 @@ type session interface {
 
 	insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
 	deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
-	// targets selects path, kind, mode and ticket of the targets at the given places.
-	targets(space int64, p places, each func(scan func(dest ...any) error) error) error
+	// targets selects path, kind, mode and ticket of the targets at the given neighbors.
+	targets(space int64, p neighbors, each func(scan func(dest ...any) error) error) error
 	// landed selects path, landing and new of the latest landing at each path.
 	landed(space int64, grantID string, paths []string, each func(scan func(dest ...any) error) error) error
 	insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error
@@ -111,7 +111,7 @@ func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 		return nil, false, nil
 	}
 	q.Locks = lockkeeper.Normalize(q.Locks) // the search below needs normalized locks
-	met, err := t.targetsAt(placesOf(q.Locks))
+	met, err := t.targetsAt(neighborsOf(q.Locks))
 	if err != nil || len(met) == 0 {
 		return nil, false, err
 	}
@@ -137,7 +137,7 @@ type target struct {
 	ticket int64
 }
 
-func (t *tx) targetsAt(p places) (met []target, err error) {
+func (t *tx) targetsAt(p neighbors) (met []target, err error) {
 	err = t.targets(t.key, p, func(scan func(...any) error) error {
 		var m target
 		var kind, mode int64

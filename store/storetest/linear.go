@@ -93,8 +93,8 @@ func longest(info porcupine.LinearizationInfo, ops []Op) string {
 	return b.String()
 }
 
-// held is the state of a part between two operations.
-type held struct {
+// linearState is the state of a part between two operations.
+type linearState struct {
 	grants string // one line per grant, sorted, so that states compare as strings
 	fence  uint64 // the largest fence so far
 }
@@ -108,17 +108,17 @@ var sequential = porcupine.NondeterministicModel{
 		}
 		return out
 	},
-	Init: func() []any { return []any{held{}} },
+	Init: func() []any { return []any{linearState{}} },
 	Step: func(state, input, output any) (next []any) {
-		for _, s := range step(state.(held), input.(Op), output.(string)) {
+		for _, s := range step(state.(linearState), input.(Op), output.(string)) {
 			next = append(next, s)
 		}
 		return next
 	},
 	Hash: func(state any) uint64 {
 		h := fnv.New64a()
-		h.Write([]byte(state.(held).grants))
-		return h.Sum64() ^ state.(held).fence
+		h.Write([]byte(state.(linearState).grants))
+		return h.Sum64() ^ state.(linearState).fence
 	},
 	DescribeOperation: func(input, output any) string {
 		op := input.(Op)
@@ -127,11 +127,11 @@ var sequential = porcupine.NondeterministicModel{
 }
 
 // step returns the states that an operation may lead to, given its answer.
-func step(s held, op Op, answer string) []held {
+func step(s linearState, op Op, answer string) []linearState {
 	right, next := effect(s, op)
 	switch {
 	case answer == "":
-		return []held{s, next} // unknown: it may have taken effect or not
+		return []linearState{s, next} // unknown: it may have taken effect or not
 	case answer != right:
 		return nil
 	case op.Kind == "try" && answer == "ok":
@@ -140,11 +140,11 @@ func step(s held, op Op, answer string) []held {
 		}
 		next.fence = op.Fence
 	}
-	return []held{next}
+	return []linearState{next}
 }
 
 // effect returns the correct answer of an operation in a state, and the next state.
-func effect(s held, op Op) (answer string, next held) {
+func effect(s linearState, op Op) (answer string, next linearState) {
 	grants := parseGrants(s.grants)
 	mine, have := grants[op.Grant]
 	if op.Kind != "try" && !have {
@@ -156,7 +156,7 @@ func effect(s held, op Op) (answer string, next held) {
 		return "ok", s
 	case "release":
 		delete(grants, op.Grant)
-		return "ok", held{formatGrants(grants), s.fence}
+		return "ok", linearState{formatGrants(grants), s.fence}
 	case "upgrade":
 		i := slices.IndexFunc(mine, func(l lockkeeper.Lock) bool { return l.Path == op.Locks[0].Path })
 		if mine[i].Mode != lockkeeper.Upgradeable {
@@ -177,7 +177,7 @@ func effect(s held, op Op) (answer string, next held) {
 		mine = op.Locks
 	}
 	grants[op.Grant] = mine
-	return "ok", held{formatGrants(grants), s.fence}
+	return "ok", linearState{formatGrants(grants), s.fence}
 }
 
 // formatGrants converts the grants of a part to a canonical string; parseGrants converts it

@@ -128,14 +128,14 @@ func (m queueModel) waitingOn(key string) []*lockkeeper.Item {
 
 // leaders returns the first item of each standing and rank that waits for a slot.
 func (m queueModel) leaders() (list []*lockkeeper.Item) {
-	type place struct {
+	type leader struct {
 		line           string
 		standing, rank int
 	}
 	add := func(line string, items []*lockkeeper.Item) {
-		seen := map[place]bool{}
+		seen := map[leader]bool{}
 		for _, it := range items {
-			at := place{line, it.Precedence(), it.Rank}
+			at := leader{line, it.Precedence(), it.Rank}
 			if !seen[at] {
 				list = append(list, it)
 			}

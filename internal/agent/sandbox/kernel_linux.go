@@ -62,7 +62,7 @@ func (r *root) addKernel() error {
 		return err
 	}
 	for path, text := range deviceLinks {
-		r.places[path] = &place{link: text}
+		r.points[path] = &mountPoint{link: text}
 	}
 	r.writable = append(r.writable, pseudoTerminals, sharedMemory)
 	return nil

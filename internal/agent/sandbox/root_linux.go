@@ -20,14 +20,14 @@ const (
 )
 
 // A root is a new file system under construction: a skeleton of directories in memory,
-// in which mounts and links are placed.
+// that has mounts and links.
 type root struct {
-	places   map[string]*place
+	points   map[string]*mountPoint
 	writable []string // paths that the command may write to
 }
 
-// A place is the mount or the link at a path of a root.
-type place struct {
+// A mountPoint is the mount or link at a path of a root.
+type mountPoint struct {
 	mount  *os.File
 	dir    bool   // the mount is a directory
 	sealed bool   // the mount becomes read-only when the root is complete
@@ -44,7 +44,7 @@ func enterRoot(o order, argv []string) (writable []string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("separate the mounts: %w", err)
 	}
-	r := &root{places: map[string]*place{}}
+	r := &root{points: map[string]*mountPoint{}}
 	if err := r.fill(o); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func enterRoot(o order, argv []string) (writable []string, err error) {
 	return r.writable, nil
 }
 
-// fill adds everything that a command sees to the root. A later place replaces an earlier one at
+// fill adds everything that a command sees to the root. A later mount replaces an earlier one at
 // the same path, and covers part of a mount above it.
 func (r *root) fill(o order) error {
 	for _, path := range systemPaths() {
@@ -69,7 +69,7 @@ func (r *root) fill(o order) error {
 	}
 	for _, path := range system {
 		if text, err := os.Readlink(path); err == nil {
-			r.places[path] = &place{link: text}
+			r.points[path] = &mountPoint{link: text}
 		}
 	}
 	for _, path := range systemSecrets() {
@@ -161,7 +161,7 @@ func (r *root) bind(at, path string, attr uint64) error {
 		mount.Close()
 		return fmt.Errorf("set the mount attributes of %s: %w", path, err)
 	}
-	r.put(at, &place{mount: mount, dir: info.IsDir()})
+	r.put(at, &mountPoint{mount: mount, dir: info.IsDir()})
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (r *root) seal(path, mode string) error {
 	if err != nil {
 		return err
 	}
-	r.put(path, &place{mount: mount, dir: true, sealed: true})
+	r.put(path, &mountPoint{mount: mount, dir: true, sealed: true})
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (r *root) overlay(path string, o order, number int) error {
 	if o.Private != "" {
 		mount, err := newOverlay(path, filepath.Join(o.privateLayers(), fmt.Sprint(number)))
 		if err == nil {
-			r.put(path, &place{mount: mount, dir: true})
+			r.put(path, &mountPoint{mount: mount, dir: true})
 			r.writable = append(r.writable, path)
 			return nil
 		}
@@ -207,15 +207,15 @@ func (r *root) add(path, kind string, options map[string]string, attr int) error
 	if err != nil {
 		return err
 	}
-	r.put(path, &place{mount: mount, dir: true})
+	r.put(path, &mountPoint{mount: mount, dir: true})
 	return nil
 }
 
-func (r *root) put(path string, p *place) {
-	if before := r.places[path]; before != nil && before.mount != nil {
+func (r *root) put(path string, p *mountPoint) {
+	if before := r.points[path]; before != nil && before.mount != nil {
 		before.mount.Close()
 	}
-	r.places[path] = p
+	r.points[path] = p
 }
 
 // addLinks adds the links on the way to some paths. Their targets exist only if they are
@@ -226,8 +226,8 @@ func (r *root) addLinks(paths ...string) {
 			continue
 		}
 		for at, text := range linksTo(filepath.Clean(path)) {
-			if r.places[at] == nil && !within(at, "/proc") && !within(at, "/dev") { // the command has its own /proc and /dev
-				r.places[at] = &place{link: text}
+			if r.points[at] == nil && !within(at, "/proc") && !within(at, "/dev") { // the command has its own /proc and /dev
+				r.points[at] = &mountPoint{link: text}
 			}
 		}
 	}
@@ -245,8 +245,8 @@ func (r *root) assemble() error {
 	}
 	defer top.Close()
 	sealed := []*os.File{skeleton}
-	for _, path := range slices.Sorted(maps.Keys(r.places)) { // parents before children
-		p := r.places[path]
+	for _, path := range slices.Sorted(maps.Keys(r.points)) { // parents before children
+		p := r.points[path]
 		if err := p.attach(top, path); err != nil {
 			return err
 		}
@@ -286,8 +286,8 @@ func mountSkeleton(skeleton *os.File) (*os.File, error) {
 	return openPath(over)
 }
 
-// attach puts a place into a root, and makes the directories above it.
-func (p *place) attach(top *os.File, path string) error {
+// attach puts a mount or link into a root, and makes the directories above it.
+func (p *mountPoint) attach(top *os.File, path string) error {
 	dir, err := makeParents(top, path)
 	if err != nil {
 		return err

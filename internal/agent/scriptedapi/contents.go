@@ -46,7 +46,7 @@ func (contents) read(r *Request) error {
 	return nil
 }
 
-func (contents) write(s *Server, w http.ResponseWriter, ask *Request, at place, step Step) {
+func (contents) write(s *Server, w http.ResponseWriter, ask *Request, at stepIndex, step Step) {
 	parts := []object{}
 	if step.Text != "" {
 		parts = append(parts, object{"text": step.Text})

@@ -88,7 +88,7 @@ func (r *Request) heard(c content) {
 	}
 }
 
-func (messages) write(s *Server, w http.ResponseWriter, ask *Request, at place, step Step) {
+func (messages) write(s *Server, w http.ResponseWriter, ask *Request, at stepIndex, step Step) {
 	if ask.Stream {
 		s.stream(w, ask.Model, at, step)
 	} else {
@@ -97,7 +97,7 @@ func (messages) write(s *Server, w http.ResponseWriter, ask *Request, at place, 
 }
 
 // message returns a step as an object of the API.
-func (s *Server) message(model string, at place, step Step) object {
+func (s *Server) message(model string, at stepIndex, step Step) object {
 	blocks, stop := []any{}, "end_turn"
 	if step.Text != "" {
 		blocks = append(blocks, object{"type": "text", "text": step.Text})
@@ -118,7 +118,7 @@ func (s *Server) message(model string, at place, step Step) object {
 }
 
 // whole answers in one piece.
-func (s *Server) whole(w http.ResponseWriter, model string, at place, step Step) {
+func (s *Server) whole(w http.ResponseWriter, model string, at stepIndex, step Step) {
 	body := encode(s.message(model, at, step))
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -130,7 +130,7 @@ func (s *Server) whole(w http.ResponseWriter, model string, at place, step Step)
 }
 
 // stream answers with server-sent events.
-func (s *Server) stream(w http.ResponseWriter, model string, at place, step Step) {
+func (s *Server) stream(w http.ResponseWriter, model string, at stepIndex, step Step) {
 	send := events(w)
 	whole := s.message(model, at, step)
 	start := maps.Clone(whole)

@@ -34,8 +34,8 @@ func (responses) read(r *Request) error {
 				r.Prompt, r.Results = item.Content.text(), nil
 			}
 		case "function_call", "custom_tool_call":
-			if at, ok := placeOf(item.CallID); ok && r.answers != "" {
-				if last, _ := placeOf(r.answers); last != at {
+			if at, ok := stepOf(item.CallID); ok && r.answers != "" {
+				if last, _ := stepOf(r.answers); last != at {
 					r.Results = nil // results of an earlier step
 				}
 			}
@@ -46,7 +46,7 @@ func (responses) read(r *Request) error {
 	return nil
 }
 
-func (responses) write(s *Server, w http.ResponseWriter, _ *Request, at place, step Step) {
+func (responses) write(s *Server, w http.ResponseWriter, _ *Request, at stepIndex, step Step) {
 	var items []object
 	if step.Text != "" {
 		items = append(items, object{"type": "message", "role": "assistant", "content": []any{object{"type": "output_text", "text": step.Text}}})

@@ -117,55 +117,55 @@ func newScript(dir string, plays []Play) (script, error) {
 	return s, nil
 }
 
-type place struct{ play, step int }
+type stepIndex struct{ play, step int }
 
-// toolID returns an id for a tool call, from which placeOf finds this place again.
-func (p place) toolID(n int64) string { return fmt.Sprintf("toolu_%d_%d_%06d", p.play, p.step, n) }
+// toolID returns an id for a tool call, from which stepOf finds the step again.
+func (p stepIndex) toolID(n int64) string { return fmt.Sprintf("toolu_%d_%d_%06d", p.play, p.step, n) }
 
 var toolIDPattern = regexp.MustCompile(`^toolu_(\d+)_(\d+)_\d+$`)
 
-func placeOf(toolID string) (place, bool) {
+func stepOf(toolID string) (stepIndex, bool) {
 	m := toolIDPattern.FindStringSubmatch(toolID)
 	if m == nil {
-		return place{}, false
+		return stepIndex{}, false
 	}
 	play, errPlay := strconv.Atoi(m[1])
 	step, errStep := strconv.Atoi(m[2])
-	return place{play, step}, errPlay == nil && errStep == nil
+	return stepIndex{play, step}, errPlay == nil && errStep == nil
 }
 
 // next finds the step that answers a request.
-func (s script) next(r *Request) (place, error) {
+func (s script) next(r *Request) (stepIndex, error) {
 	if len(r.Results) == 0 {
 		return s.begin(r.Prompt)
 	}
-	last, ok := placeOf(r.answers)
+	last, ok := stepOf(r.answers)
 	if !ok || last.play >= len(s) {
-		return place{}, fmt.Errorf("the results are of the tool use %q, which is not of this script", r.answers)
+		return stepIndex{}, fmt.Errorf("the results are of the tool use %q, which is not of this script", r.answers)
 	}
-	at := place{last.play, last.step + 1}
+	at := stepIndex{last.play, last.step + 1}
 	if at.step >= len(s[at.play].Steps) {
-		return place{}, fmt.Errorf("play %d has no step after %d", at.play, last.step)
+		return stepIndex{}, fmt.Errorf("play %d has no step after %d", at.play, last.step)
 	}
 	if results := strings.Join(r.Results, "\n"); !s[at.play].expect[at.step].MatchString(results) {
-		return place{}, fmt.Errorf("play %d, step %d expects %q of the tools, and they said %q", at.play, at.step, s[at.play].Steps[at.step].Expect, results)
+		return stepIndex{}, fmt.Errorf("play %d, step %d expects %q of the tools, and they said %q", at.play, at.step, s[at.play].Steps[at.step].Expect, results)
 	}
 	return at, nil
 }
 
 // begin finds the play for a prompt, and counts it.
-func (s script) begin(prompt string) (place, error) {
+func (s script) begin(prompt string) (stepIndex, error) {
 	for i := range s {
 		if p := &s[i]; (p.Times == 0 || p.begun < p.Times) && p.prompt.MatchString(prompt) {
 			p.begun++
-			return place{i, 0}, nil
+			return stepIndex{i, 0}, nil
 		}
 	}
-	return place{}, fmt.Errorf("no play fits the prompt %q", prompt)
+	return stepIndex{}, fmt.Errorf("no play fits the prompt %q", prompt)
 }
 
 // filled returns a step with the placeholders in its texts filled in.
-func (s script) filled(at place, r *Request, dir string) Step {
+func (s script) filled(at stepIndex, r *Request, dir string) Step {
 	step := s[at.play].Steps[at.step]
 	pairs := []string{"{dir}", dir}
 	for i, group := range s[at.play].prompt.FindStringSubmatch(r.Prompt) {

@@ -111,7 +111,7 @@ type dialect interface {
 	// read parses the body of a request.
 	read(*Request) error
 	// write sends a step that is an answer.
-	write(s *Server, w http.ResponseWriter, ask *Request, at place, step Step)
+	write(s *Server, w http.ResponseWriter, ask *Request, at stepIndex, step Step)
 }
 
 // dialectOf returns the API of a path, or nil if the path asks for no answer.
@@ -128,7 +128,7 @@ func dialectOf(path string) dialect {
 }
 
 // take stores a request and finds its answer.
-func (s *Server) take(speaks dialect, ask *Request) (at place, step Step, err error) {
+func (s *Server) take(speaks dialect, ask *Request) (at stepIndex, step Step, err error) {
 	err = speaks.read(ask)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Server) take(speaks dialect, ask *Request) (at place, step Step, err er
 	return at, step, err
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, speaks dialect, ask *Request, at place, step Step) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, speaks dialect, ask *Request, at stepIndex, step Step) {
 	if step.Wait > 0 && !s.pause(r, time.After(step.Wait)) {
 		return
 	}

@@ -52,13 +52,13 @@ type finder struct {
 	followed     map[string]bool // interpreters that were added
 }
 
-// known adds the known places of tools.
+// known adds the known directories of tools.
 func (f *finder) known() {
 	for _, p := range programs {
-		f.place(f.read, p)
+		f.addDir(f.read, p)
 	}
 	for _, p := range caches {
-		f.place(f.caches, p)
+		f.addDir(f.caches, p)
 	}
 	for _, name := range certificates {
 		if path, _ := f.env(name); path != "" {
@@ -67,17 +67,17 @@ func (f *finder) known() {
 	}
 }
 
-func (f *finder) place(to map[string]bool, p place) {
-	value, _ := f.env(p.variable)
+func (f *finder) addDir(to map[string]bool, d toolDir) {
+	value, _ := f.env(d.variable)
 	dirs := filepath.SplitList(value)
-	if len(dirs) == 0 && p.usual != "" && f.home != "" {
-		dirs = []string{filepath.Join(f.home, p.usual)}
+	if len(dirs) == 0 && d.usual != "" && f.home != "" {
+		dirs = []string{filepath.Join(f.home, d.usual)}
 	}
 	for _, dir := range dirs {
-		if p.parts == nil {
+		if d.parts == nil {
 			f.add(to, dir)
 		}
-		for _, part := range p.parts {
+		for _, part := range d.parts {
 			f.add(to, filepath.Join(dir, part))
 		}
 	}

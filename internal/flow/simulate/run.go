@@ -77,14 +77,14 @@ func (s *simulation) enqueue(ctx context.Context, p *Plan) error {
 // work advances the time until nothing runs and nothing can start.
 func (s *simulation) work(ctx context.Context) error {
 	for idle := s.now; ; {
-		if err := s.claim(ctx); err != nil {
+		if err := s.dispatch(ctx); err != nil {
 			return err
 		}
 		due, err := s.queue.Tick(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.claim(ctx); err != nil { // starts items that the tick made ready
+		if err := s.dispatch(ctx); err != nil { // starts items that the tick made ready
 			return err
 		}
 		if len(s.running) == 0 {
@@ -112,8 +112,8 @@ func (s *simulation) work(ctx context.Context) error {
 	}
 }
 
-// claim starts items while slots are free.
-func (s *simulation) claim(ctx context.Context) error {
+// dispatch starts items while slots are free.
+func (s *simulation) dispatch(ctx context.Context) error {
 	for len(s.running) < s.worker.Slots {
 		job, err := s.queue.Dispatch(ctx, s.worker)
 		if err != nil || job == nil {
@@ -133,17 +133,17 @@ func (s *simulation) begin(job *sched.Job) {
 }
 
 // advance advances the time to the next end. Of items that end at the same time only the last
-// one claims a new item, because only then are the locks of all of them free.
+// one dispatches a new item, because only then are the locks of all of them free.
 func (s *simulation) advance(ctx context.Context) error {
 	s.now = s.running[0].end
 	for len(s.running) > 0 && s.running[0].end == s.now {
 		r := s.running[0]
 		s.running = s.running[1:]
-		var claimant *lockkeeper.Worker
+		var dispatcher *lockkeeper.Worker
 		if len(s.running) == 0 || s.running[0].end > s.now {
-			claimant = &s.worker
+			dispatcher = &s.worker
 		}
-		next, err := r.job.Finish(ctx, nil, claimant)
+		next, err := r.job.Finish(ctx, nil, dispatcher)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ type check struct {
 // run visits each codebase that the call concerns. Before a tool call, the first failure
 // refuses the call. At other events, a failure in one codebase does not skip the others.
 func (k *check) run(ctx context.Context) (failed error) {
-	places, err := k.places()
+	places, err := k.codebases()
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (k *check) run(ctx context.Context) (failed error) {
 }
 
 // visit handles the call in one codebase.
-func (k *check) visit(ctx context.Context, p *place) (err error) {
+func (k *check) visit(ctx context.Context, p *codebase) (err error) {
 	a, err := project.Open(ctx, project.Settings{Dir: p.root, Store: k.world.Store, Env: k.world.Env, SkipRecovery: true})
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 	if err != nil {
 		return err
 	}
-	v := &visit{check: k, place: p, app: a, registry: registry, session: s}
+	v := &visit{check: k, codebase: p, app: a, registry: registry, session: s}
 	if k.call.Event != End { // End closes the session itself
 		defer func() { err = errors.Join(err, s.Close()) }()
 	}
@@ -85,7 +85,7 @@ func (k *check) visit(ctx context.Context, p *place) (err error) {
 // A visit is a call in one codebase.
 type visit struct {
 	*check
-	place    *place
+	codebase *codebase
 	app      *project.Project
 	registry *session.Registry
 	session  *session.Session
@@ -100,11 +100,11 @@ func (v *visit) before(ctx context.Context) error {
 	if err := v.disturbed(ctx, session.Call{}); err != nil {
 		return err
 	}
-	for _, g := range v.place.guarded {
+	for _, g := range v.codebase.guarded {
 		v.refuse(g.refusal(v.name(g.file)))
 	}
 	var list []session.Write
-	for _, t := range v.place.writes {
+	for _, t := range v.codebase.writes {
 		w, refused, err := v.target(t)
 		switch {
 		case err != nil:
@@ -119,14 +119,14 @@ func (v *visit) before(ctx context.Context) error {
 		return nil
 	}
 	// The command may name files that others hold, or a directory above them, without writing to them directly.
-	refused, err := v.session.Taken(ctx, v.place.trees, v.place.names)
+	refused, err := v.session.Taken(ctx, v.codebase.trees, v.codebase.names)
 	if v.refuse(refused...); err != nil || len(refused) > 0 {
 		return err
 	}
 	if err := v.indexed(ctx); err != nil || len(v.out.refused) > 0 {
 		return err
 	}
-	for _, g := range v.place.git {
+	for _, g := range v.codebase.git {
 		refused, err := v.session.Rewrite(ctx, g.rewriting())
 		if v.refuse(refused...); err != nil || len(refused) > 0 {
 			return err
@@ -145,7 +145,7 @@ func (v *visit) before(ctx context.Context) error {
 			return err
 		}
 	}
-	warnings, err := v.session.ElsewhereOutside(v.place.beside)
+	warnings, err := v.session.ElsewhereOutside(v.codebase.beside)
 	if v.out.Model = append(v.out.Model, warnings...); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (v *visit) before(ctx context.Context) error {
 		}
 		c := session.Call{Dir: v.call.Dir, Command: v.call.Command + v.call.Act, Programs: v.programs, Writes: paths, Snapshot: kept}
 		if c.Command != "" {
-			c.Guarded = project.Configured(v.place.root)
+			c.Guarded = project.Configured(v.codebase.root)
 		}
 		return v.session.Begin(v.call.ID, c)
 	}
@@ -174,7 +174,7 @@ func (v *visit) refuse(list ...refusal.Refusal) { v.out.refused = append(v.out.r
 
 // name returns the path of a file for messages: relative to the root if the file is below it.
 func (v *visit) name(file string) string {
-	if rel, err := filepath.Rel(v.place.root, protect.Real(file)); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(v.codebase.root, protect.Real(file)); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
 	return file
@@ -190,7 +190,7 @@ func (v *visit) target(t Touch) (w session.Write, refused *refusal.Refusal, err 
 	path, err := v.registry.Path(t.File)
 	if isRefusal(err) {
 		if isDir(t.File) {
-			v.place.trees = append(v.place.trees, t.File)
+			v.codebase.trees = append(v.codebase.trees, t.File)
 			return session.Write{}, nil, nil
 		}
 		return no(err.Error())
@@ -204,7 +204,7 @@ func isBelow(rel, dir string) bool { return strings.HasPrefix(rel, dir+string(fi
 func (v *visit) after(ctx context.Context) error {
 	began := v.session.End(v.call.ID, v.call.Background)
 	var own []string
-	for _, t := range v.place.writes {
+	for _, t := range v.codebase.writes {
 		if path, err := v.registry.Path(t.File); err == nil {
 			own = append(own, path)
 		}
@@ -213,12 +213,12 @@ func (v *visit) after(ctx context.Context) error {
 	if err := v.session.Left(ctx, began, own); err != nil {
 		return err
 	}
-	if v.place.shell || len(v.place.reads) > 0 { // later reads by the agent include the changes of others
+	if v.codebase.shell || len(v.codebase.reads) > 0 { // later reads by the agent include the changes of others
 		if err := v.disturbed(ctx, began); err != nil {
 			return err
 		}
 	}
-	for _, t := range v.place.reads {
+	for _, t := range v.codebase.reads {
 		path, err := v.registry.Path(t.File)
 		if err != nil {
 			continue // a session cannot write this path
@@ -227,12 +227,12 @@ func (v *visit) after(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(v.place.git) > 0 {
+	if len(v.codebase.git) > 0 {
 		if err := v.session.EndRewrite(ctx); err != nil {
 			return err
 		}
 	}
-	if v.place.shell {
+	if v.codebase.shell {
 		if err := errors.Join(v.compare(ctx, began), v.lost(ctx)); err != nil {
 			return err
 		}

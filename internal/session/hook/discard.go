@@ -112,7 +112,7 @@ const mostNamed = 3
 func (v *visit) discarded(ctx context.Context) error {
 	var act string // the first refused command
 	var unknown []string
-	for _, d := range gathered(v.place.discards) {
+	for _, d := range gathered(v.codebase.discards) {
 		files, ignored, err := unsaved(ctx, d)
 		if err != nil {
 			return err
@@ -203,7 +203,7 @@ func sparing(name string) string {
 // firstGuarded returns the first file that is protected or is a directory above a protected
 // file, or nil.
 func (v *visit) firstGuarded(files []string) (*guarded, error) {
-	list, err := project.Protection(v.place.root, v.world.Env)
+	list, err := project.Protection(v.codebase.root, v.world.Env)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func indexGrammar(act string) allowed {
 
 // indexed refuses a command that would stage, unstage or commit changes of others.
 func (v *visit) indexed(ctx context.Context) error {
-	for _, x := range v.place.index {
+	for _, x := range v.codebase.index {
 		if _, err := os.Stat(x.Dir); err != nil {
 			continue // the command fails, because its directory is missing
 		}

@@ -24,7 +24,7 @@ const all = "."
 // If some files could not be copied, it refuses a command that sweeps where they are, and
 // lets any other command through with a notice.
 func (v *visit) keep(ctx context.Context) (id string, err error) {
-	if !v.opaque || !v.place.shell {
+	if !v.opaque || !v.codebase.shell {
 		return "", nil
 	}
 	short, cancel := context.WithTimeout(ctx, keepTime)
@@ -72,7 +72,7 @@ func (v *visit) swept(missed []snapshot.Miss) (act string, hit []snapshot.Miss) 
 	for _, s := range v.sweeps {
 		dir := protect.Real(s.Dir)
 		hit = slices.DeleteFunc(slices.Clone(missed), func(m snapshot.Miss) bool {
-			file := filepath.Join(v.place.root, filepath.FromSlash(m.Path))
+			file := filepath.Join(v.codebase.root, filepath.FromSlash(m.Path))
 			return s.Dir != anywhere && m.Path != all && file != dir && !isBelow(file, dir)
 		})
 		if len(hit) > 0 {

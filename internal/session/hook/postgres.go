@@ -9,8 +9,8 @@ import (
 
 // usesPostgres reports whether the locks of one of the codebases are in PostgreSQL. A
 // configuration that cannot be read is reported when its codebase is opened.
-func (k *check) usesPostgres(places []*place) bool {
-	return slices.ContainsFunc(places, func(p *place) bool {
+func (k *check) usesPostgres(places []*codebase) bool {
+	return slices.ContainsFunc(places, func(p *codebase) bool {
 		c, err := project.LoadConfig(project.Settings{Dir: p.root, Store: k.world.Store, Env: k.world.Env})
 		return err == nil && config.IsPostgres(c.Store)
 	})

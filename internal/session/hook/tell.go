@@ -147,7 +147,7 @@ func (v *visit) news(ctx context.Context) error {
 // unguarded reports files that configure the checks and that were removed during a command:
 // git clean and git stash remove uncommitted files, a checkout removes files committed later.
 func (v *visit) unguarded(began session.Call) {
-	now := project.Configured(v.place.root)
+	now := project.Configured(v.codebase.root)
 	for _, name := range began.Guarded {
 		if !slices.Contains(now, name) {
 			v.out.tellBoth(fmt.Sprintf("GONE %s was removed while your command ran; without it, writes may not be checked. Write nothing until a person has restored it: with git, or lockkeeper init and lockkeeper doctor.", name))

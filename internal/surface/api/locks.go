@@ -172,13 +172,13 @@ func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
 	return e, err
 }
 
-// held is the proof that a caller owns a grant.
-type held struct {
+// ownership is the proof that a caller owns a grant.
+type ownership struct {
 	Token string `json:"token"`
 }
 
-func (h held) check() error {
-	if h.Token == "" {
+func (o ownership) check() error {
+	if o.Token == "" {
 		return &lockkeeper.InputError{Field: "token", Reason: "required", Next: "send the token that came with the grant"}
 	}
 	return nil
@@ -196,12 +196,12 @@ func change[In interface{ check() error }](name, summary string, do func(s *Serv
 	})
 }
 
-func renew(s *Server, c *call, id string, in held) (lockkeeper.Grant, error) {
+func renew(s *Server, c *call, id string, in ownership) (lockkeeper.Grant, error) {
 	return s.opt.App.Locks.Renew(c.r.Context(), id, in.Token)
 }
 
 func upgrade(s *Server, c *call, id string, in struct {
-	held
+	ownership
 	Paths []string `json:"paths"`
 }) (g lockkeeper.Grant, err error) {
 	locks, err := targets{Upgradeable: in.Paths}.locks(s.opt.App)
@@ -216,7 +216,7 @@ func upgrade(s *Server, c *call, id string, in struct {
 }
 
 func extend(s *Server, c *call, id string, in struct {
-	held
+	ownership
 	targets
 }) (g lockkeeper.Grant, err error) {
 	locks, err := in.locks(s.opt.App)
@@ -231,7 +231,7 @@ type released struct {
 	Released bool   `json:"released"`
 }
 
-func release(s *Server, c *call, in held) (released, error) {
+func release(s *Server, c *call, in ownership) (released, error) {
 	id := c.r.PathValue("id")
 	if err := in.check(); err != nil {
 		return released{}, err

@@ -40,16 +40,16 @@ type Server struct {
 	woken     chan news
 	told      map[string]string // the last logged error about each codebase and file
 	failed    map[string]error  // codebases that could not be opened since the last look
-	stage     stage
+	lifecycle lifecycle
 }
 
-// stage is the stage of the conversation with the editor.
-type stage int
+// lifecycle is the state of the conversation with the editor.
+type lifecycle int
 
 const (
-	stageNew stage = iota
-	stageOpen
-	stageShutdown
+	lifecycleNew lifecycle = iota
+	lifecycleOpen
+	lifecycleShutdown
 )
 
 func New(o Options) *Server {
@@ -135,14 +135,14 @@ func (s *Server) handle(ctx context.Context, text []byte) (end bool, err error) 
 	switch {
 	case !ok: // the server sends no requests, so no response matters
 		return false, nil
-	case r.Method == "exit" && s.stage != stageShutdown:
+	case r.Method == "exit" && s.lifecycle != lifecycleShutdown:
 		return true, ErrNoShutdown
 	case r.Method == "exit":
 		return true, nil
 	case r.IsCall():
 		result, failed := s.call(ctx, r)
 		return false, s.conn.answer(r.ID, result, failed)
-	case s.stage != stageOpen:
+	case s.lifecycle != lifecycleOpen:
 		return false, nil
 	}
 	return false, s.notified(ctx, r)
@@ -150,17 +150,17 @@ func (s *Server) handle(ctx context.Context, text []byte) (end bool, err error) 
 
 func (s *Server) call(ctx context.Context, r *jsonrpc.Request) (result any, err error) {
 	switch {
-	case r.Method == "initialize" && s.stage == stageNew:
-		s.stage = stageOpen
+	case r.Method == "initialize" && s.lifecycle == lifecycleNew:
+		s.lifecycle = lifecycleOpen
 		return capabilities(s.opt.Version), nil
-	case s.stage == stageNew:
+	case s.lifecycle == lifecycleNew:
 		return nil, &jsonrpc.Error{Code: codeNotInitialized, Message: "the first request must be initialize"}
-	case s.stage == stageShutdown, r.Method == "initialize":
+	case s.lifecycle == lifecycleShutdown, r.Method == "initialize":
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: r.Method + " is not allowed now"}
 	}
 	switch r.Method {
 	case "shutdown":
-		s.stage = stageShutdown
+		s.lifecycle = lifecycleShutdown
 		return nil, nil
 	case "textDocument/codeAction":
 		var p documentParams

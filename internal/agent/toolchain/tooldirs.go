@@ -1,16 +1,16 @@
 package toolchain
 
-// A place is a directory that a tool uses, in the user's home or given by an environment
+// A toolDir is a directory that a tool uses, in the user's home or given by an environment
 // variable. If it has parts, only these are added, because the tool's credentials are next to
 // them.
-type place struct {
+type toolDir struct {
 	variable string
 	usual    string // relative to the home directory
 	parts    []string
 }
 
-// programs are the places of interpreters, compilers and installed programs.
-var programs = []place{
+// programs are the directories of interpreters, compilers and installed programs.
+var programs = []toolDir{
 	// Python
 	{"PYENV_ROOT", ".pyenv", nil},
 	{"VIRTUAL_ENV", "", nil},
@@ -61,8 +61,8 @@ var programs = []place{
 	{"HOMEBREW_PREFIX", ".linuxbrew", nil},
 }
 
-// caches are the places of packages and build results that tools add to.
-var caches = []place{
+// caches are the directories of packages and build results that tools add to.
+var caches = []toolDir{
 	{"GOCACHE", ".cache/go-build", nil},
 	{"GOMODCACHE", "go/pkg/mod", nil},
 	{"GOLANGCI_LINT_CACHE", ".cache/golangci-lint", nil},

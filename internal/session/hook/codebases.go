@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// place is a codebase with the files that a call touches in it.
-type place struct {
+// codebase is one codebase, with the files that a call touches in it.
+type codebase struct {
 	root     string
 	writes   []Touch
 	reads    []Touch
@@ -34,7 +34,7 @@ type place struct {
 type sorter struct {
 	dir  string // the agent's working directory
 	env  func(string) (string, bool)
-	list []*place
+	list []*codebase
 
 	guarded  []guarded // protected files, if the agent works outside every codebase
 	checkers map[string]*protect.Checker
@@ -64,9 +64,9 @@ func (s *sorter) checker(root string) (*protect.Checker, error) {
 	return s.checkers[root], nil
 }
 
-// places groups the files of a call by codebase. Events other than tool calls concern the
+// codebases groups the files of a call by codebase. Events other than tool calls concern the
 // codebase in which the agent works.
-func (k *check) places() ([]*place, error) {
+func (k *check) codebases() ([]*codebase, error) {
 	open, err := k.open()
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func spellings(dir string, files []Touch) (list []Touch) {
 }
 
 // at returns the codebase of a file, or nil.
-func (s *sorter) at(file string) (*place, error) {
+func (s *sorter) at(file string) (*codebase, error) {
 	root, err := project.RootOf(protect.Real(file), s.env)
 	if err != nil || root == "" {
 		return nil, err
@@ -161,12 +161,12 @@ func (s *sorter) at(file string) (*place, error) {
 			return p, nil
 		}
 	}
-	s.list = append(s.list, &place{root: root})
+	s.list = append(s.list, &codebase{root: root})
 	return s.list[len(s.list)-1], nil
 }
 
 // in returns the codebase of the files in a directory, which may itself be a root.
-func (s *sorter) in(dir string) (*place, error) {
+func (s *sorter) in(dir string) (*codebase, error) {
 	return s.at(filepath.Join(dir, lockkeeper.GitTarget)) // any name in it
 }
 
@@ -213,26 +213,26 @@ func (s *sorter) sort(plan Effects) error {
 		}
 	}
 	var failed error
-	note := func(p *place, err error, do func(*place)) {
+	note := func(p *codebase, err error, do func(*codebase)) {
 		if failed = errors.Join(failed, err); p != nil {
 			do(p)
 		}
 	}
 	for _, t := range plan.Reads {
 		p, err := s.at(t.File)
-		note(p, err, func(p *place) { p.reads = append(p.reads, t) })
+		note(p, err, func(p *codebase) { p.reads = append(p.reads, t) })
 	}
 	for _, d := range plan.Discards {
 		p, err := s.in(d.Dir)
-		note(p, err, func(p *place) { p.discards = append(p.discards, d) })
+		note(p, err, func(p *codebase) { p.discards = append(p.discards, d) })
 	}
 	for _, g := range plan.Git {
 		p, err := s.in(g.Dir)
-		note(p, err, func(p *place) { p.git = append(p.git, g) })
+		note(p, err, func(p *codebase) { p.git = append(p.git, g) })
 	}
 	for _, x := range plan.Index {
 		p, err := s.in(x.Dir)
-		note(p, err, func(p *place) { p.index = append(p.index, x) })
+		note(p, err, func(p *codebase) { p.index = append(p.index, x) })
 	}
 	return failed
 }
@@ -240,7 +240,7 @@ func (s *sorter) sort(plan Effects) error {
 // guard returns the codebase of a file, and notes the file if it is protected. A file outside
 // every codebase, such as one in the user's home, is noted in the codebase where the agent
 // works. So switching the checks off there also applies to it.
-func (s *sorter) guard(file string, placeOf func(string) (*place, error), find func(root string, checker *protect.Checker) (protect.Class, bool)) (*place, error) {
+func (s *sorter) guard(file string, placeOf func(string) (*codebase, error), find func(root string, checker *protect.Checker) (protect.Class, bool)) (*codebase, error) {
 	p, err := placeOf(file)
 	if err != nil {
 		return nil, err
@@ -302,7 +302,7 @@ func (s *sorter) visited(dirs []string, command string) error {
 				continue
 			}
 			seen[file] = true
-			if slices.ContainsFunc(s.list, func(p *place) bool { return p.shell && isBelow(file, p.root) }) {
+			if slices.ContainsFunc(s.list, func(p *codebase) bool { return p.shell && isBelow(file, p.root) }) {
 				continue
 			}
 			if _, err := os.Lstat(file); err != nil { // the command may create it if its directory exists
