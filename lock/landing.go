@@ -25,6 +25,28 @@ func (m *Manager) RecoverLandings(ctx context.Context, grantID string) error {
 	return m.opt.RecoverLandings(ctx, grantID)
 }
 
+// RetryRecovered calls release until no landing is open under the grant that it frees, and
+// recovers the landings in between. It refuses an act on a grant that another process is revoking:
+// that process frees it, when the work under it has ended.
+func (m *Manager) RetryRecovered(ctx context.Context, grantID, act string, release func() (landingOpen bool, err error)) error {
+	for range recoverTries {
+		if open, err := release(); err != nil || !open {
+			return err
+		}
+		if err := m.RecoverLandings(ctx, grantID); err != nil {
+			return err
+		}
+		rec, err := store.Read(ctx, m.store, func(r store.Reader) (*store.Record, error) { return r.Get(grantID) })
+		if err != nil {
+			return err
+		}
+		if rec != nil && rec.State == store.StateRevoking {
+			return &lockkeeper.RefusedError{Act: act, Reason: "the grant was revoked, and the work under it is being ended", Next: "lockkeeper why " + grantID}
+		}
+	}
+	return &lockkeeper.RefusedError{Act: act, Reason: "new landings begin under it all the time", Next: "stop the process that writes under it"}
+}
+
 // ViewWritable calls see with a grant under which the caller may write, and with the Reader
 // that found it.
 func (m *Manager) ViewWritable(ctx context.Context, id, token string, see func(store.Reader, *store.Record) error) error {

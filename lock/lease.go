@@ -25,16 +25,11 @@ func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (releas
 			return done, err
 		}
 	}
-	for range recoverTries {
-		released, open, err := m.releaseOnce(ctx, id, hash)
-		if err != nil || !open {
-			return released, err
-		}
-		if err := m.RecoverLandings(ctx, id); err != nil {
-			return false, err
-		}
-	}
-	return false, &lockkeeper.RefusedError{Act: "release of " + id, Reason: "new landings begin under it all the time", Next: "release it when they are complete"}
+	err = m.RetryRecovered(ctx, id, "release of "+id, func() (open bool, err error) {
+		released, open, err = m.releaseOnce(ctx, id, hash)
+		return open, err
+	})
+	return released, err
 }
 
 // A release is one transaction that releases a grant, unless a landing is open under it.

@@ -132,9 +132,6 @@ func (j *Job) serveWaiting(ctx context.Context) (running bool, err error) {
 	return it.Stage == lockkeeper.StageRunning, nil
 }
 
-// recoverTries bounds how often the end of an item recovers landings while new ones begin.
-const recoverTries = 8
-
 // Finish completes the item, or moves it to the error state if failure is not nil. The same
 // transaction releases its locks and slots and, if w is not nil, dispatches the next item
 // to w. If Ended reports true after an error, the item has ended and only the dispatch of
@@ -195,10 +192,9 @@ func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeep
 // the grant, it recovers the landing and tries again.
 func (j *Job) release(ctx context.Context, body func(*lock.Tx, *lockkeeper.Item) (landingOpen bool, err error)) error {
 	return j.Grant.ReleaseBy(func() error {
-		for range recoverTries {
-			landingOpen := false
+		return j.q.locks.RetryRecovered(ctx, j.Grant.ID, "end of item "+j.Item.ID, func() (landingOpen bool, err error) {
 			var it *lockkeeper.Item
-			err := j.q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
+			err = j.q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
 				if it, err = j.own(tx); err != nil {
 					return err
 				}
@@ -208,14 +204,8 @@ func (j *Job) release(ctx context.Context, body func(*lock.Tx, *lockkeeper.Item)
 			if err == nil && !landingOpen {
 				j.Item = *it
 			}
-			if err != nil || !landingOpen {
-				return err
-			}
-			if err := j.q.locks.RecoverLandings(ctx, j.Grant.ID); err != nil {
-				return err
-			}
-		}
-		return &lockkeeper.RefusedError{Act: "end of item " + j.Item.ID, Reason: "new landings begin under it all the time", Next: "stop the process that writes under it"}
+			return landingOpen, err
+		})
 	})
 }
 
