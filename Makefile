@@ -14,11 +14,11 @@ test: ## run all checks and tests, with a temporary PostgreSQL
 
 # Without the race detector: under it every process takes a second to end, and the sandbox
 # starts several for each call.
-test-agents: ## test with the real Claude Code, Codex and Gemini CLI, which it installs
+test-agents: ## test with the real Claude Code, Codex, Gemini CLI and opencode, which it installs
 	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -parallel 4 ./test/agents
 	scripts/agents run -- go test -tags agents -count=1 -timeout 60m -run TestRealPrograms ./internal/agent
 
-agents-latest: ## pin the newest Claude Code, Codex and Gemini CLI, and run all of their tests
+agents-latest: ## pin the newest Claude Code, Codex, Gemini CLI and opencode, and run all of their tests
 	scripts/agents latest
 	@$(MAKE) --no-print-directory test-agents
 

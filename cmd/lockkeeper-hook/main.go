@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: lockkeeper-hook claude-code|codex|gemini <call.json; see lockkeeper hook --help")
+		fmt.Fprintln(os.Stderr, "usage: lockkeeper-hook claude-code|codex|gemini|opencode <call.json; see lockkeeper hook --help")
 		os.Exit(hook.Refused) // an incorrectly configured hook must not permit a write
 	}
 	agent := os.Args[1]

@@ -26,7 +26,7 @@ const (
 // Info describes one session.
 type Info struct {
 	ID       string              `json:"id"`    // given by the host
-	Agent    string              `json:"agent"` // claude-code, codex, gemini, or the name that an MCP client gives
+	Agent    string              `json:"agent"` // claude-code, codex, gemini, opencode, or the name that an MCP client gives
 	Callsign string              `json:"callsign"`
 	TTY      string              `json:"tty,omitempty"`
 	About    string              `json:"about,omitempty"` // the first words of the prompt

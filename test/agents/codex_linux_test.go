@@ -36,7 +36,7 @@ func (h *hooked) plays(t *testing.T, a agent.Adapter, r agent.Request, want stri
 	t.Helper()
 	trace := filepath.Join(h.traces, "b")
 	res, err := agent.Call(t.Context(), a, r, agent.Files{Output: trace + ".jsonl", Log: trace + ".log"}, agent.Options{Run: supervised, Timeout: longest})
-	if err != nil || res.Text != want {
+	if err != nil || strings.TrimSpace(res.Text) != want {
 		t.Fatalf("%v %q\n%s\n%s", err, res.Text, read(t, trace+".jsonl"), read(t, trace+".log"))
 	}
 	if left := running(t, h.mark); len(left) > 0 {

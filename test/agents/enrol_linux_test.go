@@ -115,6 +115,9 @@ func TestStartedBelow(t *testing.T) {
 				r.Env = append(r.Env, "GEMINI_CLI_TRUST_WORKSPACE=true")
 				return a, r
 			}},
+		"opencode": {opencodeVariable, []scriptedapi.Step{use(shellOf("echo mine > posts.rb"))}, func(t *testing.T, h *hooked) (agent.Adapter, agent.Request) {
+			return h.opencode(t, "Change the posts", nil)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,6 @@
 //go:build agents
 
-// The tests in this directory run the real Claude Code, Codex and Gemini CLI, through the
+// The tests in this directory run the real Claude Code, Codex, Gemini CLI and opencode, through the
 // adapters and the supervisor that the program uses, against a scripted API on loopback.
 // `make test-agents` installs them.
 package agents_test

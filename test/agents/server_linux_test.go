@@ -116,6 +116,11 @@ func TestToolsOfServers(t *testing.T) {
 			write(t, file, begin(`"mcpServers":`+string(config)+`,`)(read(t, file)))
 			return a, r
 		}},
+		"opencode": {opencodeVariable, func(name string, in input) scriptedapi.Tool {
+			return scriptedapi.Tool{Name: "files_" + name, Input: in}
+		}, func(t *testing.T, h *hooked) (agent.Adapter, agent.Request) {
+			return h.opencode(t, "Use the server", map[string]any{"mcp": map[string]any{"files": map[string]any{"type": "local", "command": []string{self, filesServer}}}})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,8 @@ const (
 	claudeVariable = "LOCKKEEPER_TEST_CLAUDE"
 	codexVariable  = "LOCKKEEPER_TEST_CODEX"
 	geminiVariable = "LOCKKEEPER_TEST_GEMINI"
+
+	opencodeVariable = "LOCKKEEPER_TEST_OPENCODE"
 )
 
 // programOf returns the real agent program that a variable names.

@@ -102,6 +102,12 @@ func covers(matcher *node, ours string) bool {
 // runs reports whether a command does the same as ours at an event, wherever the program is
 // installed.
 func (h Host) runs(ev event, command string) bool {
+	_, is := h.shellOf(ev, command)
+	return is
+}
+
+// shellOf returns the words with which a command of ours starts the program.
+func (h Host) shellOf(ev event, command string) (words string, is bool) {
 	const program = "\x00"
 	forms := []string{h.command(program, ev)}
 	if ev.before {
@@ -112,10 +118,10 @@ func (h Host) runs(ev event, command string) bool {
 		front, end, _ := strings.Cut(form, program)
 		middle, fits := strings.CutPrefix(command, front)
 		if middle, also := strings.CutSuffix(middle, end); fits && also && ownProgram.MatchString(middle) {
-			return true
+			return middle, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // asksVersion returns the hook's command changed to print the version of the program that it

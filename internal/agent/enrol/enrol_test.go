@@ -206,9 +206,11 @@ func TestUndoAfterAnEdit(t *testing.T) {
 				}
 			}
 			apply(t, undo, nil)
-			got := all(t, s)
-			same(t, got, map[string]string{s.Root: "directory", filepath.Dir(settings): "directory",
-				settings: "-rw-r--r-- {\n  \"mine\": [1, 2]\n}\n", document: "-rw-r--r-- # Mine\n\nMore.\n"})
+			want := map[string]string{s.Root: "directory", document: "-rw-r--r-- # Mine\n\nMore.\n"}
+			if filepath.Ext(settings) == ".json" { // a script of ours goes as a whole
+				want[filepath.Dir(settings)], want[settings] = "directory", "-rw-r--r-- {\n  \"mine\": [1, 2]\n}\n"
+			}
+			same(t, all(t, s), want)
 		})
 	}
 }

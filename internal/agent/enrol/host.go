@@ -24,6 +24,7 @@ type Host struct {
 	env      string   // the setting that extends the environment of hooks; empty: none
 	changing []string // events at which a hook may replace the input of a call
 	plugins  bool     // a plugin can provide our hooks
+	scripted bool     // it has no hooks in settings; our file is a script, which it loads
 	turns    []event
 	limit    int        // timeout, in the host's own unit
 	accepts  acceptance // the form of an accepted hook file
@@ -50,7 +51,7 @@ type switchOff struct {
 }
 
 // Hosts lists the agents that can be enrolled.
-func Hosts() []Host { return []Host{claude(), codex(), gemini()} }
+func Hosts() []Host { return []Host{claude(), codex(), gemini(), opencode()} }
 
 func HostOf(name string) (Host, error) {
 	var names []string
@@ -83,7 +84,7 @@ func claude() Host {
 		reads: []string{".claude/settings.local.json", "~/.claude/settings.json", "/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json"},
 		turns: []event{{"PreToolUse", except("claude", "Read"), true}, {"PostToolUse", except("claude"), false}, {"PostToolUseFailure", except("claude", "Read"), false},
 			{"SessionStart", "", false}, {"UserPromptSubmit", "", false}, {"SubagentStop", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}}}
-	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {"~/.claude/settings.json", everywhere, []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
+	h.files = []file{{".claude/settings.json", "hooks", []part{hooks{}}}, {"~/.claude/settings.json", everywhere, []part{hooks{}}}, {".mcp.json", "MCP entry", []part{servers{"mcpServers"}}}, {"CLAUDE.md", "instruction", []part{section{}}}}
 	for _, name := range h.settings() {
 		h.off = append(h.off, switchOff{name, []string{"disableAllHooks"}, false}, switchOff{name, []string{"allowManagedHooksOnly"}, false},
 			switchOff{name, []string{"strictPluginOnlyCustomization"}, false})
@@ -108,12 +109,21 @@ func gemini() Host {
 		Trust: "start gemini here, and trust the folder", trustsOwn: true, together: true,
 		turns: []event{{"BeforeTool", except("gemini", "read_file"), true}, {"AfterTool", except("gemini"), false},
 			{"SessionStart", "", false}, {"SessionEnd", "", false}, {"BeforeAgent", "", false}, {"AfterAgent", "", false}}}
-	h.files = []file{{".gemini/settings.json", "hooks and MCP entry", []part{hooks{}, servers{}}}, {"~/.gemini/settings.json", everywhere, []part{hooks{}}}, {"GEMINI.md", "instruction", []part{section{}}}}
+	h.files = []file{{".gemini/settings.json", "hooks and MCP entry", []part{hooks{}, servers{"mcpServers"}}}, {"~/.gemini/settings.json", everywhere, []part{hooks{}}}, {"GEMINI.md", "instruction", []part{section{}}}}
 	for _, name := range h.settings() {
 		h.off = append(h.off, switchOff{name, []string{"hooksConfig", "enabled"}, true}, switchOff{name, []string{"tools", "enableHooks"}, true}, switchOff{name, []string{"hooks", "enabled"}, true},
 			switchOff{name, []string{"hooksConfig", "disabled"}, []any{}}, switchOff{name, []string{"hooks", "disabled"}, []any{}})
 	}
 	return h
+}
+
+// opencode also looks for plugins above its working directory, up to the root of the repository.
+func opencode() Host {
+	return Host{Name: "opencode", Hook: "opencode", Program: "opencode", limit: 30_000, scripted: true,
+		reads: []string{"~/.config/opencode/plugins/lockkeeper.js"},
+		turns: []event{{"PreToolUse", "", true}, {"PostToolUse", "", false}, {"PostToolUseFailure", "", false}, {"SessionStart", "", false}, {"UserPromptSubmit", "", false},
+			{"SubagentStop", "", false}, {"Stop", "", false}, {"SessionEnd", "", false}},
+		files: []file{{".opencode/plugins/lockkeeper.js", "hooks", []part{script{}}}, {"opencode.json", "MCP entry", []part{servers{"mcp"}}}, {"AGENTS.md", "instruction", []part{section{}}}}}
 }
 
 // everywhere describes hooks in the user's settings. A host that looks for a project's settings only

@@ -148,7 +148,10 @@ func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 	case was == nil:
 		e.Note = "its original content is unknown: only our entries are removed"
 	}
-	if bare := strings.TrimSpace(string(e.After)); was != nil && !was.Existed && (bare == "" || bare == "{}") {
+	if f.isScript() {
+		e.Note = "it is removed as a whole, with what was edited since"
+	}
+	if bare := strings.TrimSpace(string(e.After)); bare == "" && f.isScript() || was != nil && !was.Existed && (bare == "" || bare == "{}") {
 		e.Goes = true
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // The plugin has the hooks and the MCP entry that enrolling puts into a project.
 func TestPlugin(t *testing.T) {
 	o := order{host: claude(), program: Program{serverName, serverName}}
-	for name, part := range map[string]part{"hooks/hooks.json": hooks{}, ".mcp.json": servers{}} {
+	for name, part := range map[string]part{"hooks/hooks.json": hooks{}, ".mcp.json": servers{"mcpServers"}} {
 		want, err := part.into("{}\n", o)
 		if err != nil {
 			t.Fatal(err)

@@ -20,15 +20,26 @@ type mcpServer struct {
 	Args    []string `json:"args"`
 }
 
-func (o order) server() mcpServer { return mcpServer{o.program.Path, []string{"mcp"}} }
+// localServer is that entry in the settings of opencode.
+type localServer struct {
+	Type    string   `json:"type"`
+	Command []string `json:"command"`
+}
+
+func (o order) server() any {
+	if o.host.scripted {
+		return localServer{"local", []string{o.program.Path, "mcp"}}
+	}
+	return mcpServer{o.program.Path, []string{"mcp"}}
+}
 
 // servers is the part with the MCP entry in a JSON file. An existing entry with our name stays
 // unchanged, because a person may have changed how the server starts.
-type servers struct{}
+type servers struct{ key string } // the member with all servers
 
 func (p servers) into(text string, o order) (string, error) {
-	root, err := parseObject(text, "mcpServers")
-	if err != nil || root.find("mcpServers", serverName) != nil {
+	root, err := parseObject(text, p.key)
+	if err != nil || root.find(p.key, serverName) != nil {
 		return text, err
 	}
 	out := text
@@ -38,10 +49,10 @@ func (p servers) into(text string, o order) (string, error) {
 			return "", err
 		}
 	}
-	if all := root.find("mcpServers"); all != nil {
+	if all := root.find(p.key); all != nil {
 		out, err = put(out, root, all, serverName, o.server())
 	} else {
-		out, err = put(out, root, root, "mcpServers", map[string]any{serverName: o.server()})
+		out, err = put(out, root, root, p.key, map[string]any{serverName: o.server()})
 	}
 	if err != nil {
 		return "", err
@@ -49,18 +60,18 @@ func (p servers) into(text string, o order) (string, error) {
 	return out, sameElse(text, out, p, o)
 }
 
-func (servers) outOf(text string, o order) (string, error) {
-	root, err := parseObject(text, "mcpServers")
+func (p servers) outOf(text string, o order) (string, error) {
+	root, err := parseObject(text, p.key)
 	if err != nil {
 		return "", err
 	}
-	all := root.find("mcpServers")
+	all := root.find(p.key)
 	if ours := all.find(serverName); ours == nil || !isOurServer(ours.plain()) {
 		return text, nil
 	}
 	at, key := all, serverName
 	if len(all.children()) == 1 {
-		at, key = root, "mcpServers"
+		at, key = root, p.key
 	}
 	return cut(text, root, at, at.index(key)), nil
 }
@@ -70,6 +81,10 @@ func (servers) outOf(text string, o order) (string, error) {
 func isOurServer(entry any) bool {
 	m, _ := entry.(map[string]any)
 	command, _ := m["command"].(string)
+	if list, _ := m["command"].([]any); len(list) == 2 && m["type"] == "local" {
+		command, _ = list[0].(string)
+		return len(m) == 2 && strings.HasSuffix("/"+command, "/"+serverName) && list[1] == "mcp"
+	}
 	known := 2
 	if _, passed := m["env_vars"]; passed {
 		known = 3

@@ -84,13 +84,13 @@ func (s Site) Status(h Host) Status {
 		text, err := s.readSettings(name)
 		var found []Hook
 		if err == nil {
-			found, err = hooksIn(text, h)
+			found, err = h.hooksIn(text)
 		}
 		if err != nil {
 			fault(refused(Edit{Path: name, Before: []byte(text)}, err))
 		}
 		st.Hooks = append(st.Hooks, h.placed(found, name, name, text)...)
-		if root, err := parseObject(text, ""); err == nil { // otherwise the fault is already recorded
+		if root, err := parseObject(text, ""); err == nil && !h.scripted { // otherwise the fault is already recorded
 			st.Others = append(st.Others, othersIn(root, h, name)...)
 		}
 	}
@@ -98,6 +98,9 @@ func (s Site) Status(h Host) Status {
 	fault(err)
 	st.Hooks, st.Unknown = append(st.Hooks, found...), unknown
 	others, err := s.pluginsOfOthers(h)
+	fault(err)
+	st.Others = append(st.Others, others...)
+	others, err = s.scriptsOfOthers(h)
 	fault(err)
 	st.Others = append(st.Others, others...)
 	if i := slices.IndexFunc(st.Hooks, func(k Hook) bool { return k.Doubt != "" }); h.together && i >= 0 {
@@ -115,7 +118,10 @@ func (s Site) Status(h Host) Status {
 // placed returns hooks with the file in which they were found, and its doubts.
 func (h Host) placed(found []Hook, known, file, text string) []Hook {
 	for i := range found {
-		found[i].File, found[i].Doubt = known, h.doubt(file, text)
+		found[i].File = known
+		if !h.scripted {
+			found[i].Doubt = h.doubt(file, text)
+		}
 	}
 	return found
 }

@@ -31,6 +31,7 @@ type Program struct {
 	Idle []string // tools that change no file: they read, ask, plan, or start agents whose tools are checked
 
 	LimitsCost bool // it reports the cost of a call and accepts a limit for it
+	ByHand     bool // people start it; no adapter calls it
 }
 
 // All lists the programs. The first is the default.
@@ -49,10 +50,12 @@ func Idle(name string) []string {
 // Any is the name of an agent that is any other command.
 const Any = "command"
 
-// Names lists the names of all agents: the programs, and Any.
+// Names lists the names of all agents that can be called: the programs, and Any.
 func Names() (list []string) {
 	for _, p := range table {
-		list = append(list, p.Name)
+		if !p.ByHand {
+			list = append(list, p.Name)
+		}
 	}
 	return append(list, Any)
 }
@@ -86,7 +89,7 @@ func (p Program) Variables(env func(string) (string, bool)) []string {
 }
 
 // table describes the programs. Names of files were read from Claude Code 2.1.197,
-// openai/codex at 0656615 and Gemini CLI 0.61.0.
+// openai/codex at 0656615, Gemini CLI 0.61.0 and opencode 1.18.33.
 //
 // Of the signs, these are documented: CLAUDECODE (Claude Code, environment variables),
 // GEMINI_CLI (Gemini CLI, shell tool), CODEX_SANDBOX and CODEX_SANDBOX_NETWORK_DISABLED
@@ -136,5 +139,19 @@ var table = []Program{
 		APIVariables: []string{"GEMINI_*", "GOOGLE_*"},
 		Idle: []string{"activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode", "glob", "google_web_search", "grep_search", "list_directory", "read_many_files", "search_file_content",
 			"web_fetch", "write_todos"},
+	},
+	{
+		Name:         "opencode",
+		Dir:          ".config/opencode",
+		Settings:     []string{"opencode.json", "opencode.jsonc", "AGENTS.md", "agent", "agents", "command", "commands", "plugin", "plugins", "skill", "skills", "tool", "tools"},
+		HookFiles:    []string{".opencode/plugins/lockkeeper.js"},
+		ProjectFiles: []string{".opencode/plugins", ".opencode/plugin", "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".opencode/package.json", ".opencode/tool", ".opencode/tools"},
+		HomeFiles: []string{".config/opencode/plugins", ".config/opencode/plugin", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc", ".config/opencode/package.json",
+			".config/opencode/tool", ".config/opencode/tools"},
+		SystemDir:    "/etc/opencode",
+		Signs:        []string{"OPENCODE", "OPENCODE_PID"},
+		APIVariables: []string{"OPENCODE_API_KEY"},
+		Idle:         []string{"codesearch", "glob", "grep", "invalid", "list", "lsp", "plan_enter", "plan_exit", "question", "skill", "task", "todoread", "todowrite", "webfetch", "websearch"},
+		ByHand:       true,
 	},
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // Unhooked returns what in the command line or the environment of a running program keeps it from
-// running hooks, or "" if nothing there does. The options of Claude Code and CLAUDE_CODE_SIMPLE
-// were tried with the real program; the others follow its documentation and that of Codex.
+// running hooks, or "" if nothing there does. The options of Claude Code,
+// CLAUDE_CODE_SIMPLE, and those of opencode were tried with the real programs; the others follow the
+// documentation of Claude Code and Codex.
 func Unhooked(name string, args, env []string) string {
 	for i, arg := range args {
 		value, joined := "", false
@@ -21,18 +22,26 @@ func Unhooked(name string, args, env []string) string {
 			return arg + " " + value
 		case name == "claude" && arg == "--settings" && strings.Contains(value, "disableAllHooks"):
 			return arg + " with disableAllHooks"
+		case name == "opencode" && arg == "--pure":
+			return arg
 		case name == "codex" && arg == "--disable" && value == "hooks":
 			return arg + " " + value
 		case name == "codex" && (arg == "-c" || arg == "--config") && strings.HasPrefix(strings.TrimPrefix(args[min(i+1, len(args)-1)], arg+"="), "features.hooks"):
 			return arg + " features.hooks"
 		}
 	}
-	for _, variable := range []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"} {
+	for _, variable := range disabling[name] {
 		for _, v := range env {
-			if value, set := strings.CutPrefix(v, variable+"="); name == "claude" && set && value != "" && value != "0" {
+			if value, set := strings.CutPrefix(v, variable+"="); set && value != "" && value != "0" && value != "false" {
 				return variable
 			}
 		}
 	}
 	return ""
+}
+
+// disabling lists the variables that keep a program from running the hooks of a project.
+var disabling = map[string][]string{
+	"claude":   {"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"},
+	"opencode": {"OPENCODE_PURE", "OPENCODE_DISABLE_PROJECT_CONFIG"},
 }

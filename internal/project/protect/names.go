@@ -193,8 +193,6 @@ func agentStarters() []string {
 		".cursor/mcp.json", ".cursor/hooks.json", ".cursor/hooks", ".cursor/cli.json", ".cursor/environment.json", ".cursor/permissions.json", ".cursor/sandbox.json", ".cursor/worktrees.json",
 		".vscode/tasks.json", ".vscode/settings.json", ".vscode/mcp.json",
 		".zed/settings.json", ".zed/tasks.json",
-		"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".opencode/package.json",
-		".opencode/plugin", ".opencode/plugins", ".opencode/tool", ".opencode/tools",
 		".aider.conf.yml", ".aider.conf.yaml",
 		".continue/config.json", ".continue/config.yaml", ".continue/config.ts", ".continue/mcpServers", ".continuerc.json",
 		".windsurf/hooks.json", ".windsurf/hooks", ".windsurf/mcp_config.json", ".codeium/windsurf/hooks.json", ".codeium/windsurf/mcp_config.json",

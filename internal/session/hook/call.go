@@ -61,8 +61,10 @@ func hostOf(name string) (host, error) {
 		return claude{agent: name, patches: true}, nil
 	case "gemini":
 		return gemini{}, nil
+	case "opencode":
+		return opencode{claude{agent: name}}, nil
 	}
-	return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "its hooks are not known", Next: "use claude-code, codex or gemini"}
+	return nil, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "its hooks are not known", Next: "use claude-code, codex, gemini or opencode"}
 }
 
 // An Answer holds the messages for a call that is allowed.

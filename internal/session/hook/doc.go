@@ -1,10 +1,10 @@
-// Package hook answers the hooks of interactive agents. Claude Code, Codex and Gemini CLI
-// run it before and after each tool call, and when a session or a turn starts or ends.
+// Package hook answers the hooks of interactive agents. Claude Code, Codex and Gemini CLI,
+// and a plugin in opencode, run it before and after each tool call, and when a session or a turn starts or ends.
 //
-//	decode (claude.go, gemini.go) ──▶ Call ──▶ check (check.go) on internal/session ──▶ Answer ──▶ encode
+//	decode (claude.go, …) ──▶ Call ──▶ check (check.go) on internal/session ──▶ Answer ──▶ encode
 //
 //	event.go, call.go         the events and what each does; a call in a form of our own
-//	claude.go, gemini.go      the protocols of the hosts, and strict.go their JSON
+//	claude.go, gemini.go, …   the protocols of the hosts, and strict.go their JSON
 //	check.go, tell.go         what is done before and after a tool call; at other events
 //	shell.go and most others  what a shell command would read, write, remove or run
 //	keep.go, discard.go       copies before opaque commands; uncommitted content

@@ -76,6 +76,40 @@ func TestGemini(t *testing.T) {
 	s.passes(call("B", "SessionEnd", "", nil))
 }
 
+// The plugin in opencode calls with the names and inputs of its tools. Names of MCP tools have no
+// prefix that all of them share.
+func TestOpencode(t *testing.T) {
+	s := newStage(t)
+	type input = map[string]any
+	call := func(session, event, tool string, in input, output string) said {
+		return s.call("opencode", map[string]any{"session_id": session, "hook_event_name": event, "tool_name": tool, "tool_use_id": "call_1", "tool_input": in,
+			"tool_response": map[string]any{"output": output, "truncated": false}})
+	}
+	s.passes(call("A", "PreToolUse", "edit", input{"filePath": s.at(user), "oldString": "a", "newString": "b"}, ""))
+	s.write(user, "by A\n")
+	s.passes(call("A", "PostToolUse", "edit", input{"filePath": s.at(user)}, "Edit applied successfully."))
+	for tool, in := range map[string]input{
+		"write":            {"filePath": s.at(user), "content": "x"},
+		"edit":             {"filePath": s.at(user)},
+		"bash":             {"command": "echo x >> user.rb", "workdir": s.at("app/models")},
+		"apply_patch":      {"patchText": "*** Begin Patch\n*** Update File: " + user + "\n@@\n-a\n+b\n*** End Patch\n"},
+		"files_write_file": {"path": user},
+	} {
+		s.refuses(call("B", "PreToolUse", tool, in, ""), user)
+	}
+	s.refuses(call("B", "PreToolUse", "write", input{"content": "x"}, ""), "it names no file")
+	s.refuses(call("B", "PreToolUse", "bash", input{}, ""), "it has no command")
+	s.refuses(call("B", "PreToolUse", "write", input{"filePath": s.at(post), "content": "x"}, ""), "you have not read it")
+	s.passes(call("B", "PreToolUse", "glob", input{"pattern": s.at(user)}, ""))
+	s.write(post, "1: one\ntwo\n")
+	s.passes(call("B", "PostToolUse", "read", input{"filePath": s.at(post)}, "<content>\n1: 1: one\n2: tw\n</content>"))
+	s.refuses(call("B", "PreToolUse", "write", input{"filePath": s.at(post), "content": "x"}, ""), "you have not read it")
+	s.passes(call("B", "PostToolUse", "read", input{"filePath": s.at(post)}, "<content>\n1: 1: one\n2: two\n\n(End of file)\n</content>"))
+	s.passes(call("B", "PreToolUse", "write", input{"filePath": s.at(post), "content": "x"}, ""))
+	s.passes(call("A", "Stop", "", nil, ""))
+	s.says(s.passes(call("B", "UserPromptSubmit", "", nil, "")), "FREE "+user)
+}
+
 // A call that is ambiguous or has an unknown command is refused.
 func TestUnclearCalls(t *testing.T) {
 	s := newStage(t)
@@ -116,10 +150,13 @@ func TestUnclearCalls(t *testing.T) {
 func TestDenial(t *testing.T) {
 	s := newStage(t)
 	s.edits("A", user, "by A\n")
-	for host, event := range map[string]string{"claude-code": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool"} {
+	for host, event := range map[string]string{"claude-code": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool", "opencode": "PreToolUse"} {
 		tool, input := "Bash", map[string]any{"command": "echo x >> " + user}
-		if host == "gemini" {
+		switch host {
+		case "gemini":
 			tool = "run_shell_command"
+		case "opencode":
+			tool = "bash"
 		}
 		call := map[string]any{"session_id": "B" + host, "hook_event_name": event, "tool_name": tool, "tool_use_id": "t", "tool_input": input}
 		cmd, out, errs := s.command(host, call)

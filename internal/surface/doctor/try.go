@@ -201,6 +201,8 @@ func callOf(h enrol.Host, session, root, file string) ([]byte, error) {
 		call["tool_input"] = map[string]string{"command": "*** Begin Patch\n*** Add File: " + file + "\n+tried\n*** End Patch\n"}
 	case "gemini":
 		call["hook_event_name"], call["tool_name"] = "BeforeTool", "write_file"
+	case "opencode":
+		call["tool_name"], call["tool_input"] = "write", map[string]string{"filePath": file, "content": "tried\n"}
 	}
 	return json.Marshal(call)
 }

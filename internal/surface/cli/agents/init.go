@@ -80,7 +80,7 @@ with a note. Another hook of that name runs after them.`,
 			if err != nil {
 				return err
 			}
-			return p.showInit(done, "lockkeeper init claude (or codex, gemini) for interactive agents; lockkeeper run --plan FILE for a plan of tasks (see run --help); or lockkeeper lock exec --write PATH -- COMMAND")
+			return p.showInit(done, "lockkeeper init claude (or codex, gemini, opencode) for interactive agents; lockkeeper run --plan FILE for a plan of tasks (see run --help); or lockkeeper lock exec --write PATH -- COMMAND")
 		},
 	}
 	o.initOptions.flags(cmd.Flags())

@@ -95,7 +95,7 @@ func (p *program) showStatus(s *view.Status) {
 	idle := ""
 	if len(s.Held)+len(s.Stale)+len(s.Gone)+len(s.Waiting) == 0 {
 		fmt.Fprintf(p.Out, "nothing is locked in %s, and no request waits\n", term.Clean(s.Root))
-		idle = "lockkeeper init claude (or codex, gemini) for interactive agents; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"
+		idle = "lockkeeper init claude (or codex, gemini, opencode) for interactive agents; lockkeeper run --plan FILE for a plan of tasks; lockkeeper lock exec --write PATH -- COMMAND; or lockkeeper job submit --write PATH -- COMMAND"
 	}
 	paint := p.Painter(p.Out)
 	now := p.Now()
