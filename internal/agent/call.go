@@ -71,7 +71,7 @@ func Call(ctx context.Context, a Adapter, r Request, f Files, o Options) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	c := &call{verdict: verdict{name: a.Name(), files: f, form: form}, options: o.withDefaults(), watch: watch{began: time.Now()}}
+	c := &call{verdict: verdict{name: a.Name(), plain: isPlain(a), files: f, form: form}, options: o.withDefaults(), watch: watch{began: time.Now()}}
 	c.reader = newReader(opened.output, a.stream(), c.hear)
 	exit, runErr := c.follow(ctx, cmd)
 	return c.outcome(ctx, exit, runErr)
@@ -278,7 +278,7 @@ func Completed(a Adapter, f Files, schemaText []byte) (res Result, finished bool
 			return Result{}, false, err
 		}
 	}
-	v := verdict{name: a.Name(), files: f, form: form, reader: r, exit: exit}
+	v := verdict{name: a.Name(), plain: isPlain(a), files: f, form: form, reader: r, exit: exit}
 	return v.pass()
 }
 
@@ -286,6 +286,7 @@ func Completed(a Adapter, f Files, schemaText []byte) (res Result, finished bool
 // read later.
 type verdict struct {
 	name   string
+	plain  bool // the agent is a program that may not know about answers
 	files  Files
 	form   *schema
 	reader *reader
@@ -312,9 +313,10 @@ func (v *verdict) pass() (Result, bool, error) {
 	if v.form == nil {
 		return res, true, nil
 	}
-	if err := v.form.check(from, answer); err != nil {
+	found, note, err := v.form.find(from, answer, v.plain)
+	if err != nil {
 		return res, true, err
 	}
-	res.Structured = answer
+	res.Structured, res.Note = found, note
 	return res, true, nil
 }

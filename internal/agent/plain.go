@@ -3,10 +3,15 @@ package agent
 import "strings"
 
 // Plain calls any command. The prompt is its standard input, the answer its standard output,
-// and exit status 0 means that it is done. It has no permissions of its own; the sandbox
+// and exit status 0 means that it is done. If the answer is one text, any output is that text. It has no permissions of its own; the sandbox
 // confines it.
 type Plain struct {
 	Argv []string // the program and its arguments
+}
+
+func isPlain(a Adapter) bool {
+	_, is := a.(Plain)
+	return is
 }
 
 func (Plain) Name() string { return "command" }

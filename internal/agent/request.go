@@ -92,6 +92,7 @@ func (r *Request) asked() string {
 type Result struct {
 	Text       string          `json:"text"`
 	Structured json.RawMessage `json:"structured,omitempty"` // matches the schema of the request
+	Note       string          `json:"note,omitempty"`       // what the answer had beyond that
 
 	Session string `json:"session,omitempty"`
 	Model   string `json:"model,omitempty"`

@@ -23,23 +23,21 @@ func TestAnswers(t *testing.T) {
 		pointer string
 		says    string
 	}{
-		"right":              {answer: `{"items":[{"name":"x"}]}`},
-		"right, with space":  {answer: " \n{\"items\": []}\n "},
-		"nothing":            {" \n", [2]int{0, 0}, "", "no answer"},
-		"null":               {"null", [2]int{1, 1}, "", "want object"},
-		"a wrong type":       {"{\n  \"items\": [\n    {\"name\": \"x\"},\n    {\"name\": 7}\n  ]\n}", [2]int{4, 14}, "/items/1/name", "got number, want string"},
-		"a missing part":     {"{\"items\": [{\"name\": \"x\"},\n  {}]}", [2]int{2, 3}, "/items/1", "missing property 'name'"},
-		"one too many":       {`{"items":[],"more":1}`, [2]int{1, 1}, "", "'more' not allowed"},
-		"an odd name":        {`{"items":[{"name":"x","a/b~c":"y"}]}`, [2]int{1, 31}, "/items/0/a~1b~0c", "want integer"},
-		"not JSON":           {"{\n  \"items\": [,]\n}", [2]int{2, 13}, "", "not JSON"},
-		"cut off":            {"{\n  \"items\": [", [2]int{2, 13}, "", "unexpected end"},
-		"something behind":   {"{\"items\":[]}\n\nDone!", [2]int{3, 1}, "", "not JSON"},
-		"words around it":    {"Here it is: {}", [2]int{1, 1}, "", "not JSON"},
-		"another one behind": {`{"items":[]} {}`, [2]int{1, 14}, "", "not JSON"},
-		"binary":             {"\x00\xff", [2]int{1, 1}, "", "not JSON"},
+		"right":             {answer: `{"items":[{"name":"x"}]}`},
+		"right, with space": {answer: " \n{\"items\": []}\n "},
+		"nothing":           {" \n", [2]int{0, 0}, "", "no answer"},
+		"null":              {"null", [2]int{1, 1}, "", "want object"},
+		"a wrong type":      {"{\n  \"items\": [\n    {\"name\": \"x\"},\n    {\"name\": 7}\n  ]\n}", [2]int{4, 14}, "/items/1/name", "got number, want string"},
+		"a missing part":    {"{\"items\": [{\"name\": \"x\"},\n  {}]}", [2]int{2, 3}, "/items/1", "missing property 'name'"},
+		"an odd name":       {`{"items":[{"name":"x","a/b~c":"y"}]}`, [2]int{1, 31}, "/items/0/a~1b~0c", "want integer"},
+		"not JSON":          {"{\n  \"items\": [,]\n}", [2]int{2, 13}, "", "not JSON"},
+		"cut off":           {"{\n  \"items\": [", [2]int{2, 13}, "", "unexpected end"},
+		"words around it":   {"Here it is:\n {}", [2]int{2, 2}, "", "missing property 'items'"},
+		"cut off in words":  {"Here it is: {\"items\":[", [2]int{1, 1}, "", "not JSON"},
+		"binary":            {"\x00\xff", [2]int{1, 1}, "", "not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := s.check(Origin{Agent: "claude"}, []byte(test.answer))
+			_, _, err := s.find(Origin{Agent: "claude"}, []byte(test.answer), false)
 			var wrong *Error
 			if !errors.As(err, &wrong) {
 				if err != nil || test.says != "" {
@@ -59,6 +57,49 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s; want %+v", wrong.Reason, test)
 			}
 		})
+	}
+}
+
+// The first complete object that fits is the answer, whatever is around it.
+//
+// shows: SW-8 PL-95
+func TestAnswersInText(t *testing.T) {
+	forms := map[string]string{
+		"items":   `{"type":"object","required":["items"],"properties":{"items":{"type":"array","items":{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}},"additionalProperties":false}}},"additionalProperties":false}`,
+		"summary": `{"type":"object","required":["summary"],"properties":{"summary":{"type":"string","pattern":"\\S"}},"additionalProperties":false}`,
+	}
+	for _, test := range []struct {
+		form, text, want, note string
+		plain                  bool
+	}{
+		{form: "items", text: `{"items":[]}`, want: `{"items":[]}`},
+		{form: "items", text: "I looked at `{name}` and func() { return }.\n\n```json\n{\"items\": [{\"n\": 1}]}\n```\nDone!", want: `{"items": [{"n": 1}]}`, note: "ignored: the text around the answer"},
+		{form: "items", text: `{"a":1} {"items":[]} {"items":[{"n":2}]}`, want: `{"items":[]}`, note: "ignored: the text around the answer"},
+		{form: "items", text: `{"items":[{"n":12345678901234567,"why":"x"}],"more":{"a":1},"z":null}`, want: `{"items":[{"n":12345678901234567}]}`, note: "ignored: the member items/0/why, the member more, the member z"},
+		{form: "items", text: `x {"items":[],"more":1}`, want: `{"items":[]}`, note: "ignored: the text around the answer, the member more"},
+		{form: "items", text: "no object", plain: true},
+		{form: "items", text: `{"items":[{"n":"one"}]}`},
+		{form: "items", text: strings.Repeat(`{"a":[`, 200_000)},
+		{form: "items", text: strings.Repeat(`{`, 2_000_000)},
+		{form: "summary", text: "all done {\n", want: `{"summary":"all done {"}`, plain: true},
+		{form: "summary", text: "", want: `{"summary":"it printed nothing"}`, plain: true},
+		{form: "summary", text: "all done"},
+		{form: "summary", text: `{"summary": 7}`, plain: true},
+		{form: "summary", text: `null`, plain: true},
+		{form: "summary", text: `{"summary": "cut o`, plain: true},
+		{form: "summary", text: `so: {"summary": "changed it", "files": ["a"]}`, want: `{"summary":"changed it"}`, note: "ignored: the text around the answer, the member files", plain: true},
+	} {
+		s, err := newSchema([]byte(forms[test.form]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, note, err := s.find(Origin{}, []byte(test.text), test.plain)
+		if string(answer) != test.want || note != test.note || (err == nil) != (test.want != "") {
+			t.Errorf("%.80s: got %s, %q, %v", test.text, answer, note, err)
+		}
+		if err == nil && s.check(Origin{}, answer) != nil {
+			t.Errorf("%.80s: the answer %s does not fit", test.text, answer)
+		}
 	}
 }
 

@@ -196,6 +196,7 @@ type Call struct {
 	Began   time.Time     `json:"began"`
 	Took    time.Duration `json:"took"`
 	Error   string        `json:"error,omitempty"`
+	Note    string        `json:"note,omitempty"`   // what was ignored of its answer
 	Output  string        `json:"output,omitempty"` // the file with its output, relative to the root
 }
 

@@ -26,6 +26,17 @@ type Form struct {
 // types are the types of JSON Schema.
 var types = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
+// OnlyText returns the name of the only member of an object, if that is a text.
+func (f *Form) OnlyText() (name string, ok bool) {
+	if len(f.members) != 1 || f.enum != nil {
+		return "", false
+	}
+	for name, member := range f.members {
+		return name, slices.Equal(member.types, []string{"string"}) && member.enum == nil
+	}
+	return "", false
+}
+
 func Parse(text []byte) (*Form, error) {
 	f := new(Form)
 	if err := json.Unmarshal(text, f); err != nil {

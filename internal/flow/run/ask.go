@@ -86,6 +86,9 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 	if agent.KindOf(failure) == agent.Unfinished && most > 0 && res.CostUSD >= most {
 		failure = &shareError{most, failure}
 	}
+	if res.Note != "" {
+		log.tell(agent.Event{At: time.Now(), Kind: agent.EventNotice, Text: res.Note})
+	}
 	a, err := p.recordCall(q, tr, adapter, began, res, failure)
 	return a, errors.Join(err, log.close())
 }
@@ -141,7 +144,7 @@ func (p *Pipeline) recordCall(q question, tr trace, adapter agent.Adapter, began
 	}
 	a := &asked{Result: res, trace: tr, call: flow.Call{
 		Agent: adapter.Name(), Phase: q.phase, Model: res.Model, Session: res.Session, USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens,
-		Turns: res.Turns, Began: began, Took: res.Duration, Output: filepath.ToSlash(output),
+		Turns: res.Turns, Began: began, Took: res.Duration, Note: res.Note, Output: filepath.ToSlash(output),
 	}}
 	for _, d := range res.Denials {
 		a.call.Denials = append(a.call.Denials, d.Tool)
