@@ -21,6 +21,7 @@ import (
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/flow/sample"
+	"lockkeeper/internal/machine/machinetest"
 )
 
 func TestMain(m *testing.M) {
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs scripts of whole commands. The commands wait for each other with pipes,
 // signals and the state of the locks, never for a fixed time.
 func TestScripts(t *testing.T) {
+	machinetest.Interruptible()
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("..", "..", "testdata", "script"),
 		Setup: func(env *testscript.Env) error {

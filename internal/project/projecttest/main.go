@@ -11,6 +11,7 @@ import (
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/git/gittest"
+	"lockkeeper/internal/machine/machinetest"
 )
 
 // A Program is a program as which the test binary runs if it is called by this name.
@@ -35,6 +36,7 @@ func Main(m *testing.M, also ...Program) {
 	}
 	os.Setenv("GORACE", goRace)
 	gittest.Alone()
+	machinetest.Interruptible()
 	goleak.VerifyTestMain(m)
 }
 
