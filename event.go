@@ -18,7 +18,7 @@ const (
 	EventExtended      EventKind = "extended"       // the grant grew
 	EventExtendDenied  EventKind = "extend_denied"  // the extension was refused; the grant stays
 	EventReleased      EventKind = "released"       // by its holder
-	EventExpired       EventKind = "expired"        // its lease ran out and the policy frees such grants
+	EventExpired       EventKind = "expired"        // its lease expired, and the policy frees such grants
 	EventRecovered     EventKind = "recovered"      // freed after its holder was found dead
 	EventForceReleased EventKind = "force_released" // freed by a person or an administrator
 	EventRecoverFailed EventKind = "recover_failed" // a dead holder left something running that would not end

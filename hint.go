@@ -1,6 +1,10 @@
 package lockkeeper
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"time"
+)
 
 // nextMark separates, in the message of an error, what happened from what to do next.
 const nextMark = "; next: "
@@ -73,4 +77,18 @@ func JoinNext(message, next string) string {
 		return message
 	}
 	return message + nextMark + next
+}
+
+var utcTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z\b`)
+
+// LocalTimes returns a message for people, with its times in local time. The messages of
+// errors have UTC, because programs and other machines read them too.
+func LocalTimes(message string) string {
+	return utcTime.ReplaceAllStringFunc(message, func(text string) string {
+		at, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "T", 1))
+		if err != nil {
+			return text
+		}
+		return at.Local().Format("2006-01-02 15:04:05 -0700")
+	})
 }

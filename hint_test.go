@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"lockkeeper"
 )
@@ -38,5 +39,21 @@ func TestNextStepIsData(t *testing.T) {
 	}
 	if parts := lockkeeper.Parts(errors.Join(errors.Join(input, hinted), input)); len(parts) != 3 {
 		t.Errorf("%d parts: %v", len(parts), parts)
+	}
+}
+
+func TestLocalTimes(t *testing.T) {
+	zone := time.Local
+	t.Cleanup(func() { time.Local = zone })
+	time.Local = time.FixedZone("test", 2*60*60)
+	for message, want := range map[string]string{
+		"decided at 2026-01-31T09:00:00Z by ada":       "decided at 2026-01-31 11:00:00 +0200 by ada",
+		"changed at 2026-01-31 23:30:00.250Z, so":      "changed at 2026-02-01 01:30:00 +0200, so",
+		"rescue show 20260131T090000.123-1b4e28ba":     "rescue show 20260131T090000.123-1b4e28ba",
+		"2026-13-31T09:00:00Z and 2026-01-31T09:00:00": "2026-13-31T09:00:00Z and 2026-01-31T09:00:00",
+	} {
+		if got := lockkeeper.LocalTimes(message); got != want {
+			t.Errorf("%q is %q, want %q", message, got, want)
+		}
 	}
 }

@@ -216,7 +216,7 @@ func (t Target) validateSegments(bad func(string) error) error {
 	for segment := range strings.SplitSeq(p, "/") {
 		switch segment {
 		case "", ".":
-			return bad("path is not normalised")
+			return bad("path is not normalized")
 		case "..":
 			return bad("path with ..")
 		}

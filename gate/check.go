@@ -255,7 +255,7 @@ func changedUnder(path, grantID string, changed, since time.Time, found lockkeep
 		Next:   fmt.Sprintf("read the current content; to overwrite it, pass --base %x", found.Sum)}
 }
 
-func stamp(at time.Time) string { return at.UTC().Format("15:04:05.000Z") }
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05.000Z") }
 
 // differs returns the reason for refusing a change whose base is not the current version.
 func differs(want, found lockkeeper.Version) string {

@@ -230,7 +230,7 @@ func (g *Grant) check(renew bool) (lease time.Duration, err error) {
 		case rec.State == store.StateRevoking:
 			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "it was revoked"}
 		case g.m.lapsed(rec, now):
-			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "its lease ran out"}
+			return &lockkeeper.NotHeldError{GrantID: g.ID, Reason: "its lease expired"}
 		case rec.Expires != 0:
 			lease = rec.Expires.Until(now)
 		}

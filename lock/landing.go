@@ -71,7 +71,7 @@ func (m *Manager) ViewWritable(ctx context.Context, id, token string, see func(s
 func (m *Manager) mayWrite(r store.Reader, id string, hash [32]byte) (*store.Record, error) {
 	rec, err := m.live(r, id, hash)
 	if err == nil && rec.Expires != 0 && rec.Expires <= r.Now().Lease {
-		err = &lockkeeper.NotHeldError{GrantID: id, Reason: fmt.Sprintf("its lease ran out at %s", rec.ExpiresAt.UTC().Format("15:04:05Z")),
+		err = &lockkeeper.NotHeldError{GrantID: id, Reason: fmt.Sprintf("its lease expired at %s", rec.ExpiresAt.UTC().Format("2006-01-02 15:04:05Z")),
 			Next: "lockkeeper lock renew " + id}
 	}
 	return rec, err

@@ -125,7 +125,7 @@ func (m *Manager) live(r store.Reader, id string, hash [32]byte) (*store.Record,
 	case rec.State == store.StateRevoking:
 		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: "it was revoked", Next: "acquire again"}
 	case m.lapsed(rec, r.Now().Lease):
-		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: fmt.Sprintf("its lease ran out at %s", rec.ExpiresAt.UTC().Format("15:04:05Z")), Next: "acquire again"}
+		return nil, &lockkeeper.NotHeldError{GrantID: id, Reason: fmt.Sprintf("its lease expired at %s", rec.ExpiresAt.UTC().Format("2006-01-02 15:04:05Z")), Next: "acquire again"}
 	}
 	return rec, nil
 }

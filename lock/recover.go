@@ -97,7 +97,7 @@ func (m *Manager) judgeAt(rec *store.Record, seen lockkeeper.Instant, clock func
 		return nil, err
 	}
 	if m.lapsed(rec, now.Lease) {
-		f.kind, f.reason = lockkeeper.EventExpired, stateWord(rec.State)+" lease ran out"
+		f.kind, f.reason = lockkeeper.EventExpired, stateWord(rec.State)+" lease expired"
 		f.conditions = []lockkeeper.Condition{leasePast(rec, now), deadFact}
 		return f, nil
 	}

@@ -76,7 +76,7 @@ func (tx *Tx) expire(r *store.Record) error {
 	over := tx.Now().Lease.Until(r.Expires)
 	return tx.free(r, lockkeeper.Event{
 		Kind: lockkeeper.EventExpired, Actor: lockkeeper.System(),
-		Reason:     fmt.Sprintf("%s lease ran out", stateWord(r.State)),
+		Reason:     fmt.Sprintf("%s lease expired", stateWord(r.State)),
 		Conditions: []lockkeeper.Condition{{Name: "lease past", Held: true, Fact: "by " + over.Round(time.Millisecond).String()}},
 	})
 }

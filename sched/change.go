@@ -75,7 +75,7 @@ func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, re
 		if err != nil || running == "" {
 			return next, err
 		}
-		refused = q.locks.ForceRelease(ctx, running, by, "its item "+next.ID+" was cancelled: "+reason)
+		refused = q.locks.ForceRelease(ctx, running, by, "its item "+next.ID+" was canceled: "+reason)
 		if code := lockkeeper.CodeOf(refused); refused != nil && code != lockkeeper.CodeNotHeld && (code != lockkeeper.CodeRefused || !mayEnd) {
 			return nil, refused
 		}
@@ -91,7 +91,7 @@ func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason str
 		return nil, "", err
 	}
 	next = it.Clone()
-	failure := lockkeeper.Failure{Reason: "cancelled by " + by.Name + ": " + reason, Attempts: it.Attempts}
+	failure := lockkeeper.Failure{Reason: "canceled by " + by.Name + ": " + reason, Attempts: it.Attempts}
 	switch it.Status {
 	case lockkeeper.ItemError:
 		if it.Failure.Reason == failure.Reason { // it was marked and has ended meanwhile

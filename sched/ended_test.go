@@ -98,7 +98,7 @@ func TestEndOfACanceledAttempt(t *testing.T) {
 	close(completed)
 	_, err = w.Stop(t.Context())
 	must(t, err)
-	want := []report{{status: lockkeeper.ItemError, attempt: 1, reason: "cancelled by ada: not needed"}}
+	want := []report{{status: lockkeeper.ItemError, attempt: 1, reason: "canceled by ada: not needed"}}
 	if !slices.Equal(got.all(), want) {
 		t.Errorf("reported %+v, want %+v", got.all(), want)
 	}

@@ -34,7 +34,7 @@ func main() {
 func execMain(agent string, call []byte) error {
 	program, err := mainProgram()
 	if err != nil {
-		return &lockkeeper.StoreError{Store: "PostgreSQL", Reason: "lockkeeper-hook needs the program lockkeeper to connect to it, which is neither beside it nor in PATH", Err: err,
+		return &lockkeeper.StoreError{Store: "PostgreSQL", Reason: "lockkeeper-hook connects to it through the program lockkeeper, which is neither in the same directory nor in PATH", Err: err,
 			Next: "install lockkeeper in the directory of lockkeeper-hook"}
 	}
 	if err := setInput(call); err != nil {

@@ -118,7 +118,7 @@ func (b *Budget) Start() error {
 	case len(used) > 0:
 		return &BudgetError{Reason: "used up: " + strings.Join(used, ", "), Spent: b.spent, Next: "raise the budget, then resume"}
 	case b.maxMicroUSD > 0 && b.maxTokens == 0 && b.spent.Unpriced > 0:
-		return &BudgetError{Reason: fmt.Sprintf("%d calls reported no price, so the limit in dollars cannot be enforced", b.spent.Unpriced), Spent: b.spent, Next: "set a limit of tokens too: --tokens"}
+		return &BudgetError{Reason: fmt.Sprintf("%d calls reported no price, so the limit in dollars cannot be enforced", b.spent.Unpriced), Spent: b.spent, Next: "limit the tokens as well: --tokens"}
 	}
 	return nil
 }

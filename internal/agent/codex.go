@@ -20,7 +20,7 @@ type Codex struct {
 func (Codex) Name() string { return "codex" }
 
 func (c Codex) command(r *Request, f Files) (Command, string, error) {
-	if err := r.cannot(c.Name(), "limit of money"); err != nil {
+	if err := r.cannot(c.Name(), "cost limit"); err != nil {
 		return Command{}, "", err
 	}
 	argv := append(commandLine(c.Argv, "codex"), "exec", "--json", "--skip-git-repo-check")

@@ -27,7 +27,7 @@ func (Gemini) Name() string { return "gemini" }
 const maxGeminiPrompt = 8 << 20
 
 func (g Gemini) command(r *Request, _ Files) (Command, string, error) {
-	if err := r.cannot(g.Name(), "limit of money"); err != nil {
+	if err := r.cannot(g.Name(), "cost limit"); err != nil {
 		return Command{}, "", err
 	}
 	argv := append(commandLine(g.Argv, "gemini"), "--output-format=stream-json")

@@ -17,7 +17,7 @@ func isPlain(a Adapter) bool {
 func (Plain) Name() string { return "command" }
 
 func (p Plain) command(r *Request, _ Files) (Command, string, error) {
-	if err := r.cannot("a command", "model", "session", "limit of money"); err != nil {
+	if err := r.cannot("a command", "model", "session", "cost limit"); err != nil {
 		return Command{}, "", err
 	}
 	argv := append(p.Argv[:len(p.Argv):len(p.Argv)], r.Extra...)

@@ -66,9 +66,9 @@ func (r *Request) check() error {
 // cannot refuses the parts of a request that a program does not support.
 func (r *Request) cannot(program string, parts ...string) error {
 	given := map[string]bool{
-		"model":          r.Model != "",
-		"session":        r.Resume != "",
-		"limit of money": r.MaxUSD > 0,
+		"model":      r.Model != "",
+		"session":    r.Resume != "",
+		"cost limit": r.MaxUSD > 0,
 	}
 	for _, part := range parts {
 		if given[part] {

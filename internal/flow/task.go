@@ -278,7 +278,7 @@ func tooMuch(name string, tokens token.Tokens) error {
 		case token.SequenceEndType, token.MappingEndType:
 			depth--
 		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType:
-			reason = fmt.Sprintf("%q: a plan has no anchors, aliases and tags", t.Value)
+			reason = fmt.Sprintf("%q: a plan cannot have anchors, aliases or tags", t.Value)
 		case token.DocumentHeaderType:
 			if documents++; documents > 1 || t.Prev != nil && t.Prev.Type != token.CommentType {
 				reason, next = "a second document in one file", "keep one, and remove the line ---"

@@ -77,7 +77,7 @@ const (
 // Enter opens the session of a caller, and creates it if it is new.
 func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) {
 	if v.ID == "" || v.Agent == "" {
-		return nil, &lockkeeper.InputError{Field: "session", Value: v.ID, Reason: "it has no id, or its agent no name", Next: "update the agent: its hooks must say who calls"}
+		return nil, &lockkeeper.InputError{Field: "session", Value: v.ID, Reason: "it has no id, or its agent has no name", Next: "update the agent: its hooks must say who calls"}
 	}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ type itemBody struct {
 func (r *itemRow) item(known *locksCache) (*lockkeeper.Item, error) {
 	var b itemBody
 	if err := decode(r.body, &b); err != nil {
-		return nil, fmt.Errorf("what item %s asks for: %w", r.id, err)
+		return nil, fmt.Errorf("requirements of item %s: %w", r.id, err)
 	}
 	it := &lockkeeper.Item{
 		ID: r.id, Seq: uint64(r.seq), Key: r.key, Root: r.root,

@@ -111,7 +111,7 @@ func (t *tx) landingsAt(q store.LandingQuery, each func(func(...any) error) erro
 // input.
 func readVersion(text string, into encoding.TextUnmarshaler, path string, seq int64) error {
 	if err := into.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("what landing %d says of %s cannot be read: %v", seq, path, err)
+		return fmt.Errorf("cannot read the entry of landing %d for %s: %v", seq, path, err)
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func (p *Postgres) explain(ctx context.Context, err error) error {
 	}
 	switch {
 	case pg.Code == "55P03":
-		e.Reason, e.Next = "the space is locked by another session that does not end its transaction", "look at pg_stat_activity and pg_locks; sessions of lockkeeper are ended after some seconds"
+		e.Reason, e.Next = "the space is locked by another session that does not end its transaction", "check pg_stat_activity and pg_locks; sessions of lockkeeper are ended after some seconds"
 	case pg.Code == "LK404":
 		return p.spaceGone()
 	case strings.HasPrefix(pg.Code, "28"):

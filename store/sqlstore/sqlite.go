@@ -136,8 +136,8 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return s.explain(err)
 	}
 	if s.key == 0 {
-		return &lockkeeper.StoreError{Store: s.path, Reason: "it belongs to another space than " + s.space,
-			Next: "put the database back that was here, or stop all holders and run `lockkeeper init --new-world`"}
+		return &lockkeeper.StoreError{Store: s.path, Reason: "it belongs to a different space than " + s.space,
+			Next: "restore the database that was here, or stop all holders and run `lockkeeper init --new-world`"}
 	}
 	if err := s.guardCompanions(); err != nil { // another process may just have removed them on closing
 		return err
@@ -147,7 +147,7 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return err
 	}
 	if now != was {
-		return &lockkeeper.StoreError{Store: s.path, Reason: "it is a copy, or was restored from a backup: locks taken since then would be missing",
+		return &lockkeeper.StoreError{Store: s.path, Reason: "it is a copy, or was restored from a backup: locks acquired since then would be missing",
 			Next: restoredNext}
 	}
 	if !boot.Same(stamp, s.opt.Boot) { // restart the leases now, so that readers see them, too

@@ -55,7 +55,7 @@ func createProblem(path string, err error) error {
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
 		return err
 	}
-	return &lockkeeper.StoreError{Store: path, Reason: "cannot be created", Err: err, Next: "choose another path, or remove what is there if no holder is running"}
+	return &lockkeeper.StoreError{Store: path, Reason: "cannot be created", Err: err, Next: "choose another path, or remove the file there if no process uses it"}
 }
 
 // makeSQLite creates a database that is complete in its one file, on disk.

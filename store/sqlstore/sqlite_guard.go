@@ -32,7 +32,7 @@ func (s *SQLite) checkNotReplaced() error {
 		return openProblem(s.path, &fs.PathError{Op: "stat", Path: s.path, Err: err})
 	}
 	return &lockkeeper.StoreError{Store: s.path, Reason: reason + " while it was in use",
-		Next: "stop every holder here, put the database back or run `lockkeeper init --new-world`"}
+		Next: "stop every holder here, then restore the database or run `lockkeeper init --new-world`"}
 }
 
 // checkOneName refuses a database with several hard links, because under another name it would
@@ -145,7 +145,7 @@ func (s *SQLite) explain(err error) error {
 	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
 		p.Reason, p.Next = "the lock database is damaged", "stop every holder, move the file aside, and run `lockkeeper init --new-world`; the file holds the audit trail"
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, errNoTurn):
-		p.Reason, p.Next = "the lock database is busy: "+s.writeTurn.holder(), "look at that process; it should write for milliseconds only"
+		p.Reason, p.Next = "the lock database is busy: "+s.writeTurn.holder(), "inspect that process; a write should take only milliseconds"
 	case errors.Is(err, sqlite3.READONLY), isReadOnlyDisk(err):
 		p.Reason, p.Next = "the lock database cannot be written", "check the permissions and whether the disk is read-only"
 	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, sqlite3.IOERR) && diskFull(s.path):

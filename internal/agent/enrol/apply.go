@@ -60,7 +60,7 @@ func (s Site) recordOf(h Host) (*record, error) {
 		err = json.Unmarshal(text, r)
 	}
 	if err != nil {
-		return nil, &lockkeeper.StoreError{Store: s.recordFile(h), Reason: "the record of the original files cannot be read", Err: err, Next: "remove the record; then --undo can remove only our entries"}
+		return nil, &lockkeeper.StoreError{Store: s.recordFile(h), Reason: "the record of the original files cannot be read", Err: err, Next: "remove the record; --undo can then remove only the entries of Lockkeeper"}
 	}
 	return r, nil
 }
@@ -73,7 +73,7 @@ func (p *Enrolment) Apply(ctx context.Context) (err error) {
 			return err
 		}
 		if now.Exists != e.Exists || !bytes.Equal(now.Before, e.Before) {
-			return &lockkeeper.RefusedError{Act: "init", Reason: e.Path + " was changed meanwhile; nothing was changed by us", Next: "run it again"}
+			return &lockkeeper.RefusedError{Act: "init", Reason: e.Path + " was changed meanwhile, and init changed nothing", Next: "run it again"}
 		}
 	}
 	if p.undo {

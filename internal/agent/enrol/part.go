@@ -134,7 +134,7 @@ func sameElse(was, is string, p part, o order) error {
 		bare[i] = withoutEmpty(root.plain())
 	}
 	if !reflect.DeepEqual(bare[0], bare[1]) {
-		return &lockkeeper.RefusedError{Act: "init", Reason: "the edit would change more than our entries", Next: "add our entries by hand; docs/hooks.md shows them"}
+		return &lockkeeper.RefusedError{Act: "init", Reason: "the edit would change more than the entries of Lockkeeper", Next: "add these entries by hand; docs/hooks.md shows them"}
 	}
 	return nil
 }

@@ -141,12 +141,12 @@ func (p *Enrolment) takeOut(e *Edit, f file, was *keptFile) (err error) {
 	if e.After, err = e.amended(f, p.order, part.outOf); err != nil {
 		return err
 	}
-	e.Note = "edited since: only our entries are removed"
+	e.Note = "edited since: only the entries of Lockkeeper are removed"
 	switch {
 	case e.InHome():
-		e.Note = "only our entries are removed; sessions in every codebase lose these hooks"
+		e.Note = "only the entries of Lockkeeper are removed; sessions in every codebase lose these hooks"
 	case was == nil:
-		e.Note = "its original content is unknown: only our entries are removed"
+		e.Note = "its original content is unknown: only the entries of Lockkeeper are removed"
 	}
 	if f.isScript() {
 		e.Note = "it is removed as a whole, with what was edited since"
@@ -163,7 +163,7 @@ func (s Site) read(path string) (Edit, error) {
 	real, err := filepath.EvalSymlinks(e.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		if info, err := os.Lstat(e.File); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return e, &lockkeeper.RefusedError{Act: "init", Reason: path + " is a link that leads nowhere", Next: "make the file that it leads to, or remove the link"}
+			return e, &lockkeeper.RefusedError{Act: "init", Reason: path + " is a link to a missing file", Next: "create that file, or remove the link"}
 		}
 		return e, nil
 	}

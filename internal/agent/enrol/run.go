@@ -101,7 +101,7 @@ func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 	case said.Code == 2:
 		return "its hook program does not run, so every write is refused: " + firstLine(said.Err), nil
 	}
-	return fmt.Sprintf("its hook program does not check writes, so every write is allowed: it ended with %d: %s", said.Code, firstLine(said.Err)), nil
+	return fmt.Sprintf("its hook program does not check writes, so every write is allowed: exit status %d: %s", said.Code, firstLine(said.Err)), nil
 }
 
 // RespondsBelow does the same in a subdirectory of the codebase.
@@ -130,7 +130,7 @@ func (s Site) Dead(ctx context.Context, st Status) (list []string, err error) {
 			return nil, err
 		}
 		if !said.Refuses() {
-			list = append(list, fmt.Sprintf("the hook program of %s fails: it ended with %d: %s", strings.Join(events[k.Command], ", "), said.Code, firstLine(said.Err)))
+			list = append(list, fmt.Sprintf("the hook program of %s fails with exit status %d: %s", strings.Join(events[k.Command], ", "), said.Code, firstLine(said.Err)))
 		}
 	}
 	return list, nil
@@ -152,7 +152,7 @@ func (s Site) Programs(ctx context.Context, st Status) (list []string, err error
 		}
 		answer := firstLine(said.Out)
 		if said.Code != 0 {
-			answer = fmt.Sprintf("a program of unknown version (it ended with %d: %s)", said.Code, firstLine(said.Err))
+			answer = fmt.Sprintf("a program of unknown version (exit status %d: %s)", said.Code, firstLine(said.Err))
 		}
 		if !slices.Contains(list, answer) {
 			list = append(list, answer)

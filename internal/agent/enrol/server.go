@@ -142,7 +142,7 @@ func (p tomlServer) into(text string, o order) (string, error) {
 		delete(is, "mcp_servers")
 	}
 	if !reflect.DeepEqual(was, is) {
-		return "", lockkeeper.WithNext(errors.New("the edit would change more than our entries"), "add it by hand: "+strings.ReplaceAll(table, newline, " "))
+		return "", lockkeeper.WithNext(errors.New("the edit would change more than the entries of Lockkeeper"), "add it by hand: "+strings.ReplaceAll(table, newline, " "))
 	}
 	return out, nil
 }

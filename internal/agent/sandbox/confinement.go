@@ -128,7 +128,7 @@ func check(field, path string) error {
 		return wrong("not a clean absolute path", "")
 	}
 	if path == "/" {
-		return wrong("the root directory holds everything", "list the directories that the command needs")
+		return wrong("the root directory contains everything", "list the directories that the command needs")
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -128,7 +128,7 @@ func (r *rules) permitGiven(given *os.File) error {
 	}
 	flags, err := unix.FcntlInt(given.Fd(), unix.F_GETFL, 0)
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", given.Name(), err)
+		return fmt.Errorf("inspect %s: %w", given.Name(), err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil // devices have their own rules; pipes and sockets need none

@@ -27,7 +27,7 @@ func restrict(l Level, to reach) error {
 		return fmt.Errorf("close files: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("renounce privileges: %w", err)
+		return fmt.Errorf("drop privileges: %w", err)
 	}
 	if l.Landlock > 0 {
 		if err := landlock(l.Landlock, to); err != nil {

@@ -141,14 +141,14 @@ func (s script) next(r *Request) (stepIndex, error) {
 	}
 	last, ok := stepOf(r.answers)
 	if !ok || last.play >= len(s) {
-		return stepIndex{}, fmt.Errorf("the results are of the tool use %q, which is not of this script", r.answers)
+		return stepIndex{}, fmt.Errorf("the results answer the tool use %q, which is not in this script", r.answers)
 	}
 	at := stepIndex{last.play, last.step + 1}
 	if at.step >= len(s[at.play].Steps) {
 		return stepIndex{}, fmt.Errorf("play %d has no step after %d", at.play, last.step)
 	}
 	if results := strings.Join(r.Results, "\n"); !s[at.play].expect[at.step].MatchString(results) {
-		return stepIndex{}, fmt.Errorf("play %d, step %d expects %q of the tools, and they said %q", at.play, at.step, s[at.play].Steps[at.step].Expect, results)
+		return stepIndex{}, fmt.Errorf("play %d, step %d expects the tool results %q, got %q", at.play, at.step, s[at.play].Steps[at.step].Expect, results)
 	}
 	return at, nil
 }
@@ -161,7 +161,7 @@ func (s script) begin(prompt string) (stepIndex, error) {
 			return stepIndex{i, 0}, nil
 		}
 	}
-	return stepIndex{}, fmt.Errorf("no play fits the prompt %q", prompt)
+	return stepIndex{}, fmt.Errorf("no play matches the prompt %q", prompt)
 }
 
 // filled returns a step with the placeholders in its texts filled in.
@@ -194,7 +194,7 @@ func (s Step) staysInside(dir string) error {
 				rel, err := filepath.Rel(root, path)
 				return root != "" && err == nil && filepath.IsLocal(rel)
 			}) {
-				return fmt.Errorf("%s would get %s, which is outside of the directories of the test", t.Name, path)
+				return fmt.Errorf("%s would access %s, which is outside of the directories of the test", t.Name, path)
 			}
 		}
 	}

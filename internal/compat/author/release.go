@@ -136,7 +136,7 @@ func (au *Author) Clear(ctx context.Context, list []GrantStatus, by lockkeeper.A
 	var failed error
 	notes, err := au.sync(ctx, func(t *syncPass) error {
 		for _, s := range list {
-			reason := "claims that are gone were cleared"
+			reason := "claims whose holder is gone were cleared"
 			if all {
 				reason = "all claims were cleared"
 			}

@@ -38,11 +38,11 @@ func judge(path string, f *fileState, seen sighting, now Reading, grace time.Dur
 	known := seen.Key == f.key()
 	if wall, ok := now.wallSince(seen.At); ok && known {
 		v := verdict{at: end.Add(now.Wall.Sub(wall).Round(time.Second))} // as the wall clock will show it
-		v.check("the expiry and the grace period have passed by the clock of this boot", !wall.Before(end), past)
+		v.check("the expiry and the grace period have passed on the monotonic clock", !wall.Before(end), past)
 		return v, nil
 	}
 	v := verdict{at: end}
-	v.check("the expiry and the grace period have passed by the wall clock", !now.Wall.Before(end), past)
+	v.check("the expiry and the grace period have passed on the wall clock", !now.Wall.Before(end), past)
 	if !known || !seen.Ours {
 		return v, nil
 	}

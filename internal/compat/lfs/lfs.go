@@ -50,7 +50,7 @@ func Routes() []Route {
 		{http.MethodGet, Prefix + "locks", lookers, reflect.TypeFor[listQuery](), "git-lfs: list the files that are held for writing.",
 			map[int]string{http.StatusOK: "A page of them."}, (*API).list},
 		{http.MethodPost, Prefix + "locks", people, nil, "git-lfs: lock a file, until it is unlocked.",
-			map[int]string{http.StatusCreated: "The file is locked.", http.StatusConflict: "Another holder has the file."}, (*API).lock},
+			map[int]string{http.StatusCreated: "The file is locked.", http.StatusConflict: "Another holder has locked the file."}, (*API).lock},
 		{http.MethodPost, Prefix + "locks/verify", lookers, nil, "git-lfs: list the caller's locks and those of others.",
 			map[int]string{http.StatusOK: "A page of the caller's locks, and a page of the locks of others."}, (*API).verify},
 		{http.MethodPost, Prefix + "locks/{id}/unlock", writers, nil, "git-lfs: release a lock; with force, one of another owner.",

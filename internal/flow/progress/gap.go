@@ -161,7 +161,7 @@ func answered(act, unit, batch string, g Gap) error {
 func followUp(of *Batch, g Gap, change string) flow.Batch {
 	prompt := fmt.Sprintf("Batch %s (%s) made a change to %s in the phase %s that its grant did not cover: %s", of.ID, of.Title, g.Path, g.Phase, g.Reason)
 	if change != "" {
-		prompt += "\n\nMake that change, as far as it is right. This is what it was:\n\n" + change
+		prompt += "\n\nMake that change as far as it is correct. The refused change was:\n\n" + change
 	}
 	return flow.Batch{Title: fmt.Sprintf("Follow up gap %s/%d: %s", of.ID, g.Number, g.Path), Items: []string{}, WriteTargets: flow.Targets([]string{g.Path}),
 		Reads: of.WriteTargets, After: []string{of.ID}, Prompt: prompt, Tests: of.Tests, Agent: of.Agent}

@@ -74,7 +74,7 @@ func ParsePolicy(text string) (Policy, error) {
 		case word == "reviews":
 			p.Reviews = true
 		case word == "":
-			return invalid("it has a comma without a word beside it")
+			return invalid("it has a stray comma")
 		default:
 			return invalid("unknown word " + word)
 		}

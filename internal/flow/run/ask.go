@@ -217,7 +217,7 @@ func (p *Pipeline) takeOver(ctx context.Context, q question) (*asked, *workspace
 }
 
 // The text of errCutShort must not change: call records store it, and readers compare it.
-var errCutShort = errors.New("it was cut short: whoever ran it ended")
+var errCutShort = errors.New("interrupted: the process that ran it ended")
 
 func cutShort(finished bool, failure error) error {
 	if failure == nil && !finished {

@@ -96,7 +96,7 @@ func (l *batchRun) open(ctx context.Context) (err error) {
 
 // restart starts a batch again because its files changed.
 func (l *batchRun) restart(ctx context.Context, moved []string) error {
-	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%s changed since the batch was applied (%s): it starts again", counted(len(moved), "file"), moved[0]))
+	l.p.news(NewsWarning, l.ask(l.batch.Next, ""), fmt.Sprintf("%s changed since the batch was applied (%s): the batch starts again", counted(len(moved), "file"), moved[0]))
 	if err := errors.Join(l.keep(ctx, "its files changed since it was made"), l.keepComments(ctx)); err != nil {
 		return err
 	}

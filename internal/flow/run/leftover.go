@@ -71,7 +71,7 @@ func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *work
 		}
 	}
 	if len(dropped) > 0 {
-		p.news(NewsWarning, q, fmt.Sprintf("discarded, because git ignores it or it is a cache: %s (%s)", counted(filesIn(dropped), "file"), someOf(dropped)))
+		p.news(NewsWarning, q, fmt.Sprintf("discarded %s that git ignores or that are caches: %s", counted(filesIn(dropped), "file"), someOf(dropped)))
 	}
 	if isMany(changesOf(kept)) {
 		gap, err := p.keepGaps(ctx, t, q, w, kept)
@@ -189,7 +189,7 @@ func someOf(changes []workspace.Change) string {
 }
 
 func describe(changes []workspace.Change, packed *workspace.Packed) string {
-	text := fmt.Sprintf("%s that one archive keeps: %s", counted(filesIn(changes), "changed file"), someOf(changes))
+	text := fmt.Sprintf("%s, kept in one archive: %s", counted(filesIn(changes), "changed file"), someOf(changes))
 	if packed.Left > 0 {
 		text += fmt.Sprintf("; %s too large, too deep or unreadable, and not kept", counted(packed.Left, "file"))
 	}

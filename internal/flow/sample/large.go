@@ -159,7 +159,7 @@ end
 # expects: newest_first in %s
 # expects: require_login in app/controllers/concerns/authentication.rb
 class %sControllerTest < ActionDispatch::IntegrationTest
-  test "the list is open to everybody" do
+  test "the list is open to everyone" do
     assert_template "%s/index"
   end
 end
@@ -212,7 +212,7 @@ func (l Large) Script() ([]byte, error) {
 		ready.Items = append(ready.Items, flow.Ready{ID: fmt.Sprintf("i%d", n+1), Description: what, Impact: flow.High, Effort: flow.Low, Rationale: "It is there to be improved."})
 	}
 	calls := []object{
-		l.call(`^# analyze `, flow.Analysis{Purpose: "Shows a list.", Behaviour: "The list is open to everybody.", Screens: []flow.Served{{Name: "List", Action: "index"}},
+		l.call(`^# analyze `, flow.Analysis{Purpose: "Shows a list.", Behaviour: "The list is open to everyone.", Screens: []flow.Served{{Name: "List", Action: "index"}},
 			Relations: []flow.Relation{}, Files: concerns(), Topics: []flow.Topic{}}),
 		l.call(`^# extract `, flow.Extract{Items: items}),
 		l.call(`^# synthesize `, ready),

@@ -83,7 +83,7 @@ func TestBadPlans(t *testing.T) {
 		{item("unit: page"), "plan.yaml:2:5: unit", "page", "unknown unit", "screen, controller or batch"},
 		{item("reads: [/etc]"), "plan.yaml:2:5: reads", "/etc", "absolute path", "inside the space"},
 		{item("reads: [../x]"), "plan.yaml:2:5: reads", "../x", "path with ..", "inside the space"},
-		{item("reads: [a//b]"), "plan.yaml:2:5: reads", "a//b", "not normalised", "inside the space"},
+		{item("reads: [a//b]"), "plan.yaml:2:5: reads", "a//b", "not normalized", "inside the space"},
 		{item("reads: [/]"), "plan.yaml:2:5: reads", "/", "absolute path", "inside the space"},
 		{item("after: [pots]") + "  - {name: posts, duration: 1m}\n", "plan.yaml:2:5: after", "pots", "no item has this name", "did you mean posts?"},
 		{item("after: [elsewhere]"), "plan.yaml:2:5: after", "elsewhere", "no item has this name", "name an item of the plan"},

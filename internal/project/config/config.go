@@ -267,11 +267,11 @@ func (c *Config) RootOf(named string) (string, error) {
 	}
 	switch len(c.Roots) {
 	case 0:
-		return "", c.unclear("the work names no root, and this node names none that it reaches", "name one with --root, or set LOCKKEEPER_ROOTS")
+		return "", c.unclear("no root was given, and this node lists no roots that it reaches", "name one with --root, or set LOCKKEEPER_ROOTS")
 	case 1:
 		return c.Roots[0], nil
 	}
-	return "", c.unclear("the work names no root, and this node reaches "+strings.Join(c.Roots, ", "), "name one with --root")
+	return "", c.unclear("no root was given, and this node reaches "+strings.Join(c.Roots, ", "), "name one with --root")
 }
 
 // CheckReach refuses a worker of a multi-node deployment that names no roots.
@@ -279,7 +279,7 @@ func (c *Config) CheckReach() error {
 	if c.Deployment != MultiNode || len(c.Roots) > 0 {
 		return nil
 	}
-	return c.unclear("this node names no roots that it reaches, so no work can be sent to it", "name them with --root, or set LOCKKEEPER_ROOTS")
+	return c.unclear("this node lists no roots that it reaches, so no work can be sent to it", "list them with --root, or set LOCKKEEPER_ROOTS")
 }
 
 func (c *Config) unclear(what, next string) error {

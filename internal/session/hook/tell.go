@@ -59,7 +59,7 @@ func manyUncovered(list []session.Uncovered) string {
 	text := fmt.Sprintf("UNCOVERED %d files that others hold were changed or removed while your command ran: %s. They are %s, and %d more.",
 		len(list), strings.Join(holders, ", "), strings.Join(paths, ", "), len(list)-named)
 	if back > 0 {
-		text += fmt.Sprintf(" %d are again as their holders left them.", back)
+		text += fmt.Sprintf(" %d have been restored to their holders' versions.", back)
 	}
 	if doubted > 0 {
 		text += fmt.Sprintf(" %d may have been changed by another program.", doubted)

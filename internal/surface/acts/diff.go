@@ -44,7 +44,7 @@ func FileDifference(tracker *progress.Tracker, unit, batch string, f flow.File) 
 	is, to, failed := content(f.New, "b/"+f.Path)
 	switch err := cmp.Or(err, failed); {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", "its content is not kept any more", nil
+		return "", "its content is no longer kept", nil
 	case err != nil:
 		return "", "", err
 	case len(was) > diffLimit || len(is) > diffLimit:
@@ -95,7 +95,7 @@ func Difference(a *project.Project, e rescue.Entry) (text, note string, err erro
 		where, err := readSome(shelf.Content(e.ID))
 		return "", strings.TrimSpace(string(where)), err
 	case rescue.Damaged:
-		return "", "what is left of the content is in " + content, nil
+		return "", "the remaining content is in " + content, nil
 	}
 	now, name := e.Path, e.Path
 	there, err := readSome(os.OpenFile(filepath.Join(a.Root.Dir(), filepath.FromSlash(e.Path)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0))

@@ -261,5 +261,5 @@ func stamp(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return t.Local().Format("2006-01-02 15:04:05 -0700")
+	return t.UTC().Format(time.RFC3339)
 }

@@ -26,7 +26,7 @@ func lockRoutes() []route {
 		change("extend", "Add locks to a grant.", extend),
 		act(grants+"/{id}/release", writers, "Release a grant. Releasing an unknown grant changes nothing.", release),
 		act(grants+"/{id}/force-release", admins, "Force-release a grant. confirm is the holder's name; reason is recorded.", forceRelease),
-		act(api+"/locks/clear", admins, "Force-release all grants that existed at an event: confirm is clear, seq that of GET /api/v1/locks. Refused if a grant was acquired since.", clearLocks),
+		act(api+"/locks/clear", admins, "Force-release all grants that existed at an event. seq is the number of the event, from GET /api/v1/locks; confirm is the word clear. Refused if a grant was acquired since.", clearLocks),
 		ask(api+"/check", lookers, "Whether locks would be granted now. Acquires nothing.", check),
 	}
 }

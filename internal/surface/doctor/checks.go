@@ -90,10 +90,10 @@ func (x *examination) leftovers(ctx context.Context) {
 		x.trouble(name, err)
 	}
 	for _, l := range unfinished {
-		x.note(name, false, fmt.Sprintf("landing %d of %s, decided at %s, is neither complete nor rolled back", l.Seq, l.Holder, l.At.Format(time.DateTime)), "lockkeeper gate recover")
+		x.note(name, false, fmt.Sprintf("landing %d of %s, decided at %s, is neither complete nor rolled back", l.Seq, l.Holder, l.At.UTC().Format(time.RFC3339)), "lockkeeper gate recover")
 	}
 	if n := len(copies); n > 0 {
-		x.note(name, false, fmt.Sprintf("%d workspaces are abandoned, the oldest since %s: %s", n, copies[0].Made.Format(time.DateTime), x.app.WorkspacesDir()), "lockkeeper run, which reuses or removes them")
+		x.note(name, false, fmt.Sprintf("%d workspaces are abandoned, the oldest since %s: %s", n, copies[0].Made.UTC().Format(time.RFC3339), x.app.WorkspacesDir()), "lockkeeper run, which reuses or removes them")
 	}
 	if !stages && len(copies) == 0 {
 		x.note(name, true, "no stage or workspace is left behind", "")
@@ -112,7 +112,7 @@ func (x *examination) sessions(ctx context.Context) {
 	}
 	if pause != nil {
 		x.failed = true
-		x.note(name, false, fmt.Sprintf("%s disabled the checks of interactive agents until %s", pause.By, pause.Until.Format(time.TimeOnly)), "lockkeeper off --end")
+		x.note(name, false, fmt.Sprintf("%s disabled the checks of interactive agents until %s", pause.By, pause.Until.UTC().Format(time.RFC3339)), "lockkeeper off --end")
 	}
 	live, err := registry.Live(ctx)
 	if err == nil {

@@ -74,7 +74,7 @@ func (s *Server) execute(ctx context.Context, p commandParams) error {
 	doing, cancel := context.WithTimeout(ctx, longestCall)
 	defer cancel()
 	if err := acts()[i].do(s, doing, d); err != nil {
-		return s.show(messageError, lockkeeper.Message(err))
+		return s.show(messageError, lockkeeper.LocalTimes(lockkeeper.Message(err)))
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (s *Server) ask(ctx context.Context, d *document) error {
 		}
 		text := "asked; the holder is told at its next call, and you are told when the file is free"
 		if !told {
-			text = "the request is in lockkeeper audit and in the holder's editor; a program does not read it"
+			text = "the request is in lockkeeper audit and shown in the holder's editor; if a program holds the file, nobody reads it"
 		}
 		if err := s.show(messageInfo, fmt.Sprintf("%s is %s: %s", d.name(), h.text, text)); err != nil {
 			return err

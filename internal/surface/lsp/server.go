@@ -210,7 +210,7 @@ func (s *Server) show(kind messageType, text string) error {
 
 // log writes an error about a codebase to the editor's log, once.
 func (s *Server) log(about string, failed error) error {
-	text := lockkeeper.Message(failed)
+	text := lockkeeper.LocalTimes(lockkeeper.Message(failed))
 	if s.told[about] == text {
 		return nil
 	}

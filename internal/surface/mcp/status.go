@@ -132,7 +132,7 @@ func (s *overview) text() string {
 	for _, h := range s.Held {
 		switch {
 		case h.Gone:
-			lines = append(lines, h.line("is gone and no longer locks"))
+			lines = append(lines, h.line("has ended and no longer locks"))
 		case !h.You:
 			lines = append(lines, h.line("holds"))
 		}

@@ -24,7 +24,7 @@ func (s *Server) addTools() {
 	add(s, &mcp.Tool{Name: "write", Title: "Write a file", Annotations: changes(),
 		Description: "Claim one file, then write or delete it through the gate. To replace an existing file, give the SHA-256 of the content that you have read as base. Refused content is kept, and a person can land it."}, write)
 	add(s, &mcp.Tool{Name: "commit", Title: "Commit your changes", Annotations: additive(),
-		Description: "Make a git commit of exactly your own changes: files that you have claimed, and files that you changed last and nobody holds. With paths, only there. Files of others stay out, also staged ones."}, commit)
+		Description: "Make a git commit of exactly your own changes: files that you have claimed, and files that you changed last and nobody holds. With paths, it commits only those. Files of others stay out, also staged ones."}, commit)
 	add(s, &mcp.Tool{Name: "defer", Title: "Change a file later", Annotations: additive(),
 		Description: "Queue a change of a file that another holder has: a unified diff of that file, or its whole new content. It lands when the file is free. If it no longer applies then, it is kept for a person."}, deferPatch)
 	add(s, &mcp.Tool{Name: "report_gap", Title: "Report a missing file", Annotations: additive(),

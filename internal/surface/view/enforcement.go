@@ -189,7 +189,7 @@ func belowOf(ctx context.Context, site enrol.Site, st enrol.Status) Protection {
 	name := st.Host.Name
 	w := Protection{Writer: name, Name: "sessions of " + name + " that start in a subdirectory", Level: Advisory, Below: true, Next: "lockkeeper init " + name}
 	if lacks := st.Below(); lacks != nil {
-		w.Fact = "they find no settings of the project, and those of the user lack our hooks for " + strings.Join(lacks, ", ")
+		w.Fact = "they find no settings of the project, and those of the user lack the hooks of Lockkeeper for " + strings.Join(lacks, ", ")
 		return w
 	}
 	hook := st.Anywhere()
@@ -220,7 +220,7 @@ func otherHooks(st enrol.Status) Protection {
 		list = append(list, one)
 	}
 	return Protection{Writer: st.Host.Name, Name: "tool calls of " + st.Host.Name + " that other hooks change", Level: Detected, OfTools: true,
-		Fact: "such a hook can change which file is written after our hook has checked it; the session that holds that file is told with its next call: " + strings.Join(list, "; "),
+		Fact: "such a hook can change which file is written after the hook of Lockkeeper has checked it; the session that holds that file is told with its next call: " + strings.Join(list, "; "),
 		Next: "check that none of these hooks changes the input of a tool, or remove it"}
 }
 

@@ -64,7 +64,7 @@ type said struct {
 // act performs the act of a submitted form and reports the result.
 func (d *Dashboard) act(w http.ResponseWriter, r *http.Request, a deed) {
 	if err := r.ParseForm(); err != nil {
-		d.problem(w, r, http.StatusBadRequest, "The form could not be read: "+err.Error(), "load the page again")
+		d.problem(w, r, http.StatusBadRequest, "The form could not be read: "+err.Error(), "reload the page")
 		return
 	}
 	who, _ := access.Who(r.Context())
@@ -91,9 +91,9 @@ func (s said) with(err error) said {
 	s.Bad = true
 	s.status = max(s.status, httpstatus.Of(err))
 	for _, part := range lockkeeper.Parts(err) {
-		s.Lines = append(s.Lines, strings.Split(lockkeeper.Message(part), "\n")...)
+		s.Lines = append(s.Lines, strings.Split(lockkeeper.LocalTimes(lockkeeper.Message(part)), "\n")...)
 	}
-	s.Next = cmp.Or(s.Next, lockkeeper.NextStep(err))
+	s.Next = cmp.Or(s.Next, lockkeeper.LocalTimes(lockkeeper.NextStep(err)))
 	return s
 }
 

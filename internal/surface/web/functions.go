@@ -37,6 +37,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"parts":  func(path string) []string { return strings.Split(path, "/") },
 		"tail":   func(name string) string { return ending(name, lettersOfLane) },
 		"line":   oneLine,
+		"local":  func(text any) string { return lockkeeper.LocalTimes(fmt.Sprint(text)) },
 		"join":   strings.Join,
 		"short":  func(id string) string { return id[:min(8, len(id))] },
 		"many":   func(n int, kind progress.Kind) string { return plural(n, string(kind)) },

@@ -173,7 +173,7 @@ func (d *Dashboard) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.failed(fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err))
 	}
-	d.problem(w, r, status, lockkeeper.Message(err), lockkeeper.NextStep(err))
+	d.problem(w, r, status, lockkeeper.LocalTimes(lockkeeper.Message(err)), lockkeeper.LocalTimes(lockkeeper.NextStep(err)))
 }
 
 func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, what, next string) {

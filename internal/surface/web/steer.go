@@ -64,12 +64,12 @@ func cancel(d *Dashboard, ctx context.Context, f form) (said, error) {
 	}
 	ran := it.IsHolding()
 	if ran && f.Get("was") != string(it.Status) {
-		return said{}, &lockkeeper.RefusedError{Act: "cancel " + it.ID, Reason: "it has started since the page was loaded: it would lose its locks and be stopped", Next: "load the page again, then cancel it"}
+		return said{}, &lockkeeper.RefusedError{Act: "cancel " + it.ID, Reason: "it has started since the page was loaded: it would lose its locks and be stopped", Next: "reload the page, then cancel it"}
 	}
 	if it, err = q.Cancel(ctx, it.ID, f.who.Actor(), f.Get("reason")); err != nil {
 		return said{}, err
 	}
-	s := done("%s (%s) is cancelled; it can be retried.", it.Workflow, it.ID)
+	s := done("%s (%s) is canceled; it can be retried.", it.Workflow, it.ID)
 	if ran {
 		s.Lines = append(s.Lines, "Its processes were stopped.")
 	}
@@ -83,7 +83,7 @@ func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if seq := f.Get("landing"); seq != "" {
 		n, err := strconv.ParseUint(seq, 10, 64)
 		if err != nil {
-			return said{}, &lockkeeper.InputError{Field: "landing", Value: seq, Reason: "not a number", Next: "load the page again"}
+			return said{}, &lockkeeper.InputError{Field: "landing", Value: seq, Reason: "not a number", Next: "reload the page"}
 		}
 		if u, err = acts.UndoLanding(ctx, d.app, n, by, acts.Holding(d.app, by)); err != nil {
 			return said{}, err
@@ -203,7 +203,7 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 		return said{}, err
 	}
 	if e == nil {
-		return said{}, &lockkeeper.NotHeldError{GrantID: f.Get("grant"), Reason: "it is gone: released, expired or recovered", Next: "load the page Locks again"}
+		return said{}, &lockkeeper.NotHeldError{GrantID: f.Get("grant"), Reason: "it is gone: released, expired or recovered", Next: "reload the page Locks"}
 	}
 	if err := acts.ForceRelease(ctx, d.app, e, f.Get("holder"), f.Get("reason"), f.who.Actor()); err != nil {
 		return said{}, err
@@ -221,7 +221,7 @@ func clearLocks(d *Dashboard, ctx context.Context, f form) (said, error) {
 	}
 	shown, err := strconv.ParseUint(f.Get("seq"), 10, 64)
 	if err != nil {
-		return said{}, &lockkeeper.InputError{Field: "seq", Value: f.Get("seq"), Reason: "not a number", Next: "load the page again"}
+		return said{}, &lockkeeper.InputError{Field: "seq", Value: f.Get("seq"), Reason: "not a number", Next: "reload the page"}
 	}
 	cleared, err := acts.ClearShown(ctx, d.app, shown, f.Get("reason"), f.who.Actor())
 	if err != nil {

@@ -301,7 +301,7 @@ func (p *program) afterwards(ctx context.Context, plan *enrol.Enrolment) error {
 		}
 		for _, w := range report.Protections {
 			if w.Writer == h.Name && w.Level != view.Enforced {
-				fmt.Fprintf(p.Out, "%s: %s: %s\n", w.Level, term.Clean(w.Name), term.Clean(w.Fact))
+				fmt.Fprintf(p.Out, "%s: %s: %s\n", w.Level, term.Clean(w.Name), term.Clean(lockkeeper.LocalTimes(w.Fact)))
 				p.Advise(w.Next)
 			}
 		}

@@ -65,13 +65,15 @@ func (p *Program) Say(message string) {
 // as part of the answer.
 func (p *Program) Advise(next string) {
 	if next != "" {
-		fmt.Fprintln(p.Err, p.Painter(p.Err)(term.Bold, "next:")+" "+term.Clean(next))
+		fmt.Fprintln(p.Err, p.Painter(p.Err)(term.Bold, "next:")+" "+term.Clean(lockkeeper.LocalTimes(next)))
 	}
 }
 
 // CutNext splits a stored message, such as the reason of a failed item, into what happened
 // and the next step.
-func CutNext(message string) (what, next string, found bool) { return CutLast(message, "; next: ") }
+func CutNext(message string) (what, next string, found bool) {
+	return CutLast(lockkeeper.LocalTimes(message), "; next: ")
+}
 
 func CutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
@@ -88,7 +90,7 @@ func (p *Program) conditions(list []lockkeeper.Condition) {
 		}
 		line := fmt.Sprintf("  condition %q %s", c.Name, holds)
 		if c.Fact != "" {
-			line += ": " + term.Clean(c.Fact)
+			line += ": " + term.Clean(lockkeeper.LocalTimes(c.Fact))
 		}
 		fmt.Fprintln(p.Err, line)
 	}

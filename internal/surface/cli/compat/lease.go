@@ -179,7 +179,7 @@ func (p *program) showLease(info *lease.Info) {
 		}
 		line("metrics", leaseMetrics(h))
 	}
-	line("note", info.Fact)
+	line("note", lockkeeper.LocalTimes(info.Fact))
 }
 
 func holderOf(info *lease.Info) string {
@@ -237,7 +237,7 @@ names end in .lock.`,
 				if info.ExpiresAt != nil {
 					expires = term.Until(info.ExpiresAt, p.Now())
 				}
-				t.Add(term.Clean(filepath.Base(info.Path)), string(info.State), term.Clean(holderOf(info)), held, expires, term.Clean(info.Fact))
+				t.Add(term.Clean(filepath.Base(info.Path)), string(info.State), term.Clean(holderOf(info)), held, expires, term.Clean(lockkeeper.LocalTimes(info.Fact)))
 			}
 			t.Print(p.Out, p.Painter(p.Out))
 			return nil

@@ -121,7 +121,7 @@ func (p *program) leaseRenewCommand() *cobra.Command {
 another holder has it, nothing changes and the exit code is 1: stop the work under it.
 
 A command under lease run can mark the phases of its work with --phase, which others see.
-The environment has its leases.`,
+It finds its leases in the environment.`,
 		Example: `  lockkeeper lease renew --path build.lock --token "$token"
   lockkeeper lease renew --phase "docs hygiene"   # under lease run`,
 		Args: command.Exactly(0, "no arguments"),

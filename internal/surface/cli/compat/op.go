@@ -43,10 +43,10 @@ before it acquires any lock. Agents cannot approve.
 
 With several projects, write a map as p1/m2, and a sketch likewise.`,
 		Example: `  lockkeeper op
-  lockkeeper op change-map-objects --project p1 --map m2 --objects 1001   # of init fole
+  lockkeeper op change-map-objects --project p1 --map m2 --objects 1001   # from init fole
   lockkeeper op generate-tiles --project p1 --map m2 --wait 1m -- ./bin/tiles m2
   lockkeeper op reassign-features --project p1 --sketch m1/s1 --sketch m2/s4 -- ./bin/reassign
-  lockkeeper op change-by-chg --of Chapter_05                             # of init book`,
+  lockkeeper op change-by-chg --of Chapter_05                             # from init book`,
 		Args: func(cmd *cobra.Command, args []string) error { return p.opWords(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return p.op(cmd, o, args) },
 	}

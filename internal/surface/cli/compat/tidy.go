@@ -205,7 +205,7 @@ func (p *program) showTidied(r *tidy.Report, remedy string) {
 			default:
 				planned++
 			}
-			fmt.Fprintf(p.Out, "  %-10s  %s -> %s  (%s)\n", what, term.Clean(m.From), term.Clean(m.To), term.Clean(cmp.Or(m.Problem, m.Reason)))
+			fmt.Fprintf(p.Out, "  %-10s  %s -> %s  (%s)\n", what, term.Clean(m.From), term.Clean(m.To), term.Clean(lockkeeper.LocalTimes(cmp.Or(m.Problem, m.Reason))))
 		}
 		if ph.Landing != 0 {
 			fmt.Fprintf(p.Out, "  landing %d; lockkeeper undo %d undoes it\n", ph.Landing, ph.Landing)

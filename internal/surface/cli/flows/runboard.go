@@ -170,7 +170,7 @@ func newsLine(n run.News) string {
 	if !ok {
 		word = string(n.Kind)
 	}
-	text := errorLine(n.Text)
+	text := errorLine(lockkeeper.LocalTimes(n.Text))
 	switch {
 	case word == "":
 		words = append(words, text)

@@ -181,7 +181,7 @@ func eventLine(ev lockkeeper.Event, limit int) string {
 		line += fmt.Sprintf("  by %s (%s)", term.Clean(ev.Actor.Name), ev.Actor.Kind)
 	}
 	if ev.Reason != "" {
-		line += "  " + term.Clean(ev.Reason)
+		line += "  " + term.Clean(lockkeeper.LocalTimes(ev.Reason))
 	}
 	if ev.GrantID != "" {
 		line += "  " + ev.GrantID

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
@@ -81,7 +82,7 @@ func (p *program) showReport(r *doctor.Report) {
 		if w.Broken {
 			level, color = "BROKEN", term.Red
 		}
-		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(color, fmt.Sprintf("%-8s", level)), term.Clean(w.Name), term.Clean(w.Fact))
+		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(color, fmt.Sprintf("%-8s", level)), term.Clean(w.Name), term.Clean(lockkeeper.LocalTimes(w.Fact)))
 		p.showNext(w.Next)
 	}
 	for _, c := range r.Checks {
@@ -89,7 +90,7 @@ func (p *program) showReport(r *doctor.Report) {
 		if !c.OK {
 			mark, color = "check", term.Yellow
 		}
-		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(color, fmt.Sprintf("%-8s", mark)), c.Name, term.Clean(c.Fact))
+		fmt.Fprintf(p.Out, "%s  %s: %s\n", paint(color, fmt.Sprintf("%-8s", mark)), c.Name, term.Clean(lockkeeper.LocalTimes(c.Fact)))
 		p.showNext(c.Next)
 	}
 	fmt.Fprintln(p.Out, term.Clean(r.Summary))

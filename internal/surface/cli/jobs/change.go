@@ -40,7 +40,7 @@ when it can acquire all its locks at once, a slot of each of its pools is free, 
 items it comes after are completed. It runs in the directory where you submitted it, with
 standard input closed, and edits its locked files in place.
 
-The command line is stored and visible to everybody who can see the queue. Pass secrets
+The command line is stored and visible to everyone who can see the queue. Pass secrets
 through files or the environment of the worker. You choose the key. A second item with
 the same key is refused, so a script that submits can run again.
 

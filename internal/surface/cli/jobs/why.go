@@ -242,7 +242,7 @@ func (p *program) whyRunning(ctx context.Context, q *job.Queue, v *view.Item) er
 		p.detail("note", term.Clean(it.Note))
 	}
 	if it.Failure != nil {
-		p.detail("but", term.Clean(it.Failure.Reason))
+		p.detail("but", term.Clean(lockkeeper.LocalTimes(it.Failure.Reason)))
 	}
 	p.detail("grant", it.GrantID)
 	p.itemFacts(it)

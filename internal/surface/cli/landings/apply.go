@@ -27,11 +27,11 @@ func (p *program) applyCommand() *cobra.Command {
 		Use:   "apply --grant GRANT --from DIR [--delete PATH]…",
 		Short: "Write many files as one landing",
 		Long: `Write the files of a directory that mirrors the codebase, and delete others, as one
-landing: at every moment, and after any crash, all of them are new or none. A new file
-gets the permissions it has in the directory. An existing file keeps its own, except that
-it becomes executable or not as in the directory. Files that are the same are skipped, so
-the directory can be a copy of the whole codebase. .git and .lockkeeper are ignored.
-A link that differs, or a pipe, is refused.
+landing: either all changes are in place or none, at every moment and after any crash.
+A new file gets its permissions in the directory. An existing file keeps its permissions;
+only its executable bit follows the directory. Unchanged files are skipped, so the
+directory can be a copy of the whole codebase. .git and .lockkeeper are ignored. A link
+that differs, or a pipe, is refused.
 
 Files that the gate refuses are left out, kept and listed, and the exit code is 5. With
 --all-or-nothing one refusal refuses them all.`,

@@ -25,10 +25,10 @@ func (p *program) changesCommand() *cobra.Command {
 
   yours      you hold it, or you changed it last and nobody holds it now: through the
              gate, under a lock, or in your session
-  held       another holder has it; then the exit code is 5
+  held       another holder has it; the exit code is 5
   landed     another writer's landing wrote it, and nobody holds it now
   covered    another holder had a write lock on it when the file was last modified
-  uncovered  none of these; then the exit code is 5
+  uncovered  none of these; the exit code is 5
 
 lockkeeper commit commits what is yours. With --held, only what others hold fails.
 
@@ -36,9 +36,9 @@ Staged content that differs from the file is classified separately: it has no ti
 modification, so only a lock held now, or a landing, covers it. A git hook can run this
 before each commit: see lockkeeper init --git-hook.
 
-Who held what comes from the event log. Changes older than the log are uncovered. A
-deletion has the time of its directory. Times of the log and of files are compared, so a
-store on another machine needs the same clock.`,
+Who held what comes from the event log. Changes older than the log are uncovered. For a
+deletion, the time of its directory counts. File times are compared with those of the log,
+so synchronize the clocks if the store is on another machine.`,
 		Example: `  lockkeeper gate changes
   lockkeeper gate changes --staged --held
   lockkeeper lock exec --write app/models/user.rb -- sed -i s/old/new/ app/models/user.rb`,

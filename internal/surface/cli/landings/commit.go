@@ -34,13 +34,14 @@ func (p *program) commitCommand() *cobra.Command {
 		Short: "Commit your own changes with git",
 		Long: `Make a git commit of exactly your own changes: files that you hold, and files that you
 changed last and nobody holds now, through the gate, under a lock or in your session.
-With paths, only what changed there; a named file that nobody holds needs no lock.
+With paths, it commits only what changed there; a named file that nobody holds needs no
+lock.
 
 Files of others stay out, also if they are staged, and stay staged. A named file that
 another holder has is refused with exit code 3. Commits run one after the other, and
 nobody can acquire a file while it is committed. Git's hooks run and may refuse.
 
-For your files the work tree counts: the commit has them as they are now.`,
+The commit has your files as they are in the work tree, whatever is staged.`,
 		Example: `  lockkeeper commit -m "Rate-limit login"
   lockkeeper commit -m "Rate-limit login" app/models/user.rb test
   lockkeeper commit --dry-run

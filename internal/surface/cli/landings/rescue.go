@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
@@ -69,7 +70,7 @@ did not land.`,
 func Rescued(list []view.KeptChange, now time.Time) *term.Table {
 	t := &term.Table{Heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, Wide: 6, Sentences: true}
 	for _, e := range list {
-		t.Add(e.ID, term.Span(now.Sub(e.At)), view.RescueKind(e.Entry), term.Clean(e.Path), term.Clean(e.Holder), size(e.Entry), term.Clean(e.Reason))
+		t.Add(e.ID, term.Span(now.Sub(e.At)), view.RescueKind(e.Entry), term.Clean(e.Path), term.Clean(e.Holder), size(e.Entry), term.Clean(lockkeeper.LocalTimes(e.Reason)))
 	}
 	return t
 }
@@ -119,7 +120,7 @@ func (p *program) showRescue(v *view.RescueDetail) error {
 	if e.GrantID != "" {
 		fmt.Fprintf(p.Out, ", grant %s", term.Clean(e.GrantID))
 	}
-	fmt.Fprintf(p.Out, "\n  why: %s\n  the file was then: %s\n", term.Clean(e.Reason), term.Clean(e.Base.String()))
+	fmt.Fprintf(p.Out, "\n  why: %s\n  the file at that time: %s\n", term.Clean(lockkeeper.LocalTimes(e.Reason)), term.Clean(e.Base.String()))
 	if v.Note != "" {
 		fmt.Fprintln(p.Out, "  "+term.Clean(v.Note))
 	}

@@ -1,10 +1,10 @@
-// Keys. What a key does is written on what it presses: data-key="t" on a button, a link or
-// a field; two keys in a row are written with a space. So the keys of a page are those of
-// what is on it, and the help lists just them. Keys do nothing while a person types.
+// Keyboard shortcuts. A button, a link or a field has its key in data-key, for example
+// data-key="t". Two keys in a row are separated by a space. The help lists the keys of the
+// elements on the page. Keys do nothing while a person types.
 "use strict";
 (() => {
-  const pause = 1200; // between two keys in a row, in milliseconds
-  let first = ""; // of two keys in a row
+  const pause = 1200; // longest time between two keys in a row, in milliseconds
+  let first = ""; // the first of two keys in a row
   let forget = 0;
 
   const isShown = (el) => el.getClientRects().length > 0 && !el.disabled;
@@ -25,7 +25,7 @@
     el.click();
   };
 
-  // Where nothing else has j and k, they go from row to row.
+  // If no element has the key j or k, they move from row to row.
   const step = (by) => {
     const rows = [...document.querySelectorAll("[data-row]")].filter(isShown);
     if (rows.length === 0) return false;
@@ -79,8 +79,8 @@
     if (el) {
       event.preventDefault();
       wait("");
-      // An act is given once, and to what is shown: not by a key that is held down, and not
-      // while the answer to another one is on its way.
+      // A key sends a form once: not while it is held down, and not before the response to
+      // the previous form is shown.
       const acts = el.matches("button[type=submit], button:not([type])");
       if (acts && (event.repeat || document.body.classList.contains("busy"))) return;
       press(el);

@@ -1,25 +1,25 @@
-// Keeps the page current. The events of the log say what changed. Parts of the page that show
-// it (data-live names the topics) are requested again, as HTML. A part in which the person is
-// typing is not replaced, and says that it is out of date.
+// Keeps the page current. The event stream says what changed. Each part of the page names its
+// topics in data-live. When one of them changes, the part is requested again as HTML. A part in
+// which the person is typing is not replaced; a button says that it is out of date.
 "use strict";
 (() => {
-  const calm = 400;      // the least time between two looks at one part, in milliseconds
-  const slow = 15000;    // how often a part is looked at when nothing is heard: not all is in the log
-  const patience = 2000; // how long a connection may be gone before it is said aloud
+  const calm = 400;      // minimum time between two requests of one part, in milliseconds
+  const slow = 15000;    // interval of requests without an event: some changes have none
+  const patience = 2000; // how long the connection may be lost before the banner says so
   const aside = 10000;   // how long a hidden page keeps its connection
 
   const meta = (name) => document.querySelector(`meta[name="lockkeeper-${name}"]`)?.content ?? "";
   const topics = JSON.parse(meta("topics") || "{}"); // kind of event → topics
-  const ahead = Date.parse(meta("now")) - Date.now(); // of the server's clock
-  let seen = meta("seq"); // the last event that what is shown knows of
+  const ahead = Date.parse(meta("now")) - Date.now(); // how far the server's clock is ahead of ours
+  let seen = meta("seq"); // number of the last event that the page reflects
 
   // --- parts -------------------------------------------------------------------------
 
   const parts = () => [...document.querySelectorAll("[data-live]")];
-  const looks = new Map(); // id of a part → { at: when it was last asked for, timer }
+  const looks = new Map(); // id of a part → { at: time of its last request, timer: of its next one }
   let missed = false; // something changed while the page was hidden
-  let acting = null; // the form of an act whose answer is on its way
-  let arriving = false; // what is swapped in was gone to, and is read from its beginning
+  let acting = null; // the form that was sent and has no response yet
+  let arriving = false; // the person followed a link: show the new content from its beginning
   const changed = () => document.getElementById("changed");
 
   // Reports whether the person is about to enter something in a part. An empty field with an id
@@ -33,12 +33,12 @@
 
   const look = (part, force) => {
     if (document.hidden) { missed = true; return; }
-    if (!force && acting) return; // when it is answered everything is looked at
+    if (!force && acting) return; // the response to the form refreshes every part
     if (!force && isInUse(part)) { changed().hidden = false; return; }
     const mine = looks.get(part.id) ?? {};
     clearTimeout(mine.timer);
     looks.set(part.id, { at: Date.now() });
-    htmx.ajax("GET", part.dataset.from || here(), { source: part, target: part, swap: "innerHTML" }).catch(() => { /* it is told below */ });
+    htmx.ajax("GET", part.dataset.from || here(), { source: part, target: part, swap: "innerHTML" }).catch(() => { /* htmx:sendError handles it */ });
   };
   const here = () => location.pathname + location.search;
 
@@ -83,7 +83,7 @@
 
   let source = null;
   let lostAt = 0;
-  let retry = 0; // how often it was tried in vain
+  let retry = 0; // number of failed attempts
   let telling = 0;
   let again = 0;
 
@@ -112,10 +112,10 @@
         const banner = document.getElementById("lost");
         const since = document.createElement("time");
         since.dateTime = new Date(lostAt + ahead).toISOString();
-        since.setAttribute("aria-live", "off"); // it grows older every second, and that is no news
+        since.setAttribute("aria-live", "off"); // screen readers must not announce it every second
         since.append(clock(lostAt), " (", document.createElement("b"), ")");
         banner.querySelector("[data-text]").replaceChildren("Not connected since ", since,
-          ". What is shown may be out of date; it is tried again, and nothing that happens meanwhile is missed.");
+          ". This page may be out of date. It reconnects by itself, and then shows what happened meanwhile.");
         tick();
         banner.hidden = false;
       }, patience);
@@ -133,7 +133,7 @@
 
   const connect = () => {
     source?.close();
-    source = new EventSource("/events" + (seen ? "?after=" + encodeURIComponent(seen) : "")); // of a page that knows nothing: from now on
+    source = new EventSource("/events" + (seen ? "?after=" + encodeURIComponent(seen) : "")); // without a number, only new events are sent
     source.onopen = isBack;
     source.onerror = isLost;
     source.onmessage = heard;
@@ -154,7 +154,7 @@
   addEventListener("pagehide", () => source?.close());
   addEventListener("pageshow", (event) => { if (event.persisted) { connect(); touchAll(); } });
 
-  // --- going from one thing to the next within a page ---------------------------------
+  // --- navigation within a page ---------------------------------------------------------
 
   const go = (url) => {
     history.pushState(null, "", url);
@@ -179,16 +179,16 @@
     event.target.closest("form[data-in-page][data-at-once]")?.requestSubmit();
   });
 
-  // --- swapping parts without losing the place ----------------------------------------
+  // --- replacing parts without losing the position ---------------------------------------
 
-  const shown = new Map(); // id of a part → what was last swapped in, without its times
+  const shown = new Map(); // id of a part → its current HTML without times
   const timeless = (html) => html.replace(/<time[^>]*>.*?<\/time>/gs, "").replace(/name="idempotency_key" value="[^"]*"/g, "");
-  let kept = null; // of what is about to be replaced
+  let kept = null; // open sections and scroll positions of the part that is being replaced
 
   const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 24;
   const toEnd = (root) => root.querySelectorAll("[data-tail]").forEach((el) => { el.scrollTop = el.scrollHeight; });
 
-  // What a server that answers with no page has against a request.
+  // The error message of a response that is not HTML.
   const reason = (xhr) => {
     try {
       const { message, next } = JSON.parse(xhr.responseText).error;
@@ -256,12 +256,12 @@
 
   // --- acts ------------------------------------------------------------------------------
 
-  // While a response or the next page is loading, keys give no answer: the person has not seen
-  // the decision that they would answer.
+  // While a response or the next page is loading, keys send no answer: the person has not yet
+  // seen the decision that the key would answer.
   const showBusy = () => document.body.classList.toggle("busy", acting !== null || arriving);
   const isAct = (event) => event.detail.requestConfig.verb !== "get";
 
-  // An act is sent by the page, and not by its form, which may be replaced meanwhile.
+  // The page sends the form itself, because the form may be replaced before the response.
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.method !== "post" || !form.getAttribute("action").startsWith("/do/") || event.defaultPrevented) return;
@@ -270,15 +270,16 @@
     acting = form;
     showBusy();
     htmx.ajax("POST", form.getAttribute("action"), { source: document.getElementById("main"), target: "#said", swap: "innerHTML", values: new FormData(form, event.submitter) })
-      .catch(() => { /* it is told below */ });
+      .catch(() => { /* htmx:sendError handles it */ });
   });
 
   addEventListener("htmx:sendError", (event) => {
-    if (isAct(event)) say("The server could not be reached, so it is not known whether this arrived. Repeat it: it is done once at most.");
+    if (isAct(event)) say("The server could not be reached, so this may or may not have taken effect. Send it again: it takes effect at most once.");
     else isLost();
   });
-  // A form that was answered and changed nothing may be sent again, as a new one: what was
-  // in its way may be gone. One that was not answered keeps its key, so it is done once.
+  // After a response, the form gets a new key, because the person may send it again when the
+  // reason for a refusal is gone. Without a response it keeps its key, so that it takes effect
+  // at most once.
   addEventListener("htmx:afterRequest", (event) => {
     const xhr = event.detail.xhr;
     if (isAct(event)) {

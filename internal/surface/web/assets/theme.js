@@ -1,5 +1,5 @@
-// Shows the theme that was chosen here before anything is drawn. Without a choice it is
-// the one of the system.
+// Applies the theme that the person chose, before anything is drawn. The default is the theme
+// of the system.
 "use strict";
 (() => {
   const key = "lockkeeper-theme";
@@ -16,7 +16,7 @@
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const now = chosen() || (dark ? "dark" : "light");
     const next = now === "dark" ? "light" : "dark";
-    try { localStorage.setItem(key, next); } catch { /* it holds for this page alone */ }
+    try { localStorage.setItem(key, next); } catch { /* the choice applies to this page only */ }
     show(next);
   });
 })();
