@@ -53,7 +53,7 @@ func memoryMap(b *bench) []row {
 		}
 		mu.Unlock()
 	})
-	t := b.race(memorySlice, b.takeAndGive(m, request("asked", 1)), guarded)
+	t := b.race(memorySlice, b.acquireAndRelease(m, request("asked", 1)), guarded)
 	return []row{row{
 		What: "Memory: 10 paths, acquire and release, to a map behind a mutex", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "The manager on the memory store acquires and releases ten files, with id, token, lease and two events; the peer looks the same ten strings up in a Go map, sets them and deletes them, under a mutex.",
@@ -64,7 +64,7 @@ func memoryGrowth(b *bench) []row {
 	few, many := b.newMemory(), b.newMemory()
 	b.hold(few, 1_000)
 	b.hold(many, 100_000)
-	t := b.race(memorySlice, b.takeAndGive(many, spread()...), b.takeAndGive(few, spread()...))
+	t := b.race(memorySlice, b.acquireAndRelease(many, spread()...), b.acquireAndRelease(few, spread()...))
 	return []row{row{
 		What: "Memory: 100,000 active grants to 1,000", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, 1,000)",
 		How: "The same acquire and release, over 256 requests in turn, beside 100,000 and beside 1,000 active grants of ten paths each.",
@@ -98,7 +98,7 @@ func memoryScan(b *bench) []row {
 		table = table[:len(table)-1]
 		mu.Unlock()
 	})
-	t := b.race(memorySlice, b.takeAndGive(m, request("asked", 1)), scan)
+	t := b.race(memorySlice, b.acquireAndRelease(m, request("asked", 1)), scan)
 	return []row{row{
 		What: "Memory: faster than a linear scan at 10,000 grants", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "Beside 10,000 active grants of ten paths; the peer compares each asked lock with each held one, in a slice, and keeps no events.",
@@ -119,7 +119,7 @@ func memoryWebdav(b *bench) []row {
 			check(ls.Unlock(now, token))
 		}
 	})
-	t := b.race(memorySlice, b.takeAndGive(m, request("asked", 1)), inTurn)
+	t := b.race(memorySlice, b.acquireAndRelease(m, request("asked", 1)), inTurn)
 	return []row{row{
 		What: "Memory: faster than webdav MemLS", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "The peer is the lock system of golang.org/x/net/webdav, which locks one file at a time: ten files locked, then unlocked, in turn, with a duration of 30 minutes.",
@@ -145,7 +145,7 @@ func memoryWaiters(b *bench) []row {
 		time.Sleep(10 * time.Millisecond)
 	}
 	// The slices are long enough to include renewals: each waiter renews its place every 5 s.
-	t := b.race(5*memorySlice, b.takeAndGive(queued, request("asked", 1)), b.takeAndGive(quiet, request("asked", 1)))
+	t := b.race(5*memorySlice, b.acquireAndRelease(queued, request("asked", 1)), b.acquireAndRelease(quiet, request("asked", 1)))
 	return []row{row{
 		What: "Memory: 1,000 queued waiters to none", Ours: ns(mean(t[0])), Peer: ns(mean(t[1])) + " (ours, none)",
 		How: "Acquire and release of free paths while 1,000 requests wait for ten other paths in the wait list and renew their places; means instead of medians, because renewals may come in bursts; up to 10 % counts as no difference.",

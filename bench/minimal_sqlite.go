@@ -134,7 +134,7 @@ func (s *minimalSQLite) within(body string, fn func(now int64) error) {
 	check(s.commit.Exec())
 }
 
-func (s *minimalSQLite) takeAndGive() {
+func (s *minimalSQLite) acquireAndRelease() {
 	var ticket int64
 	s.within(s.row.acquired, func(now int64) error {
 		ticket = s.seq

@@ -11,7 +11,7 @@ func postgresMinimal(b *bench) []row {
 	m := b.openPostgres(url, "one")
 	row1 := makeMinimal(b, url, "one", request("asked", 1))
 	peer := minimalPostgres(b, url, row1, 1)
-	t := b.race(diskSlice, b.takeAndGive(m, request("asked", 1)), peer)
+	t := b.race(diskSlice, b.acquireAndRelease(m, request("asked", 1)), peer)
 	return []row{row{
 		What: "PostgreSQL: one client, speed relative to the minimal transaction", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "Acquire and release of ten paths against two hand-written functions on copies of the same tables, which insert and delete the same rows in one round trip each and check nothing.",
@@ -24,7 +24,7 @@ func postgresGrowth(b *bench) []row {
 	many := b.openPostgres(url, "full")
 	// Each session plans its statements on the empty table, as in a process that has run for
 	// a long time.
-	small, full := b.takeAndGive(few, spread()...), b.takeAndGive(many, spread()...)
+	small, full := b.acquireAndRelease(few, spread()...), b.acquireAndRelease(many, spread()...)
 	small(20)
 	full(20)
 	b.hold(many, 10_000)
@@ -56,7 +56,7 @@ func perSecond(ns float64) string { return fmt.Sprintf("%.0f/s", clients*1e9/ns)
 // ourClients opens 16 clients, in the spaces in turn.
 func ourClients(b *bench, url string, spaces []string) (sides []side) {
 	for i := range clients {
-		sides = append(sides, b.takeAndGive(b.openPostgres(url, spaces[i%len(spaces)]), request("asked", i)))
+		sides = append(sides, b.acquireAndRelease(b.openPostgres(url, spaces[i%len(spaces)]), request("asked", i)))
 	}
 	return sides
 }

@@ -16,7 +16,7 @@ const diskSlice = 50 * time.Millisecond
 func sqliteMinimal(b *bench) []row {
 	m := b.freshSQLite("ours")
 	peer := openMinimalSQLite(b, b.createSQLite(filepath.Join(b.dir, "minimal.db")), "minimal", request("asked", 1))
-	t := b.race(diskSlice, b.takeAndGive(m, request("asked", 1)), times(peer.takeAndGive))
+	t := b.race(diskSlice, b.acquireAndRelease(m, request("asked", 1)), times(peer.acquireAndRelease))
 	return []row{row{
 		What: "SQLite: speed relative to the minimal transaction", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "Acquire and release of ten paths, WAL and synchronous=FULL, against two hand-written transactions in another database with the same tables, driver and settings, which insert and delete the same rows through prepared statements and check nothing.",
@@ -30,7 +30,7 @@ func (b *bench) freshSQLite(name string) *lock.Manager {
 func sqliteGrowth(b *bench) []row {
 	few, many := b.freshSQLite("empty"), b.freshSQLite("full")
 	b.hold(many, 10_000)
-	t := b.race(diskSlice, b.takeAndGive(many, spread()...), b.takeAndGive(few, spread()...))
+	t := b.race(diskSlice, b.acquireAndRelease(many, spread()...), b.acquireAndRelease(few, spread()...))
 	return []row{row{
 		What: "SQLite: 100,000 held paths to none", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, none)",
 		How: "The same acquire and release, over 256 requests in turn, beside 10,000 active grants of ten paths and in an empty database.",
@@ -112,7 +112,7 @@ func asContender(b *bench, p *parent, args []string) {
 			func() { g = get(m.TryAcquire(b.ctx, req)) },
 			func() { check(g.Release(b.ctx)) })
 	} else {
-		acts = append(acts, openMinimalSQLite(b, path, args[2], req).takeAndGive)
+		acts = append(acts, openMinimalSQLite(b, path, args[2], req).acquireAndRelease)
 	}
 	p.say("ready")
 	get(p.line()) // the parent starts all processes at once

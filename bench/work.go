@@ -41,10 +41,10 @@ func (b *bench) hold(m *lock.Manager, n int) {
 	}
 }
 
-// takeAndGive is the piece of work that most comparisons measure: it acquires ten paths
+// acquireAndRelease is the piece of work that most comparisons measure: it acquires ten paths
 // and releases them, with a new id, a token and two events. It goes through the
 // requests in turn.
-func (b *bench) takeAndGive(m *lock.Manager, reqs ...lockkeeper.Request) side {
+func (b *bench) acquireAndRelease(m *lock.Manager, reqs ...lockkeeper.Request) side {
 	next := 0
 	return times(func() {
 		check(get(m.TryAcquire(b.ctx, reqs[next%len(reqs)])).Release(b.ctx))

@@ -52,7 +52,7 @@ func openAt(at *os.File, op, name string, flags int, perm uint64) (*os.File, err
 	err := within(at, op, name, func(fd int) error {
 		for {
 			got, err := unix.Openat2(fd, name, how)
-			if err == unix.EINTR { // but not EAGAIN, which without .. means that another process leased the file
+			if err == unix.EINTR { // not for EAGAIN: in a path without .. it means that another process has a lease on the file
 				continue
 			}
 			if err == nil {

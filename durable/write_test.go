@@ -230,7 +230,7 @@ func TestSyncIsNotRetried(t *testing.T) {
 	}
 }
 
-func TestCancelled(t *testing.T) {
+func TestCanceled(t *testing.T) {
 	path, faults := seeded(t), new(durabletest.Faults)
 	faults.FailNext(durabletest.Rename, 4, syscall.EBUSY)
 	synctest.Test(t, func(t *testing.T) {

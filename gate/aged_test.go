@@ -67,7 +67,7 @@ func TestEditsWithOldTimes(t *testing.T) {
 	}
 }
 
-// A slowView is a store that reaches its readers late after it read its clock.
+// A slowView is a store whose View reads the clock and then waits before it calls the reader.
 type slowView struct {
 	store.Store
 	late time.Duration

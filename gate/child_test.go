@@ -138,7 +138,7 @@ func (t *trap) spring() {
 	}
 }
 
-// A brink is a store that may spring a trap at its next transaction.
+// A brink is a store that springs its trap before or after its next transaction.
 type brink struct {
 	store.Store
 	trap *trap

@@ -11,10 +11,10 @@ import (
 	"lockkeeper/gate"
 )
 
-// FuzzCommitPaths runs scripts of one act in a line: mkdir P, file P, link P TO,
-// hard P TO and move P TO plant things in the tree, OUT is a directory
-// outside; put P…, delete P…, chmod P… and rename P TO go through the gate.
-// For any spelling and any planted file, nothing changes outside the root or the allowlist.
+// FuzzCommitPaths runs scripts with one command per line. The commands mkdir P, file P, link P TO,
+// hard P TO and move P TO create entries in the tree; OUT is a directory outside of it. The
+// commands put P…, delete P…, chmod P… and rename P TO go through the gate. For any spelling and
+// any entry, nothing changes outside the root or the allowlist.
 //
 // shows: SW-35 PL-55
 func FuzzCommitPaths(f *testing.F) {

@@ -187,7 +187,7 @@ func (g *Gate) drain(in *os.File, name string, into *stage) (there bool, err err
 		return false, unlessMissing(err)
 	}
 	defer dir.Close()
-	for range 2 * lockkeeper.MaxTargets { // more often than a writer renames
+	for range 2 * lockkeeper.MaxTargets { // a bound: a writer makes fewer renames
 		names, err := g.disk.List(dir)
 		if errors.Is(err, fs.ErrNotExist) { // another recovery was faster
 			return true, nil

@@ -166,19 +166,19 @@ func (j *Job) Ended() bool {
 // Return returns the item to the queue as if it had not been dispatched, because its worker
 // stops.
 func (j *Job) Return(ctx context.Context, reason string) error {
-	return j.giveBack(ctx, reason, func(it *lockkeeper.Item) { it.Attempts-- })
+	return j.requeueAs(ctx, reason, func(it *lockkeeper.Item) { it.Attempts-- })
 }
 
 // ReturnFrom returns the item to the queue for other nodes, because the copy of this node is
 // behind.
 func (j *Job) ReturnFrom(ctx context.Context, node string, behind error) error {
-	return j.giveBack(ctx, behind.Error(), func(it *lockkeeper.Item) {
+	return j.requeueAs(ctx, behind.Error(), func(it *lockkeeper.Item) {
 		it.Attempts--
 		it.AvoidNode += " " + node
 	})
 }
 
-func (j *Job) giveBack(ctx context.Context, reason string, change func(*lockkeeper.Item)) error {
+func (j *Job) requeueAs(ctx context.Context, reason string, change func(*lockkeeper.Item)) error {
 	return j.release(ctx, func(tx *lock.Tx, it *lockkeeper.Item) (landingOpen bool, err error) {
 		if freed, err := tx.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Actor: system, Reason: reason}); err != nil || freed == lock.LandingOpen {
 			return true, err

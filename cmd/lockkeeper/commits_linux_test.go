@@ -22,9 +22,9 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// Three sessions with hooks and a person without edit, stage, commit, amend, stash, pop and switch
-// branches in one work tree, in random order. No commit has a change of a file that another one
-// holds at that moment, and no line that anybody wrote is lost.
+// Three sessions, whose hooks are active, and a person edit, stage, commit, amend, stash, pop and
+// switch branches in one work tree, in random order. No commit has a change of a file that another
+// one holds at that moment, and no written line is lost.
 //
 // shows: CF-15 GP-5
 func TestCommitsOfSeveral(t *testing.T) {
@@ -48,7 +48,8 @@ func TestCommitsOfSeveral(t *testing.T) {
 	}
 }
 
-// isMissing returns something that has not happened yet, or "". A few acts are rare.
+// isMissing returns an act that has not happened yet, or "". Some acts are rare, so the test
+// continues until none is missing.
 func (w *crowd) isMissing() string {
 	for _, happened := range []string{"commits of sessions", "commits of the person", "refused", "stopped by git's hook", "lockkeeper commit"} {
 		if w.count[happened] == 0 {

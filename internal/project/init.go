@@ -214,7 +214,7 @@ func (i *initializer) verify(ctx context.Context, marked *marker) error {
 		return err
 	}
 	i.result.Space, i.result.Already = marked.Space, true
-	return i.settle(ctx)
+	return i.writeConfig(ctx)
 }
 
 // tryStore opens and closes the store of a space.
@@ -247,7 +247,7 @@ func (i *initializer) restore(ctx context.Context, marked *marker) error {
 	}
 	i.result.Space = marked.Space
 	i.result.Made = append(i.result.Made, "a new epoch of fences")
-	return i.settle(ctx)
+	return i.writeConfig(ctx)
 }
 
 // join writes the marker for an existing database.
@@ -263,7 +263,7 @@ func (i *initializer) join(ctx context.Context) error {
 	}
 	i.result.Space = i.space
 	i.result.Made = append(i.result.Made, DirName+"/"+markerName)
-	return i.settle(ctx)
+	return i.writeConfig(ctx)
 }
 
 // make builds .lockkeeper next to its final path and renames it.
@@ -294,7 +294,7 @@ func (i *initializer) make(ctx context.Context) (err error) {
 	}
 	i.result.Space = space
 	i.result.Made = append(i.result.Made, DirName+"/")
-	return i.settle(ctx)
+	return i.writeConfig(ctx)
 }
 
 func (i *initializer) makeStore(ctx context.Context, built, space string) error {
@@ -332,9 +332,9 @@ func (i *initializer) checkSpace(ctx context.Context) error {
 	return missing
 }
 
-// settle writes the configuration and the witness of a root. On PostgreSQL the configuration
+// writeConfig writes the configuration and the witness of a root. On PostgreSQL the configuration
 // names the space, so that a clone joins it.
-func (i *initializer) settle(ctx context.Context) error {
+func (i *initializer) writeConfig(ctx context.Context) error {
 	if config.IsPostgres(i.config.Store) {
 		if i.file.space == "" {
 			i.file.set("space", i.result.Space)

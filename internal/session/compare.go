@@ -96,7 +96,7 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 	for _, x := range changes {
 		if restore && x.Doubt == "" {
 			if x.NotBack = "a person's editor could have made the same change"; spelled(c.Programs, x.Path, Copy(s.registry.app, x.was.Sum), x.content) {
-				x.Back, x.NotBack = s.putBack(ctx, x)
+				x.Back, x.NotBack = s.restore(ctx, x)
 			}
 		}
 		list = append(list, x.Uncovered)
@@ -227,9 +227,9 @@ func (s *Session) record(ctx context.Context, changes []change) error {
 	})
 }
 
-// putBack restores the holder's content under the holder's grant. It replaces only the content
+// restore writes the holder's content under the holder's grant. It replaces only the content
 // that the comparison found, so a later edit stays.
-func (s *Session) putBack(ctx context.Context, x change) (done bool, why string) {
+func (s *Session) restore(ctx context.Context, x change) (done bool, why string) {
 	content := Copy(s.registry.app, x.was.Sum)
 	switch {
 	case content == nil:

@@ -202,7 +202,7 @@ func TestPostgresCommitLate(t *testing.T) {
 }
 
 // A caller that cancels during its commit gets the actual outcome.
-func TestPostgresCancelledDuringCommit(t *testing.T) {
+func TestPostgresCanceledDuringCommit(t *testing.T) {
 	s, p, _, px := outage(t, hung)
 	ctx, cancel := context.WithCancel(t.Context())
 	late := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 var raceTests = []test{
 	{"one of many wins", testOneWins},
 	{"heartbeat against reaper", testHeartbeatReaper},
-	{"a judgement that is out of date", testOutdated},
+	{"a judgment that is out of date", testOutdated},
 	{"withdrawing against promotion", testWithdrawPromote},
 	{"time is up as the grant comes", testTimeUp},
 	{"a context ends with its grant", testContextEnds},

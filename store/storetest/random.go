@@ -111,14 +111,14 @@ func (r *run) step() {
 	n := r.rnd.IntN(total)
 	for _, o := range ops {
 		if n -= o.weight; n < 0 {
-			r.settle(o.do())
+			r.checkModel(o.do())
 			return
 		}
 	}
 }
 
-// settle reads the space and lets the model check it.
-func (r *run) settle(op touched) {
+// checkModel reads the space and lets the model check it.
+func (r *run) checkModel(op touched) {
 	r.Helper()
 	var recs []*store.Record
 	var events []lockkeeper.Event

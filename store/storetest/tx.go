@@ -22,7 +22,7 @@ var txTests = []test{
 	{"a panic undoes everything", testRollbackOnPanic},
 	{"a view sees what is committed", testView},
 	{"updates are serial", testSerial},
-	{"a cancelled context", testCancelled},
+	{"a canceled context", testCanceled},
 	{"a closed store", testClosed},
 }
 
@@ -103,7 +103,7 @@ func testSerial(t *testing.T, f Fixture) {
 	})
 }
 
-func testCancelled(t *testing.T, f Fixture) {
+func testCanceled(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -26,7 +26,7 @@ var lineTests = []test{
 	{"a waiter is woken when it is granted", testWakesWaiter},
 	{"acquire waits and wakes", testAcquireWakes},
 	{"acquire times out", testAcquireTimesOut},
-	{"acquire is cancelled", testAcquireCancelled},
+	{"acquire is canceled", testAcquireCanceled},
 	{"a failed commit is no grant", testFailedCommit},
 }
 
@@ -270,7 +270,7 @@ func testAcquireTimesOut(t *testing.T, f Fixture) {
 	}
 }
 
-func testAcquireCancelled(t *testing.T, f Fixture) {
+func testAcquireCanceled(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	b.takes(asks("h", "", write("a")))
 	why := errors.New("changed my mind")

@@ -103,14 +103,14 @@ func TestFlowByKeyboard(t *testing.T) {
 	}
 	b.keys("gr")
 	b.sees("#heading", "Run")
-	b.takeBack(s, func(undo string) {
+	b.undoFirst(s, func(undo string) {
 		b.tabTo(undo)
 		b.keys(kb.Enter)
 	})
 }
 
-// takeBack undoes the first landing for which the page Run offers it.
-func (b *tab) takeBack(s *stage, press func(selector string)) {
+// undoFirst undoes the first landing for which the page Run offers it.
+func (b *tab) undoFirst(s *stage, press func(selector string)) {
 	b.Helper()
 	const form = `form[action="/do/undo"]`
 	b.so("something that can be undone", `document.querySelector('`+form+`') !== null`)
@@ -160,7 +160,7 @@ func TestFlowByClicking(t *testing.T) {
 	})
 	b.click(`nav.pages a[href="/run"]`)
 	b.sees("#heading", "Run")
-	b.takeBack(s, b.click)
+	b.undoFirst(s, b.click)
 }
 
 // Single keys move between decisions without answering, and undo the last answer.

@@ -154,7 +154,7 @@ func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// outermost returns the paths without those that are in another one of them.
+// outermost removes the paths that are inside another one.
 func outermost(paths []string) []string {
 	var kept []string
 	for _, path := range slices.Sorted(slices.Values(paths)) {

@@ -40,8 +40,8 @@ func restrict(l Level, to reach) error {
 	return filterCalls(l)
 }
 
-// dropCapabilities keeps only keptCapabilities. Programs cannot regain the others, since
-// privileges were renounced.
+// dropCapabilities keeps only keptCapabilities. Programs cannot regain the others, because the
+// thread cannot gain privileges (no_new_privs).
 func dropCapabilities() error {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var has [2]unix.CapUserData
@@ -50,7 +50,7 @@ func dropCapabilities() error {
 	}
 	kept := [2]uint32{keptCapabilities & (1<<32 - 1), keptCapabilities >> 32}
 	if os.Geteuid() != 0 {
-		kept = [2]uint32{} // drops those of a user namespace
+		kept = [2]uint32{} // an ordinary user has capabilities only in a user namespace; drop them all
 	}
 	for i := range has {
 		has[i] = unix.CapUserData{Effective: has[i].Effective & kept[i], Permitted: has[i].Permitted & kept[i]}

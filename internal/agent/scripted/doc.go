@@ -17,22 +17,22 @@
 //	    times: 1               # how many processes may play it; 0: any number
 //	    stubborn: false        # true: SIGTERM does not end it
 //	    steps:                 # one act each
-//	      - say: I look at $1.               # groups of match, where it has any; also in the result
+//	      - say: I look at $1.               # $1 is a group of match; also in the result
 //	      - write: {path: 'docs/$1.md', content: "text\n"}
-//	      - edit: {path: a.rb, find: old, replace: new}   # found once, or done already
+//	      - edit: {path: a.rb, find: old, replace: new}   # the text occurs once, or was already replaced
 //	      - delete: old.md
 //	      - tool: {name: WebFetch, input: {url: x}, answer: none, denied: true}
 //	      - retry: {status: 529, word: overloaded, wait: 500ms}
 //	      - sleep: 2s
-//	      - await: go                        # until a line comes through this named pipe, beside the script
-//	      - print: "no JSON\n"               # as it is, on the standard output
+//	      - await: go                        # until a line arrives in this named pipe beside the script
+//	      - print: "no JSON\n"               # unchanged, on the standard output
 //	      - log: a warning                   # on the standard error
-//	      - flood: 1000000                   # so many bytes without a line end
+//	      - flood: 1000000                   # this many bytes without a line end
 //	      - spawn: 1m                        # a process that outlives this one
-//	      - hang: true                       # until it is ended
+//	      - hang: true                       # until it is killed
 //	      - exit: 3                          # without a result
 //	      - die: KILL                        # by a signal: KILL, TERM
-//	    result:                # the last line; missing: done, for nothing
+//	    result:                # the last line; default: success without cost
 //	      text: done
 //	      structured: {answer: 42}
 //	      cost_usd: 0.12

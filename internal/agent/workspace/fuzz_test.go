@@ -61,7 +61,8 @@ func pathOf(change string) string {
 	return change
 }
 
-// An editor makes random edits of a tree. Some of the edits hide themselves.
+// An editor makes random edits of a tree. Some edits restore the file times, so that only the
+// content differs.
 type editor struct {
 	t    *testing.T
 	rand *rand.Rand

@@ -87,8 +87,8 @@ func (b *refresher) fetch(p string) (*node, error) {
 	return n, nil
 }
 
-// decide reports whether to use the version of the shared tree. If the agent made the same
-// change, it records it as copied.
+// decide reports whether to use the version of the shared tree. If the agent made the same change,
+// decide records the change as copied.
 func (b *refresher) decide(p string, was, now *node) (take bool, err error) {
 	kind, mine, err := b.w.inspect(b.h, p, was)
 	if err != nil {

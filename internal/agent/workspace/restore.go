@@ -93,7 +93,7 @@ func (w *Workspace) replace(ctx context.Context, path, name, from string) error 
 		}
 		return unix.Renameat(swap, "new", dir, name)
 	})
-	if err != nil && !isGone(err) { // a change that may land may have removed the directory
+	if err != nil && !isGone(err) { // the agent may have removed the directory, and that change may land
 		return pathError("restore", at, err)
 	}
 	return w.clearSwap(ctx, swap)

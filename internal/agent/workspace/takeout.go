@@ -175,7 +175,7 @@ func (t *takeOut) restore(c *Taken) error {
 	case err != nil:
 		return err
 	case blocked:
-		return &lockkeeper.RefusedError{Act: "putting back " + c.Path + " in workspace " + t.w.dir,
+		return &lockkeeper.RefusedError{Act: "restoring " + c.Path + " in workspace " + t.w.dir,
 			Reason: "a parent is not a directory", Next: "take out the change of the parent as well"}
 	case was.isFolder():
 		err = t.restoreFolder(c.Path, was)

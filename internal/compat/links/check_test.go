@@ -130,7 +130,7 @@ func TestNearest(t *testing.T) {
 }
 
 // A canceled check returns the cause.
-func TestCancelled(t *testing.T) {
+func TestCanceled(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "README.md", "[x](y.md)\n")
 	why := errors.New("enough")

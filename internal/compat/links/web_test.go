@@ -246,7 +246,7 @@ func raise(most *atomic.Int64, now int64) {
 }
 
 // A canceled check ends while a request is running.
-func TestCancelledRequests(t *testing.T) {
+func TestCanceledRequests(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -231,7 +231,7 @@ func (r *run) execute(ctx context.Context, ph Phase, moves []Transfer) (done Pha
 		m.Problem = refused[m.From]
 		done.Moves = append(done.Moves, MoveResult{Transfer: m, Moved: m.Problem == ""})
 	}
-	err = r.changeQueue(context.WithoutCancel(ctx), func(q *queue) { q.settle(refused, r.exists) })
+	err = r.changeQueue(context.WithoutCancel(ctx), func(q *queue) { q.dequeue(refused, r.exists) })
 	return done, errors.Join(failed, err)
 }
 
@@ -304,8 +304,8 @@ func (q *queue) plan(phase string, moves []Transfer) {
 	}
 }
 
-// settle dequeues the moves that were made, and records why the others failed.
-func (q *queue) settle(refused map[string]string, isThere func(string) bool) {
+// dequeue removes the moves that were made, and records why the others failed.
+func (q *queue) dequeue(refused map[string]string, isThere func(string) bool) {
 	q.Moves = slices.DeleteFunc(q.Moves, func(m Transfer) bool { return !isThere(m.From) })
 	for n := range q.Moves {
 		if why := refused[q.Moves[n].From]; why != "" {

@@ -160,9 +160,9 @@ type Mark struct {
 	At time.Time `json:"at"`
 }
 
-// Normalise returns a description for comparison, without case, white space and punctuation.
+// Normalize returns a description for comparison, without case, white space and punctuation.
 // Symbols such as < and > stay, because they can be the only difference.
-func Normalise(description string) string {
+func Normalize(description string) string {
 	folded := strings.ToLower(cases.Fold().String(norm.NFKC.String(description))) // some scripts fold to capitals
 	spaced := strings.Map(func(r rune) rune {
 		if unicode.IsPunct(r) || unicode.IsControl(r) {
@@ -175,13 +175,13 @@ func Normalise(description string) string {
 
 type item struct{ controller, description string }
 
-func (e PastDecision) item() item { return item{e.Controller, Normalise(e.Description)} }
+func (e PastDecision) item() item { return item{e.Controller, Normalize(e.Description)} }
 
 func (e PastDecision) problem() string {
 	switch {
 	case e.Controller == "":
 		return "it names no controller"
-	case Normalise(e.Description) == "":
+	case Normalize(e.Description) == "":
 		return "its description has no words"
 	case e.Decision != Deferred && e.Decision != Rejected:
 		return fmt.Sprintf("its decision is %q, neither deferred nor rejected", e.Decision)

@@ -169,27 +169,27 @@ func TestListsOfOthers(t *testing.T) {
 }
 
 // shows: GP-20
-func TestNormalise(t *testing.T) {
+func TestNormalize(t *testing.T) {
 	for _, same := range [][]string{
 		{"Split the model.", "  split  the\nMODEL ", "split—the, model!", "Split the model\u00a0…", "split_the-model"},
 		{"Straße", "STRASSE", "strasse"},
 		{"café", "cafe\u0301", "CAFÉ"},
 	} {
 		for _, text := range same {
-			if Normalise(text) != Normalise(same[0]) {
-				t.Errorf("%q is %q, and %q is %q", text, Normalise(text), same[0], Normalise(same[0]))
+			if Normalize(text) != Normalize(same[0]) {
+				t.Errorf("%q is %q, and %q is %q", text, Normalize(text), same[0], Normalize(same[0]))
 			}
 		}
 	}
 	for _, other := range [][2]string{{"a < b", "a > b"}, {"split model", "splitmodel"}, {"add 1", "add 2"}, {"a + b", "a b"}} {
-		if Normalise(other[0]) == Normalise(other[1]) {
+		if Normalize(other[0]) == Normalize(other[1]) {
 			t.Errorf("%q", other)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
-		once := Normalise(text)
-		if twice := Normalise(once); twice != once {
+		once := Normalize(text)
+		if twice := Normalize(once); twice != once {
 			t.Fatalf("%q becomes %q, and that %q", text, once, twice)
 		}
 	})

@@ -20,7 +20,7 @@ func auditItems(items []flow.Ready, controller string, prior []documents.PastDec
 	audit := flow.Audit{Items: []flow.Audited{}, Dropped: []flow.Dropped{}}
 	kept := map[string]string{} // text to id
 	for _, it := range items {
-		text := documents.Normalise(it.Description)
+		text := documents.Normalize(it.Description)
 		if first, twice := kept[text]; twice && text != "" {
 			audit.Dropped = append(audit.Dropped, flow.Dropped{ID: it.ID, Reason: "the same as " + first})
 			continue
@@ -61,7 +61,7 @@ func earlier(text, controller string, prior []documents.PastDecision) (was *docu
 		if p.Controller != controller {
 			continue
 		}
-		other := documents.Normalise(p.Description)
+		other := documents.Normalize(p.Description)
 		if text != "" && other == text {
 			if was == nil || p.Timestamp.After(was.Timestamp) {
 				was = p

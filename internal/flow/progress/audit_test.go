@@ -84,7 +84,7 @@ func TestAuditKeepsCount(t *testing.T) {
 		}
 		for _, d := range audit.Dropped {
 			it := items[slices.IndexFunc(items, func(r flow.Ready) bool { return r.ID == d.ID })]
-			same := func(text string) bool { return documents.Normalise(text) == documents.Normalise(it.Description) }
+			same := func(text string) bool { return documents.Normalize(text) == documents.Normalize(it.Description) }
 			rejected := slices.ContainsFunc(prior, func(p documents.PastDecision) bool {
 				return p.Controller == "a" && p.Decision == documents.Rejected && same(p.Description)
 			})

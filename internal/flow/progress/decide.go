@@ -53,7 +53,7 @@ func (b *Tracker) Decide(ctx context.Context, unit, by string, choices ...Choice
 
 // AddItem adds an item with the decision TODO and returns its id.
 func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by string) (id string, err error) {
-	if documents.Normalise(item.Description) == "" {
+	if documents.Normalize(item.Description) == "" {
 		return "", &lockkeeper.InputError{Field: "description", Value: item.Description, Reason: "no words in it", Next: "describe the change"}
 	}
 	for _, rating := range []*flow.Level{&item.Impact, &item.Effort} {
@@ -69,7 +69,7 @@ func (b *Tracker) AddItem(ctx context.Context, unit string, item flow.Ready, by 
 			return err
 		}
 		for _, i := range u.Items {
-			if documents.Normalise(i.Description) == documents.Normalise(item.Description) {
+			if documents.Normalize(i.Description) == documents.Normalize(item.Description) {
 				return refused("add an item to "+unit, "decide on that item", "item %s/%s has the same description", unit, i.ID)
 			}
 		}
@@ -205,7 +205,7 @@ func (b *Tracker) tellLaterRuns(ctx context.Context, u *Unit) error {
 	var record, forget []documents.PastDecision
 	restore := func(item Item) {
 		at := slices.IndexFunc(known, func(e documents.PastDecision) bool {
-			return e.Controller == u.Name && documents.Normalise(e.Description) == documents.Normalise(item.Description)
+			return e.Controller == u.Name && documents.Normalize(e.Description) == documents.Normalize(item.Description)
 		})
 		switch before := item.before(u.Name); {
 		case at < 0 || before != nil && known[at].Timestamp.Equal(before.Timestamp):

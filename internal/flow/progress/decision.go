@@ -171,7 +171,7 @@ func (u *Unit) behind(id string) (n int) {
 // answer can be given to all of them.
 func findSame(queue []Decision) {
 	words := map[string][]Ref{}
-	key := func(g Decision) string { return documents.Normalise(g.Facts[0].Value) }
+	key := func(g Decision) string { return documents.Normalize(g.Facts[0].Value) }
 	for _, g := range queue {
 		if g.Ref.Kind == ItemKind {
 			words[key(g)] = append(words[key(g)], g.Ref)

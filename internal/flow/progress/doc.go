@@ -33,7 +33,7 @@
 //  5. A crash between two writes leaves the old state, or one that Recover or a repeated
 //     call completes. A draft of decisions overrides decisions.json. decisions.json is
 //     written first, then the lists that later runs read, and the draft is removed last.
-//  6. A decision belongs to the words of its item (documents.Normalise), not to its id, so
+//  6. A decision belongs to the words of its item (documents.Normalize), not to its id, so
 //     people do not decide again when items are extracted again.
 //  7. Nothing is applied without approval. An edit withdraws the approval. After the first
 //     Begin a plan cannot be edited, and a new batch needs its own approval. In flows where

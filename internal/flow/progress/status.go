@@ -132,12 +132,12 @@ func (u *Unit) decided() {
 			if d.Added {
 				added = append(added, Item{Audited: flow.Audited{Ready: d.Ready}, Decision: d.Decision, By: d.By, At: d.At, Notes: d.Notes, Added: true})
 			} else {
-				made[documents.Normalise(d.Description)] = d
+				made[documents.Normalize(d.Description)] = d
 			}
 		}
 	}
 	for _, a := range u.Audit.Items {
-		d := made[documents.Normalise(a.Description)]
+		d := made[documents.Normalize(a.Description)]
 		u.Items = append(u.Items, Item{Audited: a, Decision: d.Decision, By: d.By, At: d.At, Notes: d.Notes})
 	}
 	u.Items = append(u.Items, added...)

@@ -184,7 +184,7 @@ func TestUnreachableAPI(t *testing.T) {
 }
 
 // A canceled request returns the cause of its context.
-func TestCancelled(t *testing.T) {
+func TestCanceled(t *testing.T) {
 	api := scriptedapi.Start(t, scriptedapi.Play{Steps: []scriptedapi.Step{{Hang: true}}})
 	c := newClient(t, api.URL, 0)
 	why := errors.New("the operator pasted the text")

@@ -84,7 +84,8 @@ func wasMade(ctx context.Context, a *project.Project, who Caller, c *Change) (wa
 	return was, err
 }
 
-// HeldByOthers returns the holders of paths that somebody else than the caller holds for writing.
+// HeldByOthers returns, for each path, the holder that has it locked for writing, unless that is
+// the caller.
 func HeldByOthers(ctx context.Context, a *project.Project, who Caller, paths []string) (map[string]*lock.RequestInfo, error) {
 	held, err := heldForWriting(ctx, a)
 	if err != nil {

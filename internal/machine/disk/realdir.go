@@ -9,9 +9,9 @@ import (
 	"lockkeeper"
 )
 
-// RealDir returns the canonical name of an existing directory: without links and, if a
-// directory is mounted in several places, the same name for all of them. So a root has one
-// lock world, by whatever path it is opened.
+// RealDir returns the canonical name of an existing directory: without links and, if a directory is
+// mounted in several places, the same name for all of them. So a root has one set of locks,
+// whichever path it is opened by.
 func RealDir(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err == nil {

@@ -158,7 +158,7 @@ func (v *visit) unguarded(began session.Call) {
 // begin starts a session or a turn and reports the files that became free.
 func (v *visit) begin(ctx context.Context) error {
 	v.session.EndSubagent() // an interruption ends all subagents that do not work in the background; one that continues registers again with its next write
-	if err := v.settle(ctx); err != nil {
+	if err := v.compareLate(ctx); err != nil {
 		return err
 	}
 	if v.session.New {
@@ -168,9 +168,9 @@ func (v *visit) begin(ctx context.Context) error {
 	return v.news(ctx)
 }
 
-// settle compares the files after calls without a reported end, and the files that the session
+// compareLate compares the files after calls without a reported end, and the files that the session
 // holds.
-func (v *visit) settle(ctx context.Context) error {
+func (v *visit) compareLate(ctx context.Context) error {
 	began, err := v.session.EndAll(ctx)
 	if err != nil {
 		return err
@@ -178,19 +178,20 @@ func (v *visit) settle(ctx context.Context) error {
 	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began), v.lost(ctx))
 }
 
-// settleInTime settles in half of the remaining time, and leaves the other half for the release.
-func (v *visit) settleInTime(ctx context.Context) error {
+// compareInTime compares in at most half of the remaining time, and leaves the rest for the
+// release.
+func (v *visit) compareInTime(ctx context.Context) error {
 	until, _ := ctx.Deadline() // every call has a deadline
 	half, cancel := context.WithTimeout(ctx, time.Until(until)/2)
 	defer cancel()
-	return v.settle(half)
+	return v.compareLate(half)
 }
 
 // leave ends the session. It first compares the files after calls without a reported end. If
 // the host restarts the session, the next session of the process compares them.
 func (v *visit) leave(ctx context.Context) (err error) {
 	if !v.call.Restarts {
-		err = v.settleInTime(ctx)
+		err = v.compareInTime(ctx)
 	}
 	return errors.Join(err, v.session.Leave(ctx, v.call.Restarts))
 }
@@ -199,7 +200,7 @@ func (v *visit) leave(ctx context.Context) (err error) {
 // subagent continues to work, the session keeps its claims. The end of the subagent starts another
 // turn, and the end of that turn releases them.
 func (v *visit) stop(ctx context.Context) error {
-	err := v.settleInTime(ctx)
+	err := v.compareInTime(ctx)
 	if v.session.Continue(v.call.Running) {
 		return err
 	}

@@ -161,7 +161,7 @@ func (s *Store) Recover(runs func(*Snapshot) bool, do func(*Snapshot) error) (er
 		return errors.Join(err, locking)
 	}
 	for _, snap := range list {
-		snap, reading := s.Get(snap.ID) // it may be recovered by now
+		snap, reading := s.Get(snap.ID) // another process may have recovered it by now
 		if err = errors.Join(err, reading); snap != nil {
 			err = errors.Join(err, do(snap))
 		}

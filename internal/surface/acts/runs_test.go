@@ -177,14 +177,14 @@ func TestStartPhases(t *testing.T) {
 	h := newHearing()
 	r := o.runs(h)
 	ann := person("ann")
-	analysed := func(unit string) func(run.News) bool {
+	analyzed := func(unit string) func(run.News) bool {
 		return func(n run.News) bool {
 			return n.Kind == run.NewsDone && n.Unit == unit && n.Phase == "analyze"
 		}
 	}
 	must(t, r.Phase(ctx, "blog/posts", "analyze", ann), r.Phase(ctx, "blog/comments", "analyze", ann))
-	h.until(t, analysed("blog/posts"))
-	h.until(t, analysed("blog/comments"))
+	h.until(t, analyzed("blog/posts"))
+	h.until(t, analyzed("blog/comments"))
 	ended, err := r.Wait(ctx)
 	must(t, err)
 	if ended.Error != "" || h.has(func(n run.News) bool {

@@ -106,7 +106,7 @@ func TestDialogAboutAFreshLock(t *testing.T) {
 	})
 	d.must(3, "claim", "Chapter_03", "--instance", "CLI-2")
 	typing.Wait()
-	shown := d.sees("cancelled; nothing was claimed or changed")
+	shown := d.sees("canceled; nothing was claimed or changed")
 	for _, fact := range []string{
 		"⚠️ Chapter_03 is currently locked by another instance.", "- Resource: Chapter_03", "(3 minutes ago)", "- Instance: CLI-12345", "- State: working",
 		"1. Wait for lock to clear (checks every 5 seconds)", "2. Cancel operation", "3. Override lock (not recommended)",

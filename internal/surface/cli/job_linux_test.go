@@ -167,7 +167,7 @@ func TestFailureThatWasRetried(t *testing.T) {
 	next("waiting: " + id)
 	d.must(0, "job", "cancel", id)
 	d.must(0, "job", "retry", id)
-	next("cancelled " + id)
+	next("canceled " + id)
 	if err := worker.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -201,12 +201,12 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	if !isGone(t, pid) {
 		t.Error("the command still runs")
 	}
-	if out := d.must(0, "why", id); !strings.Contains(out, "cancelled by ada") || !strings.Contains(out, "wrong branch") {
+	if out := d.must(0, "why", id); !strings.Contains(out, "canceled by ada") || !strings.Contains(out, "wrong branch") {
 		t.Errorf("why says %s", out)
 	}
 	d.must(0, "lock", "check", "--write", "a")
 	lines := bufio.NewScanner(log)
-	for _, want := range []string{"started " + id + " (long) job, attempt 1", "cancelled " + id + " (long), by ada"} {
+	for _, want := range []string{"started " + id + " (long) job, attempt 1", "canceled " + id + " (long), by ada"} {
 		if !lines.Scan() || !strings.HasPrefix(lines.Text(), want) {
 			t.Errorf("the worker said %q instead of %q", lines.Text(), want)
 		}

@@ -212,7 +212,7 @@ func TestClearFreesAllThatMayBeFreed(t *testing.T) {
 }
 
 // shows: LM-24
-func TestClearCancelled(t *testing.T) {
+func TestClearCanceled(t *testing.T) {
 	d := newConsole(t)
 	d.must(0, "lock", "acquire", "--holder", "otter", "--write", "a")
 	d.answering("", 1, "lock", "clear")
@@ -261,7 +261,7 @@ func TestRestoredNeedsAPerson(t *testing.T) {
 	d.must(3, "lock", "check", "--write", "a")
 }
 
-func TestNewWorldCancelled(t *testing.T) {
+func TestNewWorldCanceled(t *testing.T) {
 	d := newConsole(t)
 	if err := os.RemoveAll(filepath.Join(d.dir, ".lockkeeper")); err != nil {
 		t.Fatal(err)

@@ -127,8 +127,8 @@ func (s *Server) release(ctx context.Context, d *document) error {
 	return s.refresh(ctx, d.root)
 }
 
-// giveBack releases the claim of a document if the server made it.
-func (s *Server) giveBack(ctx context.Context, d *document) error {
+// releaseClaim releases the claim of a document if the server made it.
+func (s *Server) releaseClaim(ctx context.Context, d *document) error {
 	if d.root == nil || !d.claimed {
 		return nil
 	}

@@ -14,10 +14,10 @@
 //  1. The server never writes a file of a codebase, and sends the editor no edits.
 //  2. A claim is the person's, the same as by lockkeeper claim in the editor's environment.
 //     Closing the file or ending the editor releases the claims that the server made.
-//  3. The event feed of a codebase wakes the server. A slow tick finds only what no event
-//     tells: holders whose processes ended, and codebases that appear later.
+//  3. The event feed of a codebase wakes the server. A slow tick finds changes that cause
+//     no event: holders whose processes ended, and codebases that appear later.
 //  4. A file that cannot be resolved, or belongs to no codebase, gets no diagnostics. While a
-//     store cannot be read, its files keep their last diagnostics. Other codebases go on.
+//     store cannot be read, its files keep their last diagnostics. Other codebases are not affected.
 //  5. Names from files and other programs stay on one line.
 //
 // Goroutines: one reads the editor's messages, and one for each codebase follows its feed. All

@@ -89,7 +89,7 @@ func (s *Server) closed(ctx context.Context, uri string) error {
 	if d == nil {
 		return nil
 	}
-	err := s.logged(d.file, s.giveBack(ctx, d))
+	err := s.logged(d.file, s.releaseClaim(ctx, d))
 	delete(s.documents, uri)
 	return errors.Join(err, s.publish(uri, nil), s.leave(d.root))
 }

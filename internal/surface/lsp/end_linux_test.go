@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// No event tells that the process of a holder died. The server finds it.
+// No event reports that the process of a holder died. The server finds it.
 func TestHolderDies(t *testing.T) {
 	blog := newBlog(t)
 	host := exec.Command("cat")

@@ -21,7 +21,7 @@ type root struct {
 	done     sync.WaitGroup
 }
 
-// news is what the feed of a codebase tells.
+// A news is a batch of events from the feed of a codebase.
 type news struct {
 	root   *root
 	events []lockkeeper.Event
@@ -150,7 +150,7 @@ func (s *Server) look(ctx context.Context) error {
 // close releases the claims of the server and closes all codebases.
 func (s *Server) close(ctx context.Context) (err error) {
 	for _, d := range s.documents {
-		err = errors.Join(err, s.giveBack(ctx, d))
+		err = errors.Join(err, s.releaseClaim(ctx, d))
 	}
 	for dir, r := range s.roots {
 		delete(s.roots, dir)

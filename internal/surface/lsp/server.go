@@ -22,9 +22,9 @@ type Options struct {
 	Open func(ctx context.Context, root string) (*project.Project, error)
 	// Env is the environment of the editor.
 	Env []string
-	// Lookup finds a variable in it.
+	// Lookup finds a variable in Env.
 	Lookup func(name string) (string, bool)
-	// Claimant is who claims files, and Person who asks for them.
+	// Claimant claims files, and Person asks holders for them.
 	Claimant author.Instance
 	Person   lockkeeper.Actor
 	Version  string
@@ -57,7 +57,7 @@ func New(o Options) *Server {
 }
 
 const (
-	lookEvery   = 5 * time.Second  // interval of the search for what no event tells
+	lookEvery   = 5 * time.Second  // interval of the search for changes that cause no event
 	longestCall = 20 * time.Second // limit of one act, so that a slow store delays but does not end the server
 )
 

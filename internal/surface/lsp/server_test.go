@@ -11,7 +11,7 @@ import (
 )
 
 // An open file shows who holds it since when. The first edit warns, the holder is told of the
-// request, and the end of the hold is told.
+// request, and a message says when the file is free.
 func TestHeldFile(t *testing.T) {
 	blog := newBlog(t)
 	agent := newOtter(t, blog.App)
@@ -128,7 +128,7 @@ func TestPlaces(t *testing.T) {
 	e.end()
 }
 
-// The server answers invalid messages with errors and goes on, and ends with its editor.
+// The server answers invalid messages with errors and continues. It ends with its editor.
 func TestProtocol(t *testing.T) {
 	e := newEditor(t, newBlog(t).Env, "EDITOR-1")
 	code := func(m message) int {

@@ -38,7 +38,7 @@ type failure struct {
 type result[Out any] interface {
 	*Out
 	common() *answer
-	text() string // describes the result
+	text() string // text formats the result
 }
 
 // add registers a tool that answers with text and the same facts as structured data.

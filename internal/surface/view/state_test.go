@@ -50,8 +50,8 @@ func (s *scene) controller(name string) {
 	must(s.t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("class Page\nend\n"), 0o644))
 }
 
-// analysed writes the first document of a controller, with topics for research.
-func (s *scene) analysed(name string, topics ...string) *progress.Tracker {
+// analyzed writes the first document of a controller, with topics for research.
+func (s *scene) analyzed(name string, topics ...string) *progress.Tracker {
 	s.t.Helper()
 	s.controller(name)
 	book, _, _, err := conduct.OpenDocuments(s.app, "controllers")
@@ -67,7 +67,7 @@ func (s *scene) analysed(name string, topics ...string) *progress.Tracker {
 // audited advances a controller until its items need decisions.
 func (s *scene) audited(name string, items ...string) *progress.Tracker {
 	s.t.Helper()
-	book := s.analysed(name)
+	book := s.analyzed(name)
 	projecttest.Synthesized(s.t, book, name, items...)
 	return book
 }
@@ -131,7 +131,7 @@ func fullScene(t *testing.T) *scene {
 	run, err := conduct.NewRun(ctx, s.app, "controllers", "")
 	must(t, err)
 	s.controller("blog/tags")                             // no run has requested it
-	s.analysed("blog/comments", "How do others page?")    // a topic needs a decision
+	s.analyzed("blog/comments", "How do others page?")    // a topic needs a decision
 	s.audited("blog/posts", "Page them", "Cache them")    // items need decisions
 	book, u := s.planned("blog/users", "Throttle", "Log") // one batch is blocked, the other has a refused change
 	_, err = book.Begin(ctx, "blog/users", "b2", "ada")

@@ -28,7 +28,7 @@ type deed struct {
 func deeds() []deed {
 	list := []deed{
 		{"answer", access.Operator, "word", "Answer a decision", answer},
-		{"take-back", access.Operator, "", "Withdraw answers", takeBack},
+		{"withdraw", access.Operator, "", "Withdraw answers", withdraw},
 		{"retry", access.Operator, "item", "Retry a failed item", retry},
 		{"cancel", access.Operator, "item", "Cancel an item, and stop it if it runs", cancel},
 		{"undo", access.Operator, "", "Undo a landing", undo},

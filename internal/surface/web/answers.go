@@ -84,7 +84,7 @@ func answer(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return s, err
 }
 
-func takeBack(d *Dashboard, ctx context.Context, f form) (said, error) {
+func withdraw(d *Dashboard, ctx context.Context, f form) (said, error) {
 	refs, _, err := f.refs()
 	if err != nil {
 		return said{}, err

@@ -54,7 +54,7 @@ func TestCancelOfWhatRunsByNow(t *testing.T) {
 	if said := r.done(running, "", "reason", "it hangs"); !strings.Contains(said, "Its processes were stopped") {
 		t.Error(said)
 	}
-	_ = job.Return(ctx, "it was cancelled") // the job may already be canceled
+	_ = job.Return(ctx, "it was canceled") // the job may already be canceled
 }
 
 // A job has no agent that could read a note, so the form has no field for it and a note is refused.

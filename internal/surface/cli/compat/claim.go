@@ -170,7 +170,7 @@ func (p *program) claim(ctx context.Context, a *project.Project, o claimOptions,
 		}
 		w.Worker = &self
 	}
-	answer, err := p.settleClaim(ctx, au, w, o)
+	answer, err := p.resolveClaim(ctx, au, w, o)
 	if err != nil {
 		return err
 	}

@@ -81,9 +81,9 @@ func (e *claimBlocked) Facts() map[string]any { return map[string]any{"conflicts
 
 func minutesAgo(n int) string { return fmt.Sprintf("%s ago", term.Counted(n, "minute")) }
 
-// settleClaim claims, and for each conflict asks a person or applies --on-conflict. It overrides
+// resolveClaim claims, and for each conflict asks a person or applies --on-conflict. It overrides
 // no holder before all conflicts are decided.
-func (p *program) settleClaim(ctx context.Context, au *author.Author, w author.Request, o claimOptions) (*author.Result, error) {
+func (p *program) resolveClaim(ctx context.Context, au *author.Author, w author.Request, o claimOptions) (*author.Result, error) {
 	asks := p.Attended() && w.By.Agent == "" && !o.asked && !p.JSON
 	typed := bufio.NewReader(p.In)
 	waited := time.Duration(0)
@@ -113,7 +113,7 @@ func (p *program) settleClaim(ctx context.Context, au *author.Author, w author.R
 			}
 			waited += p.Now().Sub(began)
 		case asks:
-			return nil, &command.ExitError{Code: command.ExitBlocked, Err: errors.New("cancelled; nothing was claimed or changed")}
+			return nil, &command.ExitError{Code: command.ExitBlocked, Err: errors.New("canceled; nothing was claimed or changed")}
 		default:
 			return nil, &claimBlocked{conflicts: answer.Conflicts, by: w.By, waited: waited}
 		}

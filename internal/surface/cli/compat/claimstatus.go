@@ -164,7 +164,7 @@ func (p *program) clearClaims(ctx context.Context, a *project.Project) error {
 		return err
 	}
 	if !yes {
-		return p.cleared(freed, "Cancelled. Locks unchanged.")
+		return p.cleared(freed, "Canceled. Locks unchanged.")
 	}
 	if freed, err = au.Clear(ctx, list, p.Person(), true); err != nil {
 		return err

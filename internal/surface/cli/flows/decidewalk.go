@@ -173,7 +173,7 @@ func (t *trip) answered(ctx context.Context, a acts.Answer, g progress.Decision)
 	if err != nil {
 		return false, err
 	}
-	refs := t.settle(v)
+	refs := t.printOutcome(v)
 	if len(refs) > 0 {
 		t.given = append(t.given, refs)
 	}
@@ -181,8 +181,8 @@ func (t *trip) answered(ctx context.Context, a acts.Answer, g progress.Decision)
 	return len(refs) > 0 || stale, nil // the present version is shown next
 }
 
-// settle prints the outcome of an act, and returns the decisions that it changed.
-func (t *trip) settle(v acts.Verdict) (refs []progress.Ref) {
+// printOutcome prints the outcome of an act, and returns the decisions that it changed.
+func (t *trip) printOutcome(v acts.Verdict) (refs []progress.Ref) {
 	for _, err := range v.Refused {
 		t.Say(err.Error())
 	}
@@ -201,7 +201,7 @@ func (t *trip) undo(ctx context.Context) error {
 	last := t.given[len(t.given)-1]
 	t.given = t.given[:len(t.given)-1]
 	v, err := t.flow.Withdraw(ctx, last)
-	t.settle(v)
+	t.printOutcome(v)
 	return err
 }
 

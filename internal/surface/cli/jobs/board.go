@@ -268,8 +268,12 @@ func (b *board) tell(it *lockkeeper.Item) {
 	}
 	reason, _, _ := command.CutNext(it.Failure.Reason)
 	line += ": " + term.Clean(reason)
-	if by, ok := strings.CutPrefix(reason, "cancelled "); ok {
-		kind, line = "cancelled", fmt.Sprintf("cancelled %s (%s), %s", it.ID, Title(it), term.Clean(by))
+	by, ok := strings.CutPrefix(reason, "canceled ")
+	if !ok {
+		by, ok = strings.CutPrefix(reason, "cancelled ") // the spelling of earlier versions
+	}
+	if ok {
+		kind, line = "cancelled", fmt.Sprintf("canceled %s (%s), %s", it.ID, Title(it), term.Clean(by))
 	}
 	ev := about(kind, it)
 	ev.Reason, ev.Seconds = it.Failure.Reason, took.Seconds()
