@@ -239,7 +239,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	for path, reason := range map[string]string{
-		"": "empty", "/a": "absolute", "a/": "normalized", "a//b": "normalised", "./a": "normalised", "a/.": "normalised",
+		"": "empty", "/a": "absolute", "a/": "normalized", "a//b": "normalized", "./a": "normalized", "a/.": "normalized",
 		"..": "..", "a/../b": "..", "a/..": "..", "a\x00": "NUL", "\xff": "UTF-8", "a/\xc3": "UTF-8", "\U0010FFFF": "noncharacter",
 		strings.Repeat("a", lk.MaxPathSize+1): "4097 bytes",
 	} {

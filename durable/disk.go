@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Disk has the operations on names in open directories that change sets of files, one method
-// each, so that tests can make any of them fail or crash. An open directory stays the same
+// A Disk has the operations on names in open directories that change sets of files. Each is one
+// method, so that tests can make any of them fail or crash. An open directory stays the same
 // directory even if its path is renamed or replaced.
 type Disk interface {
 	// OpenDir opens a directory below at. No part of path may be a link or on

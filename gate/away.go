@@ -91,10 +91,10 @@ func (e *awayError) NextStep() string {
 // note in the stage.
 const maxHeld = 500
 
-// hold keeps the directory of a path open until the landing ends, so that a change in it
-// can be rolled back even if the directory is moved. It returns the directory to use and a
-// function that releases it. If the landing has already used a different directory at the
-// same path, hold returns a conflictError.
+// hold keeps the directory of a path open until the landing ends. So a change in it can be rolled
+// back even if the directory is moved. It returns the directory to use and a function that releases
+// it. If the landing has already used a different directory at the same path, hold returns a
+// conflictError.
 func (p *applier) hold(path string, dir *os.File) (use *os.File, release func(), err error) {
 	parent, _ := split(path)
 	closing := func() { dir.Close() } // nothing was written through it
@@ -128,8 +128,9 @@ func (p *applier) close() {
 }
 
 // dirOf returns the directory in which a path was changed: the held one, or the one at the
-// path, or the directory that was there when the commit began, which may have moved within the
-// tree. If it finds none, it returns an *awayError.
+// dirOf returns the directory in which a path was changed. It tries the held directory, the one at
+// the path, and the one that was there when the commit began, which may have moved within the tree.
+// If it finds none, it returns an *awayError.
 func (p *applier) dirOf(path string) (dir *os.File, release func(), err error) {
 	parent, _ := split(path)
 	if dir := p.held[parent]; dir != nil {

@@ -36,9 +36,9 @@ func (e *NotKeptError) NextStep() string {
 
 func (e *NotKeptError) Unwrap() error { return e.Err }
 
-// refused handles a commit that was refused because of single paths. It keeps all the
-// content of the commit, because the caller may have no other copy, and returns the
-// refusal, which then says where the content is. It returns any other error unchanged.
+// refused handles a commit that was refused because of single paths. It keeps all the content of
+// the commit, because the caller may have no other copy. It returns the refusal, which then says
+// where the content is. It returns any other error unchanged.
 func (c *commit) refused(ctx context.Context, err error) error {
 	why := c.reasons(err)
 	if len(why) == 0 || c.kept {

@@ -21,9 +21,9 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// A hostile process keeps exchanging a directory for a link out of the root, for a link into a
-// forbidden part, and for a directory outside the root. Nothing is left written outside,
-// nothing that existed there is lost, and every reported landing is in the tree.
+// A hostile process keeps exchanging a directory for other things: a link out of the root, a link
+// into a forbidden part, and a directory outside the root. Nothing is left written outside, nothing
+// that existed there is lost, and every reported landing is in the tree.
 //
 // shows: SW-35 SW-38
 func TestSwappedDirectory(t *testing.T) {

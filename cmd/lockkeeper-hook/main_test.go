@@ -88,7 +88,7 @@ func TestPostgresIsLeftToTheMainProgram(t *testing.T) {
 }
 
 // In PostgreSQL, two clones of one codebase share their locks. A git command changes only the clone
-// in which it runs, so a file that a session holds in the other clone does not refuse it.
+// in which it runs, so it is not refused because of a file held in the other clone.
 func TestCloneOfItsOwn(t *testing.T) {
 	c := newCodebase(t)
 	call := func(session, tool, key, value string) string {

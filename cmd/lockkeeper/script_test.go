@@ -288,8 +288,8 @@ func long(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }
 
-// sample DIR writes the sample application into a directory, with a configuration that
-// lets the scripted agent change it, and a script next to it without pauses.
+// sample DIR writes the sample application into a directory. Its configuration lets the scripted
+// agent change it, and the script next to it has no pauses.
 func blog(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sample DIR")

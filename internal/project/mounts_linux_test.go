@@ -12,9 +12,8 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// A directory that is mounted in a second place is still one directory. It cannot become a second
-// lock world, and each of its names leads to the root above it, with the same store and the same
-// paths.
+// A directory that is mounted in a second place is still one directory. It cannot get a second set
+// of locks. Each of its names leads to the root above it, with the same store and the same paths.
 func TestBoundDirectories(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")

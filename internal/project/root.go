@@ -295,8 +295,8 @@ func (e *inUseError) Error() string {
 // works.
 const WorkspaceVariable = "LOCKKEEPER_WORKSPACE"
 
-// lostRoot returns a better error than err, which says that there is no root, if a witness shows
-// that there was one at dir or above it.
+// lostRoot replaces err, which says that there is no root, if a witness shows that there was one at
+// dir or above it.
 func lostRoot(env func(string) (string, bool), dir string, err error) error {
 	workspace, inRun := env(WorkspaceVariable)
 	if inRun && (dir == workspace || lockkeeper.IsAncestor(workspace, dir)) {

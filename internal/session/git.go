@@ -23,9 +23,9 @@ type Rewriting struct {
 	Reach func(context.Context) (git.Reach, error)
 }
 
-// Rewrite acquires the .git target of a work tree for a git command, until the command ends. It
-// is refused while another command holds the target, or while others, or other subagents of the
-// session, hold files in this work tree that the command may change.
+// Rewrite acquires the .git target of a work tree for a git command, until the command ends. It is
+// refused while another command holds the target. It is also refused while another session, or
+// another subagent of this one, holds files in this work tree that the command may change.
 func (s *Session) Rewrite(ctx context.Context, w Rewriting) ([]refusal.Refusal, error) {
 	if err := s.EndRewrite(ctx); err != nil { // of a command without a reported end
 		return nil, err

@@ -19,9 +19,9 @@ type Mine struct {
 	tokens   bool                 // the caller may use the tokens of this user
 }
 
-// Mine returns what belongs to a process: above lists the processes that started it, the nearest
-// first, within lists the sessions among these, under has the grants of its environment, and
-// holder is the name under which it acquires locks.
+// Mine returns what belongs to a process. above lists the processes that started it, the nearest
+// first, and within the sessions among these. under has the grants of its environment. holder is
+// the name under which it acquires locks.
 func (b *Registry) Mine(above []lockkeeper.Process, within []Info, under []string, holder string) *Mine {
 	m := &Mine{registry: b, above: above, under: under, holder: holder, tokens: true}
 	if len(within) == 0 {

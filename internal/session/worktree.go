@@ -106,9 +106,9 @@ func (b *Registry) everywhere() (map[string]record, error) {
 	return all, err
 }
 
-// repository returns a key for a file within its repository, equal in all work trees, the work
-// tree of the file, and whether the repository has several. All are empty if the file is in no
-// repository.
+// repository returns a key for a file within its repository, which is equal in all work trees. It
+// also returns the work tree of the file, and whether the repository has several. All are empty if
+// the file is in no repository.
 func repository(file string) (key, top string, several bool, err error) {
 	for top = filepath.Dir(file); ; top = filepath.Dir(top) {
 		info, err := os.Lstat(filepath.Join(top, lockkeeper.GitTarget))

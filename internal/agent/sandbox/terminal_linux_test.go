@@ -64,8 +64,8 @@ func grope() int {
 	return 0
 }
 
-// A command cannot reach the terminal of the person who started it, by name or by descriptor,
-// even if its supervisor did not give it its own session.
+// A command cannot reach the terminal of the person who started it, by name or by descriptor. This
+// holds even if its supervisor did not give it its own session.
 //
 // shows: GP-5
 func TestTerminalIsOutOfReach(t *testing.T) {

@@ -212,9 +212,9 @@ func (s *search) missing(path string, was *node) error {
 	return nil
 }
 
-// Survey does the same as Changes for a workspace with very many changes. It reports a new
-// directory with more than a hundred names, or with a path that is too long, as one change with
-// the number of its files. It lists the directory if a wanted path is below it.
+// Survey does the same as Changes for a workspace with very many changes. A new directory with more
+// than a hundred names, or with a path that is too long, is one change with a number of files. It
+// lists the directory if a wanted path is below it.
 func (w *Workspace) Survey(ctx context.Context, wanted []string) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

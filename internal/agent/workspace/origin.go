@@ -162,9 +162,9 @@ func leadsOut(at, text string) bool {
 // Sums caches the hashes of files of a shared tree, so that only the first of many
 // workspaces reads the files that it copies. A nil *Sums caches nothing.
 //
-// A file is identified by its stat, and cached only if it has not changed for a minute. So no
-// write can have the same time on the disk's clock, and a write through mapped memory, which
-// is dated when it is written back, is visible.
+// A file is identified by its stat, and cached only if it has not changed for a minute. So no write
+// can have the same time on the disk's clock. A write through mapped memory is visible too: it gets
+// its time when it is written back.
 type Sums struct {
 	rest time.Duration
 

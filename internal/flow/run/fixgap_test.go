@@ -8,8 +8,8 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// If an agent changes a file beyond its grant during a fix and the batch still fails, the
-// change waits for a person, and is reported once.
+// If an agent changes a file beyond its grant during a fix and the batch still fails, the change
+// waits for a person. It is reported once.
 //
 // shows: SW-76 PL-44
 func TestGapsOfFailedFixes(t *testing.T) {

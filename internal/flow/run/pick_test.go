@@ -158,8 +158,8 @@ func TestLogOfAnItem(t *testing.T) {
 	}
 }
 
-// The news of a run report that a batch landed before its tests, that a test failed before an
-// agent fixes it, and that a failed change was undone.
+// The news of a run report three events: a batch landed before its tests, a test failed before an
+// agent fixed it, and a failed change was undone.
 //
 // shows: PL-28
 func TestNewsOfAFailedBatch(t *testing.T) {

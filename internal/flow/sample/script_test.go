@@ -77,8 +77,8 @@ func draw[T any](chance *rand.Rand, rest *[]T, ready func(T) bool) T {
 }
 
 // In any order of batches, the application passes its checks after each batch and ends the same.
-// One controller has an item that is not worth its effort, one batch writes an undeclared file,
-// one is fixed for its test, and one for its style.
+// One controller has an item that is not worth its effort. One batch writes an undeclared file, and
+// two others are fixed, for a test and for style.
 func TestControllersFlow(t *testing.T) {
 	type job struct {
 		unit flow.FoundUnit

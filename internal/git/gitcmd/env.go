@@ -26,8 +26,8 @@ func Plain(env []string) []string {
 	})
 }
 
-// Outside returns a plain environment in which git finds the repository by its working
-// directory, also if the caller was started by a hook of another repository.
+// Outside returns a plain environment in which git finds the repository by its working directory,
+// even if a hook of another repository started the caller.
 func Outside(env []string) []string {
 	return without(Plain(env), func(name string) bool { return slices.Contains(places, name) })
 }

@@ -51,9 +51,9 @@ type Command struct {
 	// process stops too. The program must not cancel the context on these signals.
 	Foreground bool
 
-	// Started is called once with the identity of this process and of the keeper, right
-	// before the command starts, so that both are recorded as long as a process of the
-	// command exists. If it fails, the command does not start and Run returns its error.
+	// Started is called once, right before the command starts, with the identity of this process
+	// and of the keeper. So both are recorded as long as a process of the command exists. If it
+	// fails, the command does not start and Run returns its error.
 	Started func(lockkeeper.Process) error
 
 	presence string // directory of the host that runs it; empty: none

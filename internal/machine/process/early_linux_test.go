@@ -59,8 +59,8 @@ func early(dir string, argv []string) int {
 	}
 }
 
-// A keeper that was asked to start a command, but has not started up yet, does not start it after
-// the grant has passed to another holder. It does not matter whether its supervisor was killed or
+// A keeper may be asked to start a command before it has started up itself. It does not start the
+// command after the grant has passed to another holder, whether its supervisor was killed or
 // overruled.
 //
 // shows: SW-71

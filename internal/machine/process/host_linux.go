@@ -42,8 +42,8 @@ func (h *Host) sees(p lockkeeper.Process) bool {
 	return p.Boot == h.self.Boot && p.PIDNS == h.self.PIDNS
 }
 
-// Run calls the function Run with a presence in the directory of this host, so that processes
-// which cannot see the command know that it is alive.
+// Run calls the function Run with a presence in the directory of this host. So processes that
+// cannot see the command know that it is alive.
 func (h *Host) Run(ctx context.Context, c Command) (int, error) {
 	c.presence = h.dir
 	return Run(ctx, c)

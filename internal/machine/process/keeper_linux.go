@@ -134,7 +134,8 @@ func (k *keeper) listen(from *json.Decoder) {
 }
 
 // start starts the command in its own process group and closes the keeper's copies of
-// its standard files, so that readers of its output see the end of file.
+// start starts the command in its own process group. It closes the keeper's copies of the command's
+// standard files, so that readers of the output see the end of file.
 func (k *keeper) start() syscall.Errno {
 	attr := &syscall.ProcAttr{Env: k.order.Env, Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setsid: k.order.Session, Setpgid: !k.order.Session, Pdeathsig: syscall.SIGKILL}}

@@ -13,11 +13,11 @@ import (
 	"lockkeeper"
 )
 
-// EndLeftovers kills the remaining processes of a dead holder's grant and returns when they
-// are gone. The package comment says which processes belong to a grant. It refuses if the
-// holder is alive or its liveness is unknown. It returns a *LeftoversError that names the
-// processes that did not end, and those that may belong to the grant and are not killed
-// because nothing proves it. ctx bounds the wait.
+// EndLeftovers kills the remaining processes of a dead holder's grant and returns when they are
+// gone. The package comment says which processes belong to a grant. It refuses if the holder is
+// alive or its liveness is unknown. It returns a *LeftoversError that names the processes that did
+// not end. It also names processes that may belong to the grant, and were not killed because
+// nothing proves it. ctx bounds the wait.
 func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID string) error {
 	act := "ending the processes of grant " + grantID
 	if grantID == "" {
@@ -128,9 +128,9 @@ func (w *work) find(t table) map[int]bool {
 	return set
 }
 
-// addGroup adds the process group of a command without a keeper, if one of its
-// members carries the mark, or if all of them hide their environment. The number of the
-// group may have been reused, but processes of other origin do not hide their environment.
+// addGroup adds the process group of a command without a keeper if one member carries the mark, or
+// if all members hide their environment. The number of the group may have been reused, but
+// processes of other origin do not hide their environment.
 func (w *work) addGroup(t table, set map[int]bool) {
 	if w.Group <= 0 {
 		return

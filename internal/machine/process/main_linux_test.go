@@ -208,8 +208,8 @@ type child struct {
 	lines *bufio.Scanner
 }
 
-// launch starts a command in its own process group, so that its signals do not reach the test,
-// and kills it at the end of the test.
+// launch starts a command in its own process group, so that the command's signals do not reach the
+// test. It kills the group at the end of the test.
 func launch(t *testing.T, env []string, argv ...string) *child {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)

@@ -144,10 +144,9 @@ func (h *Host) forget(p lockkeeper.Process) error {
 // bootsDir is the directory, below that of a host, with a note for each boot that used it. The
 // file has the name of the boot id and contains the start time of the boot.
 //
-// A process of another boot died in a restart of this machine if its boot used the
-// same directory of the same local disk, and this boot started after the process
-// did. A container with another boot id fails the second condition, a machine with a
-// copied machine id the first.
+// A process of another boot died in a restart of this machine under two conditions: its boot used
+// the same directory of the same local disk, and this boot started after the process. A container
+// with another boot id fails the second condition, a machine with a copied machine id the first.
 const bootsDir = "boots"
 
 // bootRetention is how long the note of a boot stays.

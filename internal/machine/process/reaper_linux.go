@@ -11,12 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An orphanReaper makes this process the reaper of orphans below it while commands run, so that
-// the children of a killed keeper do not escape to process 1. It distinguishes adopted children
-// from those that this process started.
-//
-// Starting and reaping exclude each other: a keeper that exits at once must be registered
-// before reap looks for zombies.
+// An orphanReaper makes this process the reaper of orphans below it while commands run. So the
+// children of a killed keeper do not escape to process 1. It distinguishes adopted children from
+// those that this process started. Starting and reaping exclude each other: a keeper that exits at
+// once must be registered before reap looks for zombies.
 type orphanReaper struct {
 	mu   sync.Mutex
 	runs int

@@ -27,11 +27,11 @@ const defaultKillAfter = 5 * time.Second
 // process or the keeper dies. Unless it runs in the foreground, it also gets its own session
 // and no terminal.
 //
-// The exit code is the command's own, 128 plus the signal that killed it, 126 or
-// 127 with an error when it could not be executed or was not found, and -1 with
-// an error when it was never started for another reason, such as an error of
-// Started. When ctx ends the group gets SIGTERM and later SIGKILL, and the error is
-// the cause of ctx. A *LeftoversError names the processes that did not end.
+// The exit code is the command's own, or 128 plus the signal that killed it. It is 126 with an
+// error if the command could not be executed, and 127 if it was not found. It is -1 with an error
+// if the command was not started for another reason, such as an error of Started. When ctx ends the
+// group gets SIGTERM and later SIGKILL, and the error is the cause of ctx. A *LeftoversError names
+// the processes that did not end.
 func Run(ctx context.Context, c Command) (int, error) {
 	if err := c.check(); err != nil {
 		return -1, err

@@ -90,9 +90,9 @@ func (t *terminal) setFront(group int) error {
 	return unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
 
-// wantsTerminal reports whether the command should have the terminal from its
-// start: it reads from it, and it is not the head of a pipeline whose later
-// parts, such as a pager, share our group and need the terminal themselves.
+// wantsTerminal reports whether the command should have the terminal from its start. It should if
+// it reads from the terminal and is not the head of a pipeline: later parts, such as a pager, share
+// our group and need the terminal themselves.
 func wantsTerminal(stdin, stdout *os.File) bool {
 	if stdin == nil {
 		return false

@@ -160,10 +160,9 @@ func Real(file string) string {
 	return at
 }
 
-// starters lists the files and directories of a project by which agents, editors, shells and
-// git hooks start programs, or stop asking before they do, without a person who invokes the
-// file. An agent or an editor may be started in any directory, so they are protected at any
-// depth.
+// starters lists files and directories of a project that make agents, editors, shells or git hooks
+// start programs, or stop asking before they do, although no person invokes the file. An agent or
+// an editor may be started in any directory, so they are protected at any depth.
 //
 // Files that only take effect when they are invoked, such as commands, skills and
 // instructions, are not in the list: a lock and a review are enough for them.

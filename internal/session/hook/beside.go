@@ -5,8 +5,8 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// beside notes a file outside every codebase in the codebases that other work trees of its
-// repository have, so that those who change the same file there are warned.
+// beside handles a file outside every codebase. It records the file in the codebases of other work
+// trees of the same repository, so that sessions that change the same file there are warned.
 func (s *sorter) beside(file string) error {
 	file = protect.Real(file)
 	roots, err := session.RootsBeside(file, s.env)

@@ -12,10 +12,10 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// A command is harmless if every part of it only reads, only creates files, or removes and
-// replaces exactly the files that it names, which are checked before it runs. Any other
-// command is opaque, and needs a snapshot of uncommitted files. An opaque command sweeps if
-// it certainly removes or replaces files and does not name them.
+// A command is harmless if each of its parts only reads, only creates files, or only removes and
+// replaces the files that it names. These are checked before it runs. Any other command is opaque,
+// and needs a snapshot of uncommitted files. An opaque command sweeps if it certainly removes or
+// replaces files and does not name them.
 
 // anywhere is the directory of a sweep that may reach any file.
 const anywhere = "/"

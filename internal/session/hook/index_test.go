@@ -68,8 +68,8 @@ func TestIndexOfSubagents(t *testing.T) {
 	s.passes(call("one", "PreToolUse", "Bash", map[string]any{"command": "git add -A"}))
 }
 
-// A claim before the first work tree was made is known to those who change the same file there,
-// also if that work tree is outside the codebase.
+// A session claims a file before the repository has a second work tree. Sessions that change the
+// same file in that work tree learn of the claim, even if it is outside the codebase.
 //
 // shows: GP-5
 func TestWorktreeMadeLater(t *testing.T) {

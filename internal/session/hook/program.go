@@ -11,9 +11,9 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// hints finds possible writes in source text: quoted matches any text that could be a file
-// name, reading matches a name that the program only reads, and writing matches signs that the
-// program writes at all.
+// hints finds possible writes in source text. quoted matches any text that could be a file name.
+// reading matches a name that the program only reads. writing matches signs that the program writes
+// at all.
 type hints struct{ quoted, writing, reading *regexp.Regexp }
 
 var hintsOf = sync.OnceValue(func() hints {

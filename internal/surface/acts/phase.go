@@ -35,9 +35,9 @@ func (e *WrongStatusError) Unwrap() error {
 	return &lockkeeper.RefusedError{Act: "start the phase " + e.Phase + " of " + e.Unit, Reason: "it is " + e.Status, Next: e.Next}
 }
 
-// Phase starts a phase of a unit, batch or screen in the current run of this process, or in
-// a new run that continues until it needs a decision. It retries what failed in this
-// phase. If the phase cannot start now, it returns a *WrongStatusError.
+// Phase starts a phase of a unit, batch or screen. It does so in the current run of this process,
+// or in a new run, which continues until it needs a decision. It retries what failed in this phase.
+// If the phase cannot start now, it returns a *WrongStatusError.
 func (r *Runs) Phase(ctx context.Context, name, phase string, by lockkeeper.Actor) error {
 	flowName, err := r.flowName()
 	if err != nil {

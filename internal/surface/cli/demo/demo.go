@@ -41,10 +41,10 @@ func (p *program) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Watch a whole run on a small application, with a crash in the middle",
 		Long: `Run a flow on a small application in a temporary directory: agents harden four
-controllers at once, wait for each other if they need the same files, are refused a file
-that they did not lock, and resume after a crash (kill -9). At the end it shows who ran
-when and who waited for whom, what changed, and whether any write overwrote another,
-counted from the event log.
+controllers at once. They wait for each other if they need the same files, are refused a
+file that they did not lock, and resume after a crash (kill -9). At the end it shows who
+ran when, who waited for whom, and what changed. From the event log it counts whether
+any write overwrote another.
 
 It needs no account, no network and no setup, and leaves nothing behind. Every line after
 a $ is a real command with its real output. The agents are scripted programs that speak

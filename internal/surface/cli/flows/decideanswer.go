@@ -110,9 +110,10 @@ func (d *decider) undoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "undo REF…",
 		Short: "Undo answers",
-		Long: `Undo answers: the decision on an item until the batches are planned, the answer to a
-topic until it is used, the approval of a plan until its first batch starts, and the
-answer to a gap until its batch is approved. Undo landings with lockkeeper undo.`,
+		Long: `Undo answers. The decision on an item can be undone until the batches are planned, and
+the answer to a topic until it is used. The approval of a plan can be undone until its
+first batch starts, and the answer to a gap until its batch is approved. Undo landings
+with lockkeeper undo.`,
 		Example: `  lockkeeper decide undo item blog/posts/i3
   lockkeeper decide undo plan blog/posts`,
 		Args: command.AtLeast(1, "references"),

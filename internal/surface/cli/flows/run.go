@@ -37,10 +37,11 @@ func (p *program) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a flow over the codebase: analyze, change, test and land",
-		Long: `Run a flow over the codebase. The flow controllers takes each controller from an analysis
-to tested changes, screens does the same from a manifest of screens, and tasks does what
-the prompts of a plan file say. Agents work in private workspaces. Their changes are
-tested there and land through the gate, under locks on the declared files. A plan file:
+		Long: `Run a flow over the codebase. The flow controllers takes each controller from an
+analysis to tested changes. The flow screens does the same from a manifest of screens,
+and the flow tasks does what the prompts of a plan file say. Agents work in private
+workspaces. Their changes are tested there and land through the gate, under locks on the
+declared files. A plan file:
 
   tests: [make test]
   tasks:
@@ -56,9 +57,9 @@ progress.
 Ctrl-C finishes running agents and starts no new ones. Press it again, a second or more
 later, to stop them; their work returns to the queue.
 
-The exit code is 0 if everything is complete or needs only your decisions, 1 if something
-failed or the process that ran the flow died, and 7 if the budget is spent. With --json
-each line is an object; the last one is the result.`,
+The exit code is 0 if everything is complete or needs only your decisions. It is 1 if
+something failed or the process that ran the flow died, and 7 if the budget is spent.
+With --json each line is an object; the last one is the result.`,
 		Example: `  lockkeeper run
   lockkeeper run --dry-run
   lockkeeper run --flow screens --slots 4 --budget 20

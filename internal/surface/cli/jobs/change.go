@@ -36,9 +36,9 @@ func (p *program) submitCommand() *cobra.Command {
 		Use:   "submit -- COMMAND…",
 		Short: "Queue a command and print the id of its item",
 		Long: `Queue a command and print the id of its item. A worker (lockkeeper job work) starts it
-when it can acquire all its locks at once, a slot of each of its pools is free, and the
-items it comes after are completed. It runs in the directory where you submitted it, with
-standard input closed, and edits its locked files in place.
+when the items it comes after are completed, a slot of each of its pools is free, and
+all its locks can be acquired at once. It runs in the directory where you submitted it,
+with standard input closed, and edits its locked files in place.
 
 The command line is stored and visible to everyone who can see the queue. Pass secrets
 through files or the environment of the worker. You choose the key. A second item with

@@ -37,8 +37,8 @@ func (p *program) workCommand() *cobra.Command {
 		Short: "Run queued commands",
 		Long: `Run queued commands, up to --slots at once, each under its locks. Their output is kept:
 see lockkeeper job output. A command finds its item in LOCKKEEPER_ITEM and its grant in
-LOCKKEEPER_GRANT. If it has a slot of the pool test, LOCKKEEPER_SLOT is a number from 1
-to max_test_concurrency that no other running command has, on any worker.
+LOCKKEEPER_GRANT. If it has a slot of the pool test, it also has LOCKKEEPER_SLOT: a
+number from 1 to max_test_concurrency that no other running command has, on any worker.
 
 Ctrl-C starts no new commands and lets running ones finish. Press it again, a second
 or more later, to stop them; they return to the queue. When the worker dies, its

@@ -28,10 +28,10 @@ func (p *program) pushedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pushed",
 		Short: "Check the commits of a push",
-		Long: `Read from standard input what git gives a pre-push hook, and fail with exit code 5 if a
-commit to be pushed changes a file that another holder has, and was made since that
-holder acquired it. Such a commit passed the hook before commits by. If the holder
-committed its own work, the push passes when the holder has released the file.
+		Long: `Read from standard input what git gives a pre-push hook. The exit code is 5 if a commit
+to be pushed changes a file that another holder has, and was made since that holder
+acquired it. Such a commit passed the hook before commits by. If the holder committed
+its own work, the push passes when the holder has released the file.
 
 lockkeeper init --git-push-hook makes git run this before each push.`,
 		Example: `  echo "refs/heads/main $(git rev-parse HEAD) refs/heads/main $(git rev-parse @{u})" | lockkeeper gate pushed`,

@@ -24,7 +24,7 @@ if another edit conflicts with it; the rest is removed. Originals and kept chang
 than gate.keep are deleted. Every command recovers by itself when it finds an interrupted
 landing. It can run at any time, and leaves running landings alone.
 
-A landing decided on another machine can only be completed there, and a landing in a
+A landing decided on another machine can only be completed there. A landing in a
 directory that was moved out of the tree waits until the directory is back. If the
 machine or the directory will not come back, --abandon gives up one landing, so that its
 paths can be locked again. It asks a person, on a terminal.`,

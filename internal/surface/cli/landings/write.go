@@ -32,9 +32,10 @@ the file is the old or the new one. It keeps its permissions; a new file gets 06
 missing directories are created. In a pipe it prints only the number of the landing, or
 nothing if the file was the same already; the rest goes to standard error.
 
-It is refused with exit code 5 if the grant is gone or does not hold the path, if the
-path is not allowed, or if the file was changed since the last write under this grant, or
-since --base: "nothing", the SHA-256 of the content, or a version as --json prints it.`,
+It is refused with exit code 5 if the grant is gone or does not hold the path, or if the
+path is not allowed. It is also refused if the file was changed since the last write
+under this grant, or since --base: "nothing", the SHA-256 of the content, or a version
+as --json prints it.`,
 		Example: `  lockkeeper gate write --grant "$grant" app/models/user.rb <user.rb
   lockkeeper gate write --grant "$grant" --mode 0755 app/services/run.sh <run.sh
   base=$(sha256sum <app/models/user.rb | cut -d' ' -f1)
