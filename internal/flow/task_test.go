@@ -83,7 +83,7 @@ func TestTaskPlanRefusals(t *testing.T) {
 		"unknown after":  {task + "  after: [b]\n", `p.yaml:5:11: a/after: unknown task "b"; next: name one of a`},
 		"itself":         {task + "  after: [a]\n", "p.yaml:5:11: a/after: each of these comes after the next: a, a"},
 		"circle":         {task + "- {name: b, prompt: p, writes: [y], after: [c, a]}\n- {name: c, prompt: p, writes: [z], after: [b]}\n", "p.yaml:5:45: b/after: each of these comes after the next: b, c, b"},
-		"anchor":         {"tasks: &a []\n", "p.yaml:1:8: \"&\": a plan has no anchors"},
+		"anchor":         {"tasks: &a []\n", "p.yaml:1:8: \"&\": a plan cannot have anchors"},
 		"second":         {task + "---\n" + task, "p.yaml:5:1: a second document"},
 		"deep":           {"tasks: " + strings.Repeat("[", 10_000), "nested too deep"},
 	} {

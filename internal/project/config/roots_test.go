@@ -16,7 +16,7 @@ func TestRootsMustBeClearOnSeveralNodes(t *testing.T) {
 		{file: "", named: "main", root: "main"},
 		{file: "roots: [main, site]"},
 		{file: several, rootErr: "no root was given, and this node lists no roots that it reaches; deployment multi-node comes from lockkeeper.yaml:2; next: name one with --root",
-			reachErr: "this node names no roots that it reaches"},
+			reachErr: "this node lists no roots that it reaches"},
 		{file: several, named: "main", root: "main", reachErr: "LOCKKEEPER_ROOTS"},
 		{file: several + "roots: [main]", root: "main"},
 		{file: several + "roots: [main, site]", named: "site", root: "site"},
