@@ -24,6 +24,7 @@ const (
 	EventRecoverFailed EventKind = "recover_failed" // a dead holder left something running that would not end
 	EventRevoking      EventKind = "revoking"       // revoked; its paths are free once its open landings are complete
 	EventLanded        EventKind = "landed"         // a landing was decided: it will be completed, even after a crash
+	EventReplaced      EventKind = "replaced"       // a directory was replaced as a whole, and its landing is committed
 	EventUndone        EventKind = "undone"         // a decided landing was rolled back
 	EventGap           EventKind = "gap"            // a write was refused, and its new content is kept
 	EventFinished      EventKind = "finished"       // recovery completed a landing that its writer had left

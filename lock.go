@@ -154,15 +154,15 @@ func Parent(path string) (string, bool) {
 // codebase first, then resources by level (projects, maps, sketches), id and path.
 func (t Target) Compare(u Target) int {
 	byID := 0
-	if t.rank() > 0 {
+	if t.Level() > 0 {
 		byID = cmp.Compare(lastSegment(t.Path), lastSegment(u.Path))
 	}
-	return cmp.Or(cmp.Compare(t.rank(), u.rank()), byID, cmp.Compare(t.Path, u.Path))
+	return cmp.Or(cmp.Compare(t.Level(), u.Level()), byID, cmp.Compare(t.Path, u.Path))
 }
 
-// rank returns 0 for a path in a codebase and the level of a resource, whose path alternates
+// Level returns 0 for a path in a codebase and the level of a resource, whose path alternates
 // names of levels and ids: project/p1 has level 1, project/p1/map/m2 has level 2.
-func (t Target) rank() int {
+func (t Target) Level() int {
 	if t.Kind == File || t.Kind == Dir {
 		return 0
 	}

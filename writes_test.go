@@ -168,11 +168,11 @@ func writeProblems(list []act) (problems []string) {
 // tree. They work on stages, kept originals and empty directories. Renames are allowed
 // everywhere, because with one end in a stage they are the normal operation of the gate.
 var gateMay = map[string][]string{
-	"Create":    {"put", "noteDraft", "noteDirs", "makeSite"},                                                            // in a stage, or the site file
-	"Chmod":     {"put"},                                                                                                 // of a new file in a stage
+	"Create":    {"put", "copyEntry", "noteDraft", "noteDirs", "makeSite"},                                               // in a stage or a draft, or the site file
+	"Chmod":     {"put", "makeDir", "copyDir", "copyEntry"},                                                              // of what is new in a stage or a draft
 	"Remove":    {"empty", "keepOriginals", "takeDraft", "drainEntry", "makeSite", "learnSite"},                          // in a stage, the draft of the site file, or an expired original
 	"RemoveDir": {"empty", "discard", "drop", "returnOriginals", "drain", "drainEntry", "forget", "makeDir", "clearDir"}, // removes only empty directories
-	"Mkdir":     {"makeStage", "subdir", "makeDir", "fill"},                                                              // in a stage, a directory of the gate, or a draft
+	"Mkdir":     {"makeStage", "subdir", "makeDir"},                                                                      // in a stage, a directory of the gate, or a draft
 	"makeStage": {"run", "draft", "tryRecover"},                                                                          // once for each landing and each recovery
 	"Move":      nil,
 	"Exchange":  nil,

@@ -35,6 +35,10 @@ func (g *Gate) decide(ctx context.Context, grant *lockkeeper.Grant, l *lockkeepe
 		}
 		ev := eventOf(lockkeeper.EventLanded, l)
 		ev.Actor = lockkeeper.Actor{Name: l.Holder, Kind: lockkeeper.ActorHolder}
+		if l.Draft != "" {
+			ev.Data["draft"] = l.Draft
+			ev.Reason = "steps 2 to 5: written to " + l.Draft + ", each file and the directory synced, on the device of its target"
+		}
 		seq, err := a.Append(ev)
 		if err != nil {
 			return err
@@ -90,18 +94,38 @@ func (g *Gate) takeLanding(ctx context.Context, by store.TakenLanding) (taken *l
 // endLanding ends a landing that by has taken, and records the reason unless it is
 // empty. It returns false if another process has taken the landing since.
 func (g *Gate) endLanding(ctx context.Context, by store.TakenLanding, state lockkeeper.LandingState, reason string) (ended bool, err error) {
+	kind := lockkeeper.EventFinished
+	if state == lockkeeper.Undone {
+		kind = lockkeeper.EventUndone
+	}
+	return g.endNoted(ctx, by, state, lockkeeper.Event{Kind: kind, Actor: lockkeeper.System(), Reason: reason})
+}
+
+// endReplaced ends the landing of a directory whose change is made, with an event of its holder.
+func (g *Gate) endReplaced(ctx context.Context, l *lockkeeper.Landing, by store.TakenLanding) error {
+	what := "steps 6 to 9: exchanged with " + l.Draft
+	if l.Draft == "" {
+		what = "steps 6 to 9: removed"
+	}
+	ended, err := g.endNoted(ctx, by, lockkeeper.Committed, lockkeeper.Event{Kind: lockkeeper.EventReplaced,
+		Actor: lockkeeper.Actor{Name: l.Holder, Kind: lockkeeper.ActorHolder}, Reason: what + ", its parent synced, the manifest committed"})
+	if ended {
+		l.State = lockkeeper.Committed
+	}
+	return err // a landing that was taken over is complete; the other process ends it
+}
+
+// endNoted ends a landing, with an event if that has a reason.
+func (g *Gate) endNoted(ctx context.Context, by store.TakenLanding, state lockkeeper.LandingState, as lockkeeper.Event) (ended bool, err error) {
 	err = g.locks.Update(ctx, func(a *lock.Tx) error {
 		found, err := a.Landings(store.LandingQuery{Seq: by.Seq, Open: true})
 		if err != nil || len(found) == 0 || found[0].Taker != by.Taker {
 			return err
 		}
 		l := found[0]
-		if reason != "" {
-			ev := eventOf(lockkeeper.EventFinished, l)
-			if state == lockkeeper.Undone {
-				ev.Kind = lockkeeper.EventUndone
-			}
-			ev.Actor, ev.Reason = lockkeeper.System(), reason
+		if as.Reason != "" {
+			ev := eventOf(as.Kind, l)
+			ev.Actor, ev.Reason = as.Actor, as.Reason
 			if _, err := a.Append(ev); err != nil {
 				return err
 			}
@@ -119,7 +143,11 @@ func (g *Gate) endLanding(ctx context.Context, by store.TakenLanding, state lock
 func eventOf(kind lockkeeper.EventKind, l *lockkeeper.Landing) lockkeeper.Event {
 	ev := lockkeeper.Event{Kind: kind, GrantID: l.GrantID, Holder: l.Holder, Data: map[string]string{"commit": l.Commit}}
 	for _, c := range l.Changes {
-		ev.Locks = append(ev.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: c.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+		kind := lockkeeper.File
+		if Replaced(l) != "" {
+			kind = lockkeeper.Dir
+		}
+		ev.Locks = append(ev.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: c.Path, Kind: kind}, Mode: lockkeeper.Write})
 	}
 	if l.Seq != 0 {
 		ev.Data["landing"] = strconv.FormatUint(l.Seq, 10)

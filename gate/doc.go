@@ -12,11 +12,12 @@
 // Files:
 //
 //	commit, change, check   the requested changes; the three checks of paths and grant
-//	stage, replace          the stage, into which new content is read; a directory replaced as a whole
+//	stage                   the stage, into which new content is read
+//	replace, draft          a directory replaced as a whole; its draft in the tree
 //	decide                  every transaction on the table of landings
 //	apply, rollback, away   renames into the tree and back; directories that moved
 //	recover, takeover       landings that a crashed process left
-//	undo                    undoing a landing; the originals that it needs
+//	undo, restore           undoing a landing, of files or of a directory; the originals that it needs
 //	refused                 keeps content that did not land on the rescue shelf
 //	observe                 the content of a path, as a version
 //

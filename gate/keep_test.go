@@ -170,4 +170,18 @@ func TestRefusedDirectoryIsKept(t *testing.T) {
 	}
 	w.want(map[string]string{"test/dir/live/f": "old"})
 	w.noStages()
+
+	// It can be landed from the shelf, over the directory as it was.
+	list, err := w.gate.Rescue().List(t.Context())
+	must(t, err)
+	again := w.holdDir("test/dir")
+	must(t, os.WriteFile(w.in("test/dir/live/g"), []byte("theirs"), 0o644))
+	_, err = w.gate.LandKeptDir(t.Context(), &again.Grant, list[0], false)
+	w.refused(err, "base", "test/dir/live")
+	w.want(map[string]string{"test/dir/live/f": "old", "test/dir/live/g": "theirs"})
+	must(t, os.Remove(w.in("test/dir/live/g")))
+	_, err = w.gate.LandKeptDir(t.Context(), &again.Grant, list[0], false)
+	must(t, err)
+	w.want(map[string]string{"test/dir/live/f": "new"})
+	w.releases(again)
 }

@@ -1,15 +1,14 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"lockkeeper"
@@ -32,7 +31,9 @@ const draftDir = "tmp"
 //	6 it is exchanged with final
 //
 // Between 5 and 6 the landing is decided. So a writer that crashes or is fenced leaves
-// either the old directory or the new one.
+// either the old directory or the new one. The event landed says that steps 2 to 5 are
+// done, the event replaced the steps 6 to 9. If the directory has that content already,
+// ReplaceDir returns nil.
 func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, final string, fill func(dir string) error) (*lockkeeper.Landing, error) {
 	if grant == nil {
 		grant = &lockkeeper.Grant{}
@@ -41,6 +42,11 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 	if err != nil {
 		return nil, err
 	}
+	return r.replace(ctx, func(*draft) error { return fill(filepath.Join(g.paths.Dir(), r.landing.Draft)) })
+}
+
+// replace does steps 2 to 9. Without fill it removes the directory.
+func (r *replacement) replace(ctx context.Context, fill func(*draft) error) (*lockkeeper.Landing, error) {
 	s, err := r.draft(fill)
 	if err != nil {
 		return nil, err
@@ -49,7 +55,8 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 	if r.landing.Changes[0].Old == r.landing.Changes[0].New {
 		return nil, s.discard()
 	}
-	end := g.beginCommit(grant.ID)
+	g := r.g
+	end := g.beginCommit(r.grant.ID)
 	defer end()
 	p := g.newApplier(r.landing, s)
 	defer p.close()
@@ -65,7 +72,7 @@ func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, 
 		return nil, err
 	}
 	// Step 9 must not wait for the next transaction.
-	return r.landing, g.markCommitted(context.WithoutCancel(ctx), grant.ID, p.ending())
+	return r.landing, g.endReplaced(context.WithoutCancel(ctx), r.landing, p.ending())
 }
 
 // A replacement is one call of ReplaceDir.
@@ -87,6 +94,9 @@ func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target,
 	at, err := g.paths.Resolve("", target+"/", lockkeeper.Write)
 	if err != nil {
 		return nil, err
+	}
+	if at.Path == lockkeeper.Root {
+		return nil, bad("target", target, "the whole codebase, whose directories cannot be replaced one by one")
 	}
 	in, err := g.paths.Resolve("", at.Path+"/"+final+"/", lockkeeper.Write)
 	if err != nil {
@@ -168,23 +178,29 @@ func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *loc
 	return errors.Join(err, noted)
 }
 
-// coveredDir applies the third check to a directory: the grant must hold a lock on the tree.
+// coveredDir applies the third check to a directory: the grant must hold it, or a directory
+// above it, for writing with everything below.
 func (g *Gate) coveredDir(rec *store.Record, dir string) error {
 	if rec == nil {
 		return nil
 	}
+	for at, more := dir, true; more; at, more = lockkeeper.Parent(at) {
+		if i, ok := lockkeeper.Find(rec.Locks, at); ok && rec.Locks[i].Mode == lockkeeper.Write && rec.Locks[i].Kind.IsTree() {
+			return nil
+		}
+	}
+	next := "lockkeeper lock acquire --policy dal --write " + dir + "/, or an operation whose resource has it in its files: lockkeeper op"
 	if err := g.covered(rec, dir); err != nil {
+		if v, ok := errors.AsType[*lockkeeper.LockViolationError](err); ok {
+			v.Next = next
+		}
 		return err
 	}
-	if i, ok := lockkeeper.Find(rec.Locks, dir); ok && rec.Locks[i].Kind.IsTree() {
-		return nil
-	}
-	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: dir, GrantID: rec.ID, Reason: "the grant holds it as a file, not as a directory",
-		Next: "lock the directory, with a policy that permits directory locks: --policy dal"}
+	return &lockkeeper.LockViolationError{Check: checkCoverage, Path: dir, GrantID: rec.ID, Reason: "the grant holds it as a file, not as a directory", Next: next}
 }
 
 // draft does steps 2 to 5. It notes the path of the draft in the stage, for recovery.
-func (r *replacement) draft(fill func(dir string) error) (*stage, error) {
+func (r *replacement) draft(fill func(*draft) error) (*stage, error) {
 	g := r.g
 	s, err := g.makeStage(g.stages, func() string {
 		r.landing.Commit = newID()
@@ -193,23 +209,32 @@ func (r *replacement) draft(fill func(dir string) error) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.landing.Draft = r.target + "/" + draftDir + "/" + r.landing.Commit
-	if err := r.fill(s, fill); err != nil {
+	if fill == nil {
+		err = s.syncNames()
+	} else {
+		r.landing.Draft = r.target + "/" + draftDir + "/" + r.landing.Commit
+		err = r.fill(s, fill)
+	}
+	if err != nil {
 		defer s.close()
-		return nil, errors.Join(fmt.Errorf("%s: %w; nothing was replaced", r.landing.Draft, err), s.discard())
+		return nil, errors.Join(fmt.Errorf("%s: %w; nothing was replaced", cmp.Or(r.landing.Draft, r.landing.Changes[0].Path), err), s.discard())
 	}
 	return s, nil
 }
 
-func (r *replacement) fill(s *stage, fill func(dir string) error) error {
+func (r *replacement) fill(s *stage, fill func(*draft) error) error {
 	g := r.g
 	if err := s.noteDraft(r.landing.Draft); err != nil {
 		return err
 	}
-	if err := g.disk.Mkdir(s.draft.in, s.draft.name, 0o755); err != nil {
+	mode := fs.FileMode(0o755)
+	if old := r.landing.Changes[0].Old; old.Exists() {
+		mode = old.Mode
+	}
+	if err := g.makeDir(s.draft.in, s.draft.name, mode); err != nil {
 		return err
 	}
-	if err := fill(filepath.Join(g.paths.Dir(), r.landing.Draft)); err != nil {
+	if err := fill(s.draft); err != nil {
 		return err
 	}
 	checker := g.opt.Protected.Checker()
@@ -263,101 +288,4 @@ func (r *replacement) decide(ctx context.Context) error {
 		err = g.refuseDir(ctx, err, r.landing.Changes[0].Path, r.grant)
 	}
 	return err
-}
-
-// A draft is a directory that is prepared in the tree, in the same directory as the one
-// that it replaces, instead of in a stage.
-type draft struct {
-	in   *os.File
-	name string
-}
-
-// Other entries of a stage: the note with the path of its draft, and new directories that
-// are not yet in the tree.
-const (
-	draftNote = "at"
-	dirPrefix = "d"
-)
-
-// noteDraft notes the path of a draft in the stage and opens its parent.
-func (s *stage) noteDraft(path string) error {
-	disk := s.g.disk
-	f, err := disk.Create(s.dir, s.entry(draftNote))
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(disk.Write(f, []byte(path)), disk.Sync(f), disk.Close(f)); err != nil {
-		return err
-	}
-	if err := s.syncNames(); err != nil {
-		return err
-	}
-	parent, name := split(path)
-	above, last := split(parent)
-	at, err := disk.OpenDir(s.g.root, above)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &lockkeeper.InputError{Field: "target", Value: above, Reason: "no such directory", Next: "create it first"}
-	}
-	if err != nil {
-		return err
-	}
-	in, err := s.g.subdir(at, last)
-	if err != nil {
-		return errors.Join(err, at.Close())
-	}
-	s.draft = &draft{in: in, name: name}
-	return at.Close()
-}
-
-// collectDraft moves the draft into the stage, as entry 0.
-func (s *stage) collectDraft() error {
-	if s.draft == nil {
-		return nil
-	}
-	d := s.draft
-	s.draft = nil
-	return errors.Join(s.takeDraft(d.in, d.name), d.in.Close())
-}
-
-func (s *stage) takeDraft(in *os.File, name string) error {
-	disk := s.g.disk
-	if err := unlessMissing(disk.Move(in, name, s.dir, s.entry("0"))); err != nil {
-		return err
-	}
-	return unlessMissing(disk.Remove(s.dir, s.entry(draftNote)))
-}
-
-// draftOf returns the path of the draft of a stage; empty if it has none.
-func (s *stage) draftOf() (string, error) {
-	f, err := s.g.disk.OpenFile(s.dir, s.entry(draftNote))
-	if err != nil {
-		return "", unlessMissing(err)
-	}
-	path, err := io.ReadAll(io.LimitReader(f, lockkeeper.MaxPathSize))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	// Another program may have written the note. Only a path that a gate would use may be
-	// moved out of the tree.
-	parent, name := split(string(path))
-	if name != s.commit || len(name) != len(newID()) || !strings.HasSuffix(parent, "/"+draftDir) || s.g.allowed(s.g.opt.Protected.Checker(), string(path)) != nil {
-		return "", nil
-	}
-	return string(path), nil
-}
-
-// reclaimDraft moves the draft at a path of the tree into the stage, and reports whether
-// there was one.
-func (s *stage) reclaimDraft(path string) (there bool, err error) {
-	in, name, err := s.g.openParent(path)
-	if errors.Is(err, fs.ErrNotExist) || isElsewhere(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if _, err := s.g.disk.Lstat(in, name); err == nil {
-		there = true
-	}
-	return there, errors.Join(s.takeDraft(in, name), in.Close())
 }

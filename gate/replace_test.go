@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,10 +94,39 @@ func checkReplaceDir(t *testing.T, w *world) {
 	if err != nil || len(kept) != 1 {
 		t.Errorf("the directory as it was is not kept: %v, %v", kept, err)
 	}
-	_, err = w.gate.Undo(t.Context(), &g.Grant, second.Seq)
-	if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "kept/") {
-		t.Errorf("undo: %v; it should say where the old directory is", err)
+	// Undoing the second brings the whole first version back, and undoing that again the second.
+	undo := func(seq uint64) *lockkeeper.Landing {
+		t.Helper()
+		l, err := w.gate.Undo(t.Context(), &g.Grant, seq)
+		must(t, err)
+		if l.Undoes != seq {
+			t.Errorf("it says that it undoes %d, want %d", l.Undoes, seq)
+		}
+		return l
 	}
+	third := undo(second.Seq)
+	w.want(map[string]string{"maps/m1/current/index": "1", "maps/m1/current/tiles/0/0": "1"})
+	if third.Changes[0].New != first.Changes[0].New {
+		t.Errorf("undo left %s, the first version was %s", third.Changes[0].New, first.Changes[0].New)
+	}
+	if _, err := w.gate.Undo(t.Context(), &g.Grant, second.Seq); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+		t.Errorf("undone twice: %v", err)
+	}
+	undo(undo(third.Seq).Seq)
+	// Undoing the first removes the directory, and undoing that brings it back.
+	removed := undo(first.Seq)
+	w.want(map[string]string{})
+	if _, err := os.Lstat(w.in("maps/m1/current")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory that it created is still there: %v", err)
+	}
+	last := undo(removed.Seq)
+	w.want(map[string]string{"maps/m1/current/index": "1", "maps/m1/current/tiles/0/0": "1"})
+	// A file that was changed since is not overwritten.
+	must(t, os.WriteFile(w.in("maps/m1/current/index"), []byte("theirs"), 0o644))
+	if _, err := w.gate.Undo(t.Context(), &g.Grant, last.Seq); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "changed since, outside the gate") {
+		t.Errorf("undo over an edit: %v", err)
+	}
+	w.want(map[string]string{"maps/m1/current/index": "theirs", "maps/m1/current/tiles/0/0": "1"})
 	w.noStages()
 	w.noDrafts("maps/m1")
 	w.releases(g)
@@ -269,47 +299,79 @@ func TestReplaceDirConflictsWithAnEdit(t *testing.T) {
 	w.releases(g)
 }
 
-// At whichever operation the writer dies, recovery completes a decided replacement and removes
-// any other.
+// At whichever operation the writer dies, recovery completes a decided replacement, or the undo
+// of one, and removes any other.
 //
 // shows: DL-49 GP-31
 func TestReplaceDirAbandoned(t *testing.T) {
 	inMemory(t)
-	var states []string
-	for k, more := 0, true; more; k++ {
-		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			w := newWorld(t, map[string]string{"maps/m1/current/a": "old", "maps/m1/current/b": "old"}, atMaps)
-			disk := &durabletest.FaultyDisk{}
-			opt := atMaps
-			opt.Disk = disk
-			w.open(opt)
-			g := w.holdDir("maps/m1")
-			disk.CrashAt(len(disk.Trace()) + k)
-			_, err := w.gate.ReplaceDir(t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"a": "new"}))
-			more = err != nil
-			w.open(atMaps) // this process has not crashed
-			if _, err := w.locks.Release(t.Context(), g.ID, g.Token); err != nil {
-				t.Error(err)
+	before := map[string]string{"maps/m1/current/a": "old", "maps/m1/current/b": "old"}
+	after := map[string]string{"maps/m1/current/a": "new"}
+	replace := func(w *world, g *lock.Grant) error {
+		_, err := w.gate.ReplaceDir(w.t.Context(), &g.Grant, "maps/m1", "current", filled(map[string]string{"a": "new"}))
+		return err
+	}
+	undo := func(w *world, g *lock.Grant) error {
+		landed := w.events(lockkeeper.EventLanded)
+		_, err := w.gate.Undo(w.t.Context(), &g.Grant, landed[len(landed)-1].Seq)
+		return err
+	}
+	for name, c := range map[string]struct {
+		old, new map[string]string
+		prepare  func(w *world, g *lock.Grant) error // before the writer that dies
+		act      func(w *world, g *lock.Grant) error
+	}{
+		"replace": {before, after, nil, replace},
+		"restore": {after, before, replace, undo},
+		"remove":  {after, map[string]string{}, replace, undo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var states []string
+			for k, more := 0, true; more; k++ {
+				t.Run(fmt.Sprint(k), func(t *testing.T) {
+					planted := before
+					if name == "remove" {
+						planted = map[string]string{"maps/m1/x": ""}
+					}
+					w := newWorld(t, planted, atMaps)
+					if name == "remove" {
+						w.without("maps/m1/x")
+					}
+					g := w.holdDir("maps/m1")
+					if c.prepare != nil {
+						must(t, c.prepare(w, g))
+					}
+					disk := &durabletest.FaultyDisk{}
+					opt := atMaps
+					opt.Disk = disk
+					w.open(opt)
+					disk.CrashAt(len(disk.Trace()) + k)
+					more = c.act(w, g) != nil
+					w.open(atMaps) // this process has not crashed
+					if _, err := w.locks.Release(t.Context(), g.ID, g.Token); err != nil {
+						t.Error(err)
+					}
+					if _, err := w.gate.Recover(t.Context()); err != nil {
+						t.Error(err)
+					}
+					w.noStages()
+					w.noDrafts("maps/m1")
+					switch files := w.files(); {
+					case maps.Equal(files, c.old):
+						states = append(states, "old")
+					case maps.Equal(files, c.new):
+						states = append(states, "new")
+					default:
+						t.Errorf("neither old nor new: %v", files)
+					}
+					if e, err := w.locks.Request(t.Context(), g.ID); err != nil || e != nil {
+						t.Errorf("the grant is still there: %v, %v", e, err)
+					}
+				})
 			}
-			if _, err := w.gate.Recover(t.Context()); err != nil {
-				t.Error(err)
-			}
-			w.noStages()
-			w.noDrafts("maps/m1")
-			switch files := w.files(); {
-			case len(files) == 2 && files["maps/m1/current/a"] == "old" && files["maps/m1/current/b"] == "old":
-				states = append(states, "old")
-			case len(files) == 1 && files["maps/m1/current/a"] == "new":
-				states = append(states, "new")
-			default:
-				t.Errorf("neither old nor new: %v", files)
-			}
-			if e, err := w.locks.Request(t.Context(), g.ID); err != nil || e != nil {
-				t.Errorf("the grant is still there: %v, %v", e, err)
+			if slices.Index(states, "old") < 0 || slices.Index(states, "new") < 0 || !slices.IsSortedFunc(states, func(a, b string) int { return strings.Compare(b, a) }) {
+				t.Errorf("states %v, want old ones and then new ones", states)
 			}
 		})
-	}
-	if slices.Index(states, "old") < 0 || slices.Index(states, "new") < 0 || !slices.IsSortedFunc(states, func(a, b string) int { return strings.Compare(b, a) }) {
-		t.Errorf("states %v, want old ones and then new ones", states)
 	}
 }

@@ -211,7 +211,7 @@ func (p *applier) keepWhole(n int, e rescue.Entry) error {
 	if err := errors.Join(p.g.disk.Move(own, staged, day, name), p.g.disk.Close(day)); err != nil {
 		return err
 	}
-	return p.g.shelve(e, strings.NewReader("kept as it was in "+stateDir+"/kept/"+keptDay(p.l)+"/"+name+"\n"))
+	return p.g.shelve(e, strings.NewReader(keptNote+stateDir+"/"+keptDir+"/"+keptDay(p.l)+"/"+name+"\n"))
 }
 
 // keepNewContent keeps the new content of a landing that was rolled back if no caller has

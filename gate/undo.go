@@ -23,6 +23,9 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 	if err != nil {
 		return nil, err
 	}
+	if Replaced(l) != "" {
+		return g.undoDir(ctx, grant, l)
+	}
 	c := g.newCommit(grant)
 	c.landing.Undoes = seq
 	c.landing.Clears = slices.Clone(l.Made)
@@ -83,8 +86,6 @@ func (g *Gate) undoable(ctx context.Context, seq uint64) (*lockkeeper.Landing, [
 		return nil, nil, refuse("it is not complete yet", "lockkeeper gate recover")
 	case !g.isHere(l):
 		return nil, nil, refuse("its files are on "+siteOf(l), "undo it there")
-	case l.Draft != "":
-		return nil, nil, refuse("it replaced a whole directory", "restore it by hand from "+originalsOf(l))
 	}
 	if by, err := g.undoneBy(ctx, l); err != nil || by != 0 {
 		return nil, nil, cmp.Or(err, refuse("landing "+itoa(by)+" has undone it", "lockkeeper undo "+itoa(by)+", to restore it"))
@@ -215,7 +216,7 @@ func keptDay(l *lockkeeper.Landing) string { return l.At.UTC().Format(time.DateO
 // keepsOne reports whether a landing has a single file as its original, which is kept as a
 // file. Otherwise the stage itself is kept.
 func keepsOne(l *lockkeeper.Landing) bool {
-	return len(l.Changes) == 1 && l.Changes[0].Old.Exists() && l.Draft == ""
+	return len(l.Changes) == 1 && l.Changes[0].Old.Kind == lockkeeper.File
 }
 
 // keptAt returns the path of a landing's originals in the kept directory.
@@ -230,12 +231,16 @@ func keptAt(l *lockkeeper.Landing) string {
 // originalsOf returns the path of a landing's originals, for messages.
 func originalsOf(l *lockkeeper.Landing) string { return stateDir + "/" + keptDir + "/" + keptAt(l) }
 
-func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
-	at := keptAt(l)
-	if !keepsOne(l) {
-		at += "/" + l.Commit + "." + strconv.Itoa(n)
+// originalAt returns the path of the original of change n of a landing in the kept directory.
+func originalAt(l *lockkeeper.Landing, n int) string {
+	if keepsOne(l) {
+		return keptAt(l)
 	}
-	return g.disk.OpenFile(g.kept, at)
+	return keptAt(l) + "/" + l.Commit + "." + strconv.Itoa(n)
+}
+
+func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
+	return g.disk.OpenFile(g.kept, originalAt(l, n))
 }
 
 // isKept reports whether a landing's originals are kept. They are kept only after all its

@@ -48,6 +48,8 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 				return nil, nil, err
 			}
 			locks := lockkeeper.Normalize(slices.Clone(locks))
+			// The files of resources come with them, and only resources have an order there.
+			named := slices.ContainsFunc(locks, func(l lockkeeper.Lock) bool { return l.Level() > 0 })
 			if err := checkLocks(rec.Holder, policy, locks); err != nil {
 				return nil, nil, err
 			}
@@ -58,7 +60,7 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 					}
 					return nil, nil, &lockkeeper.RefusedError{Act: "extend " + l.Path, Reason: fmt.Sprintf("it is held already, as %s", rec.Locks[i].Mode), Next: "upgrade it"}
 				}
-				if policy.Extend == lockkeeper.ExtendInOrder {
+				if policy.Extend == lockkeeper.ExtendInOrder && (l.Level() > 0 || !named) {
 					if err := afterAll(rec.Locks, l); err != nil {
 						return nil, nil, err
 					}

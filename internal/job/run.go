@@ -98,6 +98,10 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 		return err
 	}
 	failed := &CommandError{Output: rec.path()}
+	unshare, err := r.app.ShareOperation(ctx, job.Grant)
+	if err != nil {
+		return errors.Join(err, rec.close())
+	}
 	var group lockkeeper.Process
 	failed.Code, err = r.app.Host.Run(ctx, process.Command{
 		Argv: it.Command, Dir: filepath.Join(r.app.Root.Dir(), filepath.FromSlash(it.Dir)),
@@ -112,6 +116,9 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 		},
 	})
 	r.outlast(ctx, err, group, job.Grant.ID)
+	if left := unshare(); left != nil {
+		r.trouble(left)
+	}
 	if unkept := rec.close(); unkept != nil {
 		r.trouble(fmt.Errorf("the output of item %s is incomplete: %w", it.ID, unkept))
 	}

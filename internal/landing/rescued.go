@@ -49,6 +49,13 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 		return nil, err
 	}
 	shelf := a.Shelf()
+	if e.Kind == rescue.Whole {
+		l, err := g.LandKeptDir(ctx, grant, e, ontoCurrent)
+		if err != nil {
+			return nil, err
+		}
+		return l, shelf.Drop(e.ID)
+	}
 	change := gate.Change{Path: e.Path, Delete: e.Delete, Stored: true}
 	if e.Mode != 0 && !e.Delete {
 		change.Mode = &e.Mode

@@ -46,6 +46,36 @@ func (a *Project) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 	return g, nil
 }
 
+// ShareOperation lets the command that this process runs under a grant use it at the gate, if
+// the policy of the grant holds locks for one operation. The returned function ends that.
+func (a *Project) ShareOperation(ctx context.Context, g *lock.Grant) (end func() error, err error) {
+	policy, err := a.Locks.Policy(g.Policy)
+	if err != nil || !policy.Operation {
+		return func() error { return nil }, err
+	}
+	return a.Tokens.Share(ctx, g.ID, g.Token)
+}
+
+// Resolved resolves the files and directories in locks from the root. Nodes and trees are
+// names and stay as they are.
+func (a *Project) Resolved(locks []lockkeeper.Lock) ([]lockkeeper.Lock, error) {
+	list := make([]lockkeeper.Lock, len(locks))
+	for i, l := range locks {
+		if list[i] = l; l.Level() > 0 {
+			continue
+		}
+		path := l.Path
+		if l.Kind == lockkeeper.Dir {
+			path += "/"
+		}
+		var err error
+		if list[i], err = a.Root.Resolve("", path, l.Mode); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // Release releases a grant of this user. It returns false for an id that is unknown or was
 // released before.
 func (a *Project) Release(ctx context.Context, id string) (bool, error) {

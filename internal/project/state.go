@@ -14,6 +14,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/durable"
+	"lockkeeper/internal/machine/process"
 )
 
 // StateDir returns the user's own directory.
@@ -85,6 +86,17 @@ func (t Tokens) Put(ctx context.Context, grant, token string) error {
 		return err
 	}
 	return durable.WriteFile(ctx, path, text, 0o600)
+}
+
+// Share stores the token of a grant that this process holds, for the command that it runs under
+// it. That command may use the grant, even if it is an agent. The returned function removes it.
+func (t Tokens) Share(ctx context.Context, grant, token string) (remove func() error, err error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	t.caller = func() Caller { return Caller{Agent: lockkeeper.System().Name, Own: self} }
+	return func() error { return t.Drop(grant) }, t.Put(ctx, grant, token)
 }
 
 // Get returns the token of a grant, or "" if this user has none. It refuses an agent a token

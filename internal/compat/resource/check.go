@@ -24,6 +24,7 @@ func Of(c *config.Config) (*Set, error) {
 	for _, name := range c.Operations.Names() { // after all operations are known
 		k.size(name, c.Operations.Row(name))
 	}
+	k.below()
 	if len(k.problems) > 0 {
 		return nil, errors.Join(k.problems...)
 	}
@@ -46,9 +47,6 @@ func (k *checker) resource(name string, c *config.Resource) {
 	key := "resources." + name
 	r := &row{name: name, mode: modeOf(c), node: c.Node != ""}
 	switch {
-	case r.node && len(c.Files) > 0:
-		k.problem(key, nil, name, "has files and a node", "keep one of the two")
-		return
 	case r.node:
 		k.node(key, r, c)
 	case len(c.Files) == 0:
@@ -83,18 +81,35 @@ func (k *checker) node(key string, r *row, c *config.Resource) {
 	case strings.Contains(r.name, "{"):
 		k.problem(key, nil, r.name, "the name of a node has no placeholder: a node is named by its path", "leave it out")
 	default:
-		r.template = known
+		k.fileList(key, r, c, known)
 	}
 }
 
-// files checks the files of a resource. Each file must contain all placeholders of the
-// name. Otherwise two resources would have the same file.
+// below finds the nodes below each node.
+func (k *checker) below() {
+	for _, name := range k.set.names {
+		for _, other := range k.set.names {
+			r, o := k.set.rows[name], k.set.rows[other]
+			if r.node && o.node && lockkeeper.IsAncestor(r.template.text, o.template.text) {
+				r.below = append(r.below, o)
+			}
+		}
+	}
+}
+
+// files checks the files of a resource without a node.
 func (k *checker) files(key string, r *row, c *config.Resource) {
 	known, err := templateOf(r.name, "")
 	if err != nil {
 		k.problem(key, nil, r.name, err.Error(), "")
 		return
 	}
+	k.fileList(key, r, c, known)
+}
+
+// fileList checks the files of a resource. Each file must contain all placeholders of the
+// name, or of the node. Otherwise two resources would have the same file.
+func (k *checker) fileList(key string, r *row, c *config.Resource, known *template) {
 	before := len(k.problems)
 	for i, text := range c.Files {
 		f, err := templateOf(text, below)
@@ -103,7 +118,7 @@ func (k *checker) files(key string, r *row, c *config.Resource) {
 			continue
 		}
 		if !slices.Equal(slices.Sorted(slices.Values(f.placeholders)), slices.Sorted(slices.Values(known.placeholders))) {
-			k.problem(key+".files", []int{i}, text, "does not contain the placeholders of the name "+r.name, "make a shared file a separate resource")
+			k.problem(key+".files", []int{i}, text, "does not contain the placeholders of "+known.text, "make a shared file a separate resource")
 		}
 		r.files = append(r.files, f)
 	}

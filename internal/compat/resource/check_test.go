@@ -15,9 +15,9 @@ func TestBadTables(t *testing.T) {
 	const good = "resources:\n  A: {files: [a]}\n  map: {node: 'project/{project}/map/{map}'}\n  project: {node: 'project/{project}'}\noperations:\n"
 	for _, c := range []struct{ text, place, want string }{
 		{"resources:\n  A:\n", "2:3: resources.A", "covers nothing"},
-		{"resources:\n  A: {files: [a], node: 'project/{project}'}\n", "2:3: resources.A", "has files and a node"},
-		{"resources:\n  A: {files: ['a{nn}']}\n", "2:15: resources.A.files", "does not contain the placeholders of the name"},
-		{"resources:\n  A_{nn}: {files: ['a{nn}', a]}\n", "2:29: resources.A_{nn}.files", "does not contain the placeholders of the name"},
+		{"resources:\n  A: {files: [a], node: 'project/{project}'}\n", "2:15: resources.A.files", "does not contain the placeholders of project/{project}"},
+		{"resources:\n  A: {files: ['a{nn}']}\n", "2:15: resources.A.files", "does not contain the placeholders of A"},
+		{"resources:\n  A_{nn}: {files: ['a{nn}', a]}\n", "2:29: resources.A_{nn}.files", "does not contain the placeholders of A"},
 		{"resources:\n  A_{nn: {files: [a]}\n", "2:3: resources.A_{nn", "a brace that is not part of a placeholder"},
 		{"resources:\n  A: {files: ['a{']}\n", "2:15: resources.A.files", "a brace that is not part of a placeholder"},
 		{"resources:\n  A_{nn}: {files: ['a{nn}']}\n  A_07: {files: [b]}\n", "3:3: resources.A_07", "ambiguous: A_{nn} matches the same name"},

@@ -10,10 +10,13 @@ import (
 	"lockkeeper/internal/compat/resource"
 )
 
-// told formats a need in one line; + means everything below.
+// told formats the nodes of a need in one line; + means everything below.
 func told(n resource.Need) string {
 	var parts []string
 	for _, l := range n.Locks {
+		if l.Level() == 0 {
+			continue // the files of a node: TestFilesOfNodes
+		}
 		s := l.String()
 		if l.Kind == lockkeeper.Tree {
 			s += "+"
@@ -104,6 +107,77 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// The files of a node are locked with it, after all nodes; work on everything below a node
+// locks the files of everything below it.
+//
+// shows: DL-46
+func TestFilesOfNodes(t *testing.T) {
+	s := preset(t, "fole", "")
+	onMap := resource.Args{Project: []string{"p1"}, Map: []string{"m1"}}
+	for _, c := range []struct {
+		name string
+		args resource.Args
+		want string
+	}{
+		{"edit-project-metadata", onMap, ""}, // refused: it works on no map
+		{"edit-project-metadata", resource.Args{Project: []string{"p1"}}, "write data/p1/project"},
+		{"generate-tiles", onMap, "write data/p1/maps/m1, read data/p1/project"},
+		{"delete-map", onMap, "write data/p1/maps/m1, read data/p1/project, write data/p1/sketches/m1"},
+		{"view-sketch", resource.Args{Project: []string{"p1"}, Sketch: []string{"m1/s1"}}, "read data/p1/project, read data/p1/sketches/m1/s1"},
+		{"import-files", resource.Args{Project: []string{"p1"}}, "write data/p1/maps, write data/p1/project, write data/p1/sketches"},
+	} {
+		n, err := s.Operation(c.name, c.args)
+		if c.want == "" {
+			if err == nil {
+				t.Errorf("%s %+v was accepted", c.name, c.args)
+			}
+			continue
+		}
+		var files []string
+		for i, l := range n.Locks {
+			if l.Level() > 0 {
+				continue
+			}
+			files = append(files, l.String())
+			if l.Kind != lockkeeper.Dir || i < len(n.Locks)-1 && n.Locks[i+1].Level() > 0 {
+				t.Errorf("%s: %s is a %s, or before a node", c.name, l, l.Kind)
+			}
+		}
+		if got := strings.Join(files, ", "); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+// A node is named by its path; a slash at the end adds everything below it.
+func TestNodeLocks(t *testing.T) {
+	s := preset(t, "fole", "")
+	for name, want := range map[string]string{
+		"project/p1/map/m1":  "write project/p1/map/m1, write data/p1/maps/m1",
+		"project/p1/map/m1/": "write project/p1/map/m1+, write data/p1/maps/m1, write data/p1/sketches/m1",
+	} {
+		locks, err := s.NodeLocks(name, lockkeeper.Write)
+		var got []string
+		for _, l := range locks {
+			got = append(got, l.String()+map[bool]string{true: "+"}[l.Kind == lockkeeper.Tree])
+		}
+		if strings.Join(got, ", ") != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"", "/", "p1", "map/m1", "project/p1/map", "project/p1/map/m 1", "data/p1/maps/m1", "project/p1//", "../project/p1"} {
+		if locks, err := s.NodeLocks(name, lockkeeper.Write); lockkeeper.CodeOf(err) != lockkeeper.CodeInput || !strings.Contains(err.Error(), "project/{project}/map/{map}") {
+			t.Errorf("%q: %v, %v", name, locks, err)
+		}
+	}
+	book := preset(t, "book", "")
+	for _, name := range []string{"Chapter_01", "project/p1"} {
+		if _, err := book.NodeLocks(name, lockkeeper.Read); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+			t.Errorf("%s of a book: %v", name, err)
+		}
+	}
+}
+
 // The reason names the number of objects where it matters.
 func TestWhyNamesTheThreshold(t *testing.T) {
 	s := preset(t, "fole", "")
@@ -151,7 +225,8 @@ func TestOperationsOnSeveral(t *testing.T) {
 		if err := lockkeeper.ValidateAll(n.Locks); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if !slices.IsSortedFunc(n.Locks, func(a, b lockkeeper.Lock) int { return a.Compare(b.Target) }) {
+		nodes := slices.DeleteFunc(slices.Clone(n.Locks), func(l lockkeeper.Lock) bool { return l.Level() == 0 })
+		if !slices.IsSortedFunc(nodes, func(a, b lockkeeper.Lock) int { return a.Compare(b.Target) }) {
 			t.Errorf("%s: not in the global order: %s", c.name, told(n))
 		}
 	}

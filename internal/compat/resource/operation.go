@@ -22,7 +22,7 @@ type Args struct {
 type Need struct {
 	Operation string            `json:"operation"` // may differ from the requested one because of the number of objects
 	Resources []string          `json:"resources"` // in the global order
-	Locks     []lockkeeper.Lock `json:"locks"`     // in the global order; paths as in the table
+	Locks     []lockkeeper.Lock `json:"locks"`     // nodes in the global order, then files; paths as in the table
 	Approval  bool              `json:"approval"`  // a person must approve
 	Why       string            `json:"why"`
 }
@@ -100,7 +100,9 @@ func (s *Set) Operation(name string, a Args) (Need, error) {
 		n.Locks = append(n.Locks, b.Locks(b.use.mode, b.use.all)...)
 	}
 	n.Locks = lockkeeper.Normalize(n.Locks)
-	slices.SortFunc(n.Locks, func(x, y lockkeeper.Lock) int { return x.Compare(y.Target) })
+	slices.SortFunc(n.Locks, func(x, y lockkeeper.Lock) int {
+		return cmp.Or(-cmp.Compare(min(1, x.Level()), min(1, y.Level())), x.Compare(y.Target))
+	})
 	var reasons []string
 	for _, reason := range []string{why, op.config.About, op.config.Unlocked} {
 		if reason != "" {

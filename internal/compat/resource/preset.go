@@ -38,18 +38,24 @@ func PresetOf(name string) (*Preset, error) {
 	}
 	p := &Preset{Name: name}
 	var err error
-	if p.Tables, err = embedded(name + ".yaml"); err != nil || name != "book" {
+	if p.Tables, err = embedded(name + ".yaml"); err != nil {
 		return p, err
 	}
-	p.Writes = []string{"Manuscript", ".config", "Drafts", "Exports", "Process", "Proposal", "CLAUDE.md", ".gitignore"}
-	for _, d := range []struct{ path, from, mark string }{
-		{".gitignore", "gitignore", ".locks/"},
-		{"CLAUDE.md", "claude.md", ""},
-		{"Process/18_Lock_Management_Module.md", "module.md", ""},
-		{"Process/AI-Assisted_Nonfiction_Authoring_Process.md", "process.md", ""},
-		{"Process/Prompts/QUICK_REFERENCE.md", "quick_reference.md", ""},
-		{"Proposal/CONCURRENCY.md", "concurrency.md", ""},
-	} {
+	type document struct{ path, from, mark string }
+	documents := []document{{"CLAUDE.md", "rules.md", ""}, {"AGENTS.md", "rules.md", ""}} // which agents load when they start
+	p.Writes = []string{"data", "CLAUDE.md", "AGENTS.md"}
+	if name == "book" {
+		p.Writes = []string{"Manuscript", ".config", "Drafts", "Exports", "Process", "Proposal", "CLAUDE.md", ".gitignore"}
+		documents = []document{
+			{".gitignore", "gitignore", ".locks/"},
+			{"CLAUDE.md", "claude.md", ""},
+			{"Process/18_Lock_Management_Module.md", "module.md", ""},
+			{"Process/AI-Assisted_Nonfiction_Authoring_Process.md", "process.md", ""},
+			{"Process/Prompts/QUICK_REFERENCE.md", "quick_reference.md", ""},
+			{"Proposal/CONCURRENCY.md", "concurrency.md", ""},
+		}
+	}
+	for _, d := range documents {
 		text, err := embedded(name + "/" + d.from)
 		if err != nil {
 			return nil, err

@@ -17,23 +17,31 @@ type Resource struct {
 	Name  string   // Chapter_03, or the path of a node: project/p1/map/m2
 	Paths []string // as in the table: files, and directories with a trailing slash
 	Mode  lockkeeper.Mode
-	Node  bool // Paths is one node in a tree of resources, not in the codebase
+	Node  bool     // Paths is one node in a tree of resources, not in the codebase
+	Files []string // of a node: the files that are its own, as in the table
+	Below []string // of a node: files and directories with those of all nodes below it
 }
 
-// Locks returns the locks of the resource. With all, they include everything below a node.
+// Locks returns the locks of the resource: of a node that node and its files. With all, they
+// include everything below a node.
 func (r Resource) Locks(mode lockkeeper.Mode, all bool) []lockkeeper.Lock {
+	files := r.Paths
 	var list []lockkeeper.Lock
-	for _, path := range r.Paths {
-		kind := lockkeeper.File
-		switch {
-		case r.Node && all:
+	if r.Node {
+		kind := lockkeeper.Node
+		files = r.Files
+		if all {
 			kind = lockkeeper.Tree
-		case r.Node:
-			kind = lockkeeper.Node
-		case strings.HasSuffix(path, "/"):
-			kind = lockkeeper.Dir
+			files = slices.Concat(r.Files, r.Below)
 		}
-		list = append(list, lockkeeper.Lock{Target: lockkeeper.Target{Path: strings.TrimSuffix(path, "/"), Kind: kind}, Mode: mode})
+		list = append(list, lockkeeper.Lock{Target: lockkeeper.Target{Path: r.Name, Kind: kind}, Mode: mode})
+	}
+	for _, path := range files {
+		l := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: mode}
+		if dir, is := strings.CutSuffix(path, "/"); is {
+			l.Path, l.Kind = dir, lockkeeper.Dir
+		}
+		list = append(list, l)
 	}
 	return list
 }
@@ -44,6 +52,9 @@ func (r Resource) compare(o Resource) int {
 }
 
 func (r Resource) first() lockkeeper.Target {
+	if r.Node {
+		return lockkeeper.Target{Path: r.Name, Kind: lockkeeper.Node}
+	}
 	locks := r.Locks(r.Mode, false)
 	return slices.MinFunc(locks, func(a, b lockkeeper.Lock) int { return a.Compare(b.Target) }).Target
 }
@@ -60,8 +71,9 @@ type Set struct {
 type row struct {
 	name     string      // as in the table
 	template *template   // of the names of its resources
-	files    []*template // only of a row of files
+	files    []*template // what it covers; of a node, its own files
 	node     bool        // template is the path of a node, which is also its name
+	below    []*row      // the nodes below a node
 	mode     lockkeeper.Mode
 }
 
@@ -119,9 +131,61 @@ func (r *row) resource(values map[string]string) Resource {
 		res.Paths = []string{res.Name}
 	}
 	for _, f := range r.files {
-		res.Paths = append(res.Paths, f.fill(values))
+		if r.node {
+			res.Files = append(res.Files, f.fill(values))
+		} else {
+			res.Paths = append(res.Paths, f.fill(values))
+		}
+	}
+	for _, b := range r.below {
+		for _, f := range b.files {
+			if above := f.above(values); !slices.Contains(res.Below, above) {
+				res.Below = append(res.Below, above)
+			}
+		}
 	}
 	return res
+}
+
+// above returns the directory with all that a template stands for: its path up to the first
+// placeholder without a value.
+func (t *template) above(values map[string]string) string {
+	filled := placeholder.ReplaceAllStringFunc(t.text, func(s string) string { return cmp.Or(values[s[1:len(s)-1]], s) })
+	open := strings.IndexByte(filled, '{')
+	if open < 0 {
+		return filled
+	}
+	return filled[:strings.LastIndexByte(filled[:open], '/')+1]
+}
+
+// NodeLocks returns the locks of a node: of the node itself and its files, or with a slash at
+// the end of its name of everything below it as well.
+func (s *Set) NodeLocks(name string, mode lockkeeper.Mode) ([]lockkeeper.Lock, error) {
+	path, all := strings.CutSuffix(name, "/")
+	r, err := s.Resolve(path)
+	switch {
+	case lockkeeper.CodeOf(err) == lockkeeper.CodeInput:
+		return nil, &lockkeeper.InputError{Field: "node", Value: name, Reason: s.unknown(), Next: s.nodes()}
+	case err != nil:
+		return nil, err
+	case !r.Node:
+		return nil, &lockkeeper.InputError{Field: "node", Value: name, Reason: "a resource of files, not a node", Next: "name its files, or lockkeeper claim " + name}
+	}
+	return r.Locks(mode, all), nil
+}
+
+// nodes returns how to name a node.
+func (s *Set) nodes() string {
+	var forms []string
+	for _, n := range s.names {
+		if r := s.rows[n]; r.node {
+			forms = append(forms, r.template.text)
+		}
+	}
+	if len(forms) == 0 {
+		return "run lockkeeper init fole, or add one with node under resources"
+	}
+	return "name one by its path: " + strings.Join(forms, ", ")
 }
 
 // Covering returns the names of the resources that cover a path, in the order of the
@@ -132,7 +196,7 @@ func (s *Set) Covering(path string) []string {
 		r := s.rows[n]
 		places := r.files
 		if r.node {
-			places = []*template{r.template}
+			places = append([]*template{r.template}, places...)
 		}
 		for _, place := range places {
 			values, ok := place.match(path)

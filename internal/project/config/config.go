@@ -45,6 +45,8 @@ type Config struct {
 	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" default:"2" doc:"Maximum number of submitted map jobs running at once in one project."`
 	MaxCPUJobs                     int `key:"max_cpu_jobs" env:"LOCKKEEPER_MAX_CPU_JOBS" min:"1" max:"10000" default:"4" doc:"Maximum number of submitted jobs of class cpu running at once."`
 
+	JobPolicy string `key:"job_policy" env:"LOCKKEEPER_JOB_POLICY" enum:"agent session dal tidy author person" default:"agent" doc:"The policy of submitted jobs that name none and no resource. Jobs on resources have the policy dal."`
+
 	Roots []string `key:"roots" env:"LOCKKEEPER_ROOTS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"main" doc:"Names of the roots that this machine reaches. In a multi-node deployment queued work names its root and goes to machines that reach it. Machines that share this file but reach different roots set LOCKKEEPER_ROOTS."`
 
 	LocksFile string `key:"locks_file" is:"path" example:".locks/locks.json" doc:"A JSON lock file, relative to the root, for tools that know no other locks. It shows the claims of authors, and its other entries count as claims. Empty: none."`
@@ -175,8 +177,8 @@ const PutBack = "put_back"
 // A Resource is a name for files that are locked together. Its files may contain the
 // placeholders of its name, such as {nn}.
 type Resource struct {
-	Files []string `key:"files" is:"path" doc:"The files it covers, relative to the root. A directory ends in a slash. Placeholders of the name can be used: {nn} is a number of two or more digits."`
-	Node  string   `key:"node" pattern:"^[a-z]+/\\{[a-z]+\\}(/[a-z]+/\\{[a-z]+\\})*$" doc:"Instead of files: a node in a tree of projects, maps and sketches, such as project/{project}/map/{map}."`
+	Files []string `key:"files" is:"path" doc:"The files it covers, relative to the root. A directory ends in a slash. Placeholders of the name, or of the node, can be used: {nn} is a number of two or more digits."`
+	Node  string   `key:"node" pattern:"^[a-z]+/\\{[a-z]+\\}(/[a-z]+/\\{[a-z]+\\})*$" doc:"Makes it a node in a tree of projects, maps and sketches, such as project/{project}/map/{map}."`
 	Mode  string   `key:"mode" enum:"write read" doc:"How a claim locks it: write (default) is exclusive, read is shared with other readers."`
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/landing"
 	"lockkeeper/internal/project"
@@ -22,7 +23,12 @@ func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent
 	if reason, next := CannotLand(a, e); reason != "" {
 		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: reason, Next: "lockkeeper rescue show " + id + " says where it is; " + next}
 	}
-	err = hold(ctx, "land rescued "+id, []string{e.Path}, func(ctx context.Context, grant *lockkeeper.Grant) error {
+	locked := e.Path
+	if e.Kind == rescue.Whole { // its replacement is prepared beside it
+		parent, _ := lockkeeper.Parent(e.Path)
+		locked = parent + "/"
+	}
+	err = hold(ctx, "land rescued "+id, []string{locked}, func(ctx context.Context, grant *lockkeeper.Grant) error {
 		l, err = landing.LandRescued(ctx, a, grant, e, ontoCurrent)
 		notHeldByUs(err, grant.ID)
 		return err
@@ -44,7 +50,9 @@ func CannotLand(a *project.Project, e rescue.Entry) (reason, next string) {
 	case rescue.Archive:
 		return "it is an archive of many files, and the gate lands single files", ListArchive(a, e)
 	case rescue.Whole:
-		return "it is a directory or a special file that was moved aside, and the gate lands only files", "move it back by hand, under a lock on " + e.Path
+		if dir, err := gate.KeptDir(a.Root.Dir(), a.Shelf(), e); err != nil || dir == "" {
+			return "it is a special file that was moved aside, or is gone", "move it back by hand, under a lock on " + e.Path
+		}
 	}
 	return "", ""
 }

@@ -17,7 +17,8 @@ import (
 	"lockkeeper/lock"
 )
 
-// Hold does work under a grant that holds paths for writing.
+// Hold does work under a grant that holds paths for writing. A path with a slash at the end is a
+// directory with everything below it.
 type Hold func(ctx context.Context, reason string, paths []string, work func(context.Context, *lockkeeper.Grant) error) error
 
 // ownTTL is the lease of a grant that an act acquires. It is renewed during the act.
@@ -38,7 +39,11 @@ func Taking(holder string, take func(context.Context, lockkeeper.Request) (*lock
 		}
 		req := lockkeeper.Request{Holder: holder, TTL: ownTTL, Process: &self, Metadata: map[string]string{"reason": reason}}
 		for _, path := range paths {
-			req.Locks = append(req.Locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+			l := lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write}
+			if dir, is := strings.CutSuffix(path, "/"); is {
+				l.Path, l.Kind, req.Policy = dir, lockkeeper.Dir, "dal" // the default policy locks files only
+			}
+			req.Locks = append(req.Locks, l)
 		}
 		g, err := take(ctx, req)
 		if err != nil {
@@ -179,7 +184,12 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 	for _, c := range out.Of.Changes {
 		out.Paths = append(out.Paths, c.Path)
 	}
-	err = hold(ctx, fmt.Sprintf("undo landing %d", seq), out.Paths, func(ctx context.Context, grant *lockkeeper.Grant) error {
+	locked := out.Paths
+	if dir := gate.Replaced(out.Of); dir != "" { // its replacement is prepared beside it
+		parent, _ := lockkeeper.Parent(dir)
+		locked = []string{parent + "/"}
+	}
+	err = hold(ctx, fmt.Sprintf("undo landing %d", seq), locked, func(ctx context.Context, grant *lockkeeper.Grant) error {
 		back, err := g.Undo(ctx, grant, seq)
 		out.Landings = []*lockkeeper.Landing{back}
 		return err

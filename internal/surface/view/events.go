@@ -17,7 +17,7 @@ func EventKinds() []lockkeeper.EventKind {
 		lockkeeper.EventAcquired, lockkeeper.EventDenied, lockkeeper.EventWaiting, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut,
 		lockkeeper.EventRenewFailed, lockkeeper.EventUpgraded, lockkeeper.EventUpgradeDenied, lockkeeper.EventExtended, lockkeeper.EventExtendDenied,
 		lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventRecoverFailed,
-		lockkeeper.EventRevoking, lockkeeper.EventLanded, lockkeeper.EventUndone, lockkeeper.EventGap, lockkeeper.EventFinished,
+		lockkeeper.EventRevoking, lockkeeper.EventLanded, lockkeeper.EventReplaced, lockkeeper.EventUndone, lockkeeper.EventGap, lockkeeper.EventFinished,
 		lockkeeper.EventQueued, lockkeeper.EventBlocked, lockkeeper.EventEscalated, lockkeeper.EventFailed, lockkeeper.EventRequeued,
 		lockkeeper.EventCleared, lockkeeper.EventRefused, lockkeeper.EventEpoch, lockkeeper.EventDecided, lockkeeper.EventAsked,
 	}
@@ -119,7 +119,7 @@ func lineOf(ev lockkeeper.Event, known names) Line {
 		if undoes := ev.Data["undoes"]; undoes != "" {
 			add("which undoes landing %s", undoes)
 		}
-	case lockkeeper.EventUndone, lockkeeper.EventFinished:
+	case lockkeeper.EventReplaced, lockkeeper.EventUndone, lockkeeper.EventFinished:
 		if landing := ev.Data["landing"]; landing != "" {
 			add("landing %s", landing)
 		}

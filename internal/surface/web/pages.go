@@ -54,7 +54,7 @@ var topics = map[lockkeeper.EventKind]string{
 	lockkeeper.EventDenied: "locks", lockkeeper.EventWaiting: "locks", lockkeeper.EventWithdrawn: "locks", lockkeeper.EventTimedOut: "locks",
 	lockkeeper.EventRenewFailed: "locks", lockkeeper.EventUpgraded: "locks", lockkeeper.EventUpgradeDenied: "locks",
 	lockkeeper.EventExtended: "locks", lockkeeper.EventExtendDenied: "locks", lockkeeper.EventRevoking: "locks gate",
-	lockkeeper.EventLanded: "gate", lockkeeper.EventUndone: "gate", lockkeeper.EventFinished: "gate", lockkeeper.EventCleared: "gate",
+	lockkeeper.EventLanded: "gate", lockkeeper.EventReplaced: "gate", lockkeeper.EventUndone: "gate", lockkeeper.EventFinished: "gate", lockkeeper.EventCleared: "gate",
 	lockkeeper.EventQueued: "queue", lockkeeper.EventBlocked: "queue locks", lockkeeper.EventEscalated: "queue locks", lockkeeper.EventFailed: "queue", lockkeeper.EventRequeued: "queue",
 	lockkeeper.EventDecided: "people", lockkeeper.EventRefused: "people", lockkeeper.EventAsked: "people", lockkeeper.EventEpoch: "locks queue gate people",
 	lockkeeper.EventGap: "locks queue gate people", // the event stream also sends it in place of pruned events

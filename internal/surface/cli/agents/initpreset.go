@@ -33,7 +33,11 @@ An existing document keeps its content and gets a section at its end. All docume
 one landing, which lockkeeper undo can undo. Running it again is harmless.`, "lockkeeper claim Chapter_01, before you change that chapter; lockkeeper op lists the prompts"},
 	"fole": {"Set up projects, maps and sketches, with the locks each operation needs", `Make this directory the root of a space for projects, maps and sketches, as lockkeeper
 init does. In addition, lockkeeper.yaml gets the table of operations and the locks they
-need, which lockkeeper op reads. Running it again is harmless.`, "lockkeeper op, which lists the operations"},
+need, which lockkeeper op reads, and jobs get the policy dal. CLAUDE.md and AGENTS.md get
+a section with the concurrency rules, which agents load when they start.
+
+An existing document keeps its content and gets a section at its end. The documents are
+one landing, which lockkeeper undo can undo. Running it again is harmless.`, "lockkeeper op, which lists the operations"},
 }
 
 func (p *program) presetCommand(name string) *cobra.Command {
@@ -125,17 +129,38 @@ func withTables(path string, preset *resource.Preset) (text string, changed bool
 		return text, false, nil
 	}
 	// The keys replace the commented lines of the sample.
-	text = regexp.MustCompile(`(?m)^# .*\n#(locks_file|resources|operations):.*\n\n?`).ReplaceAllString(text, "")
-	if found := regexp.MustCompile(`(?m)^(locks_file|resources|operations):`).FindString(text); found != "" {
+	text = regexp.MustCompile(`(?m)^# .*\n(?:# One of: .*\n)?#(locks_file|job_policy|resources|operations):.*\n\n?`).ReplaceAllString(text, "")
+	if found := regexp.MustCompile(`(?m)^(locks_file|job_policy|resources|operations):`).FindString(text); found != "" {
 		key := strings.TrimSuffix(found, ":")
 		return "", false, &lockkeeper.InputError{Field: "preset", Value: preset.Name, Reason: config.FileName + " has " + key + " of its own, without " + strings.Join(missing[:min(3, len(missing))], ", ") + " of the preset",
 			Next: "add by hand what you need; lockkeeper init " + preset.Name + " in an empty directory shows the whole table"}
 	}
-	if len(preset.Writes) > 0 {
-		line := regexp.MustCompile(`(?m)^  #allowed_write_paths:.*$`)
-		text = line.ReplaceAllLiteralString(text, "  allowed_write_paths: ["+strings.Join(preset.Writes, ", ")+"]")
+	text, err = withWrites(text, have, preset)
+	return strings.TrimRight(text, "\n") + "\n" + preset.Tables, err == nil, err
+}
+
+// withWrites lets the gate write where the preset needs it. It refuses a file with other paths.
+func withWrites(text string, have *config.Config, preset *resource.Preset) (string, error) {
+	const key = "gate.allowed_write_paths"
+	own := have.Source(key) != config.FromDefault
+	missing := slices.DeleteFunc(slices.Clone(preset.Writes), func(path string) bool {
+		return slices.ContainsFunc(have.Gate.AllowedWritePaths, func(dir string) bool { return dir == path || lockkeeper.IsAncestor(dir, path) })
+	})
+	if own && len(missing) > 0 {
+		return "", &lockkeeper.InputError{Field: "preset", Value: preset.Name, Reason: config.FileName + " has " + key + " of its own, without " + strings.Join(missing, ", "), Next: "add them there"}
 	}
-	return strings.TrimRight(text, "\n") + "\n" + preset.Tables, true, nil
+	paths := "allowed_write_paths: [" + strings.Join(preset.Writes, ", ") + "]"
+	line := regexp.MustCompile(`(?m)^  #allowed_write_paths:.*$`)
+	group := regexp.MustCompile(`(?m)^gate:$`)
+	switch {
+	case own:
+		return text, nil
+	case line.MatchString(text):
+		return line.ReplaceAllLiteralString(text, "  "+paths), nil
+	case group.MatchString(text):
+		return group.ReplaceAllLiteralString(text, "gate:\n  "+paths), nil
+	}
+	return strings.TrimRight(text, "\n") + "\n\ngate:\n  " + paths + "\n", nil
 }
 
 // layDocuments lands the missing documents of a preset, as one landing.

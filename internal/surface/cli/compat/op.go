@@ -181,7 +181,7 @@ func (p *program) runOperation(ctx context.Context, a *project.Project, o opOpti
 			return err
 		}
 	}
-	if req.Locks, err = Resolved(a, need.Locks); err != nil {
+	if req.Locks, err = a.Resolved(need.Locks); err != nil {
 		return err
 	}
 	if need.Approval {
@@ -210,22 +210,6 @@ func runnable(c *config.Config, need resource.Need, argv []string) error {
 			Next: "lockkeeper claim " + strings.Join(need.Resources, " ") + " -- " + shellword.Join(argv)}
 	}
 	return nil
-}
-
-// Resolved resolves the files and directories in locks from the root. Nodes and trees are
-// names and stay as they are.
-func Resolved(a *project.Project, locks []lockkeeper.Lock) ([]lockkeeper.Lock, error) {
-	list := make([]lockkeeper.Lock, len(locks))
-	for i, l := range locks {
-		if list[i] = l; l.Kind == lockkeeper.Node || l.Kind == lockkeeper.Tree {
-			continue
-		}
-		var err error
-		if list[i], err = a.Root.Resolve("", targetOf(l), l.Mode); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }
 
 func (p *program) approval(o opOptions, need resource.Need, argv []string) error {

@@ -167,7 +167,7 @@ func eventLine(ev lockkeeper.Event, limit int) string {
 		if undoes := ev.Data["undoes"]; undoes != "" {
 			line += ", undoes landing " + term.Clean(undoes)
 		}
-	case lockkeeper.EventUndone, lockkeeper.EventFinished:
+	case lockkeeper.EventReplaced, lockkeeper.EventUndone, lockkeeper.EventFinished:
 		if landing := ev.Data["landing"]; landing != "" {
 			line += "  landing " + term.Clean(landing)
 		}

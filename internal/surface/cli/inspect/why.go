@@ -17,7 +17,6 @@ import (
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
-	"lockkeeper/internal/surface/cli/compat"
 	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
@@ -115,7 +114,7 @@ func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, nam
 		return nil, err
 	}
 	if named, unknown := set.Resolve(name); unknown == nil && !p.Exists(name) {
-		locks, err := compat.Resolved(a, named.Locks(lockkeeper.Write, false))
+		locks, err := a.Resolved(named.Locks(lockkeeper.Write, false))
 		if err != nil {
 			return nil, err
 		}

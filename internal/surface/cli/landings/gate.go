@@ -26,7 +26,7 @@ and the lock covers that.`,
   lockkeeper gate write --grant "$grant" app/models/user.rb <user.rb
   lockkeeper gate apply --grant "$grant" --from out/
   lockkeeper gate changes`,
-	}, p.writeCommand(), p.applyCommand(), p.changesCommand(), p.pushedCommand(), p.recoverCommand())
+	}, p.writeCommand(), p.applyCommand(), p.replaceDirCommand(), p.changesCommand(), p.pushedCommand(), p.recoverCommand())
 }
 
 // apply lands changes, and explains refusals that the environment of this command causes.

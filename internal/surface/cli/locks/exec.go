@@ -79,6 +79,10 @@ func RunUnder(ctx, waiting context.Context, p *command.Program, a *project.Proje
 		once.Do(func() { p.Say("cannot look for abandoned locks: " + err.Error()) })
 	})
 	var end Ending
+	unshare, err := a.ShareOperation(ctx, g)
+	if err != nil {
+		return errors.Join(err, g.Release(context.WithoutCancel(ctx)))
+	}
 	end.Code, end.Err = a.Host.Run(g.Context(), process.Command{
 		Argv: argv, Dir: p.Base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
 		Grant: g.ID, Foreground: true, KillAfter: job.KillAfter(g),
@@ -91,6 +95,9 @@ func RunUnder(ctx, waiting context.Context, p *command.Program, a *project.Proje
 			return err
 		},
 	})
+	if err := unshare(); err != nil {
+		p.Say("cannot remove the token of the ended grant: " + err.Error())
+	}
 	return finish(ctx, p, a, g, end)
 }
 
