@@ -129,7 +129,7 @@ func TestChangesWithoutContent(t *testing.T) {
 			content = strings.NewReader("not read")
 		}
 		put := must[Entry](t)(s.Put(t.Context(), e, content))
-		if put.At.Before(before.Round(0)) || put.At.After(time.Now()) || put.Sum != "" || put.Size != 0 {
+		if put.At.Sub(before).Abs() > time.Hour || put.Sum != "" || put.Size != 0 { // the machine's clock may be set meanwhile
 			t.Errorf("%+v", put)
 		}
 		if got := names(t, filepath.Join(dir, put.ID)); !slices.Equal(got, []string{"meta.json"}) {
