@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machine/filelock"
 )
 
 var errNoTurn = errors.New("timed out waiting for the turn to write")
@@ -75,8 +77,10 @@ func reserveWriteTurn(path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > 0 || unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil) {
-		err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	if err == nil {
+		if free, failed := filelock.Try(f); !free || failed != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+			err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -88,8 +92,8 @@ func reserveWriteTurn(path string) (*os.File, error) {
 func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 	t.mu.Lock()
 	if t.pending == nil {
-		err := t.lockBoth(unix.F_OFD_SETLK, syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) {
+		acquired, err := t.lockBoth(false)
+		if acquired || err != nil {
 			t.mu.Unlock()
 			return err
 		}
@@ -117,7 +121,7 @@ func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 	select {
 	case err := <-pending: // the turn came just now
 		if err == nil {
-			err = flock(t.file, syscall.LOCK_UN)
+			err = filelock.Unlock(t.file)
 		}
 		return errors.Join(why, err)
 	default:
@@ -128,7 +132,7 @@ func (t *writeTurn) acquire(ctx context.Context, limit time.Duration) error {
 // wait blocks in the kernel and cannot be interrupted. If no writer wants the turn when it
 // comes, wait releases it at once.
 func (t *writeTurn) wait(pending chan error) {
-	err := t.lockBoth(unix.F_OFD_SETLKW, syscall.LOCK_EX)
+	_, err := t.lockBoth(true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending = nil
@@ -138,7 +142,7 @@ func (t *writeTurn) wait(pending chan error) {
 		return
 	}
 	if err == nil {
-		flock(t.file, syscall.LOCK_UN)
+		filelock.Unlock(t.file)
 	}
 	if t.closed {
 		t.file.Close()
@@ -173,7 +177,7 @@ func (t *writeTurn) setLastNumber(seq uint64) {
 	}
 }
 
-func (t *writeTurn) release() { flock(t.file, syscall.LOCK_UN) }
+func (t *writeTurn) release() { filelock.Unlock(t.file) }
 
 func (t *writeTurn) close() error {
 	t.mu.Lock()
@@ -186,29 +190,31 @@ func (t *writeTurn) close() error {
 	return t.file.Close()
 }
 
-// lockBoth acquires the entry lock and then the turn, each in the given way.
-func (t *writeTurn) lockBoth(door, how int) error {
-	if err := t.lockEntry(door, unix.F_WRLCK); err != nil {
-		return err
+// lockBoth acquires the entry lock and then the turn. Unless it waits for them, it returns false
+// if another process has one of them.
+func (t *writeTurn) lockBoth(wait bool) (acquired bool, err error) {
+	how := unix.F_OFD_SETLK
+	if wait {
+		how = unix.F_OFD_SETLKW
 	}
-	err := flock(t.file, how)
-	return errors.Join(err, t.lockEntry(unix.F_OFD_SETLK, unix.F_UNLCK))
+	err = t.lockEntry(how, unix.F_WRLCK)
+	switch {
+	case !wait && errors.Is(err, syscall.EAGAIN):
+		return false, nil
+	case err != nil:
+		return false, err
+	case wait:
+		acquired, err = true, filelock.Wait(t.file)
+	default:
+		acquired, err = filelock.Try(t.file)
+	}
+	return acquired, errors.Join(err, t.lockEntry(unix.F_OFD_SETLK, unix.F_UNLCK))
 }
 
 // lockEntry locks or unlocks the entry lock, and retries if a signal interrupts it.
 func (t *writeTurn) lockEntry(how int, kind int16) error {
 	for {
 		err := unix.FcntlFlock(t.file.Fd(), how, &unix.Flock_t{Type: kind, Len: 1})
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
-
-// flock calls flock(2), and retries if a signal interrupts it.
-func flock(f *os.File, how int) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), how)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}

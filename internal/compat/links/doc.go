@@ -25,6 +25,7 @@
 //
 //  7. A fix changes link targets only. The fixed document is parsed again, and every other
 //     reference must be unchanged; otherwise there is no fix.
+//
 //  8. An informational finding may be no mistake: an example, something that the text
 //     itself calls missing, or something that is perhaps not a path. It does not make a
 //     check fail and has no fix. Links are enforced, whatever the text says.

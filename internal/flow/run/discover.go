@@ -19,7 +19,7 @@ import (
 // discover finds the units of the flow, unless a survey found them already, and stores the plan
 // of the task file.
 func (p *Pipeline) discover(ctx context.Context) error {
-	p.tell(News{Kind: NewsRun, Phase: "discover", Text: "discovering"})
+	p.tell(News{Kind: NewsRun, Phase: string(flow.Discovering), Text: "discovering"})
 	if p.units == nil {
 		if err := p.Survey(ctx); err != nil {
 			return err
@@ -40,7 +40,7 @@ func (p *Pipeline) discover(ctx context.Context) error {
 			return err
 		}
 	}
-	p.tell(News{Kind: NewsRun, Phase: "discover", Text: counted(len(p.units), "unit") + ": " + strings.Join(p.units, ", ")})
+	p.tell(News{Kind: NewsRun, Phase: string(flow.Discovering), Text: counted(len(p.units), "unit") + ": " + strings.Join(p.units, ", ")})
 	return nil
 }
 

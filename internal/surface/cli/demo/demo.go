@@ -244,11 +244,10 @@ func (w *walk) configuration(agent, scripts string) string {
 }
 
 func (w *walk) makeRepository(ctx context.Context) error {
+	git := gitcmd.Command{Dir: w.dir, Env: w.env}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "A small blog"}} {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir, cmd.Env = w.dir, w.env
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("git %s: %w: %s", args[0], err, out)
+		if err := git.Run(ctx, nil, io.Discard, args...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -182,7 +182,7 @@ const researchName = "research.md"
 
 // openTopic returns an open topic, or "".
 func openTopic(ctx context.Context, a *project.Project) (string, error) {
-	book, f, docs, err := conduct.OpenDocuments(a, "controllers")
+	book, f, docs, err := conduct.OpenDocuments(a, flow.Default().Name)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
@@ -53,7 +54,7 @@ people decide: inside an agent's environment answers are refused.`,
 		},
 	}
 	cmd.Flags().BoolVar(&edit, "edit", false, "open an editor with one line for each open item, like decide edit")
-	cmd.PersistentFlags().StringVar(&d.name, "flow", "", "the `flow`: controllers, screens or tasks (default: the current one)")
+	cmd.PersistentFlags().StringVar(&d.name, "flow", "", "the `flow`: "+strings.Join(flow.Names(), ", ")+" (default: the current one)")
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command

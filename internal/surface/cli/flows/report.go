@@ -45,7 +45,7 @@ changes nothing.`,
 			return p.With(cmd.Context(), func(a *project.Project) error { return p.flowReport(cmd.Context(), a, name, file) })
 		},
 	}
-	cmd.Flags().StringVar(&name, "flow", "", "the `flow`: controllers, screens or tasks (default: the one that ran last)")
+	cmd.Flags().StringVar(&name, "flow", "", "the `flow`: "+strings.Join(flow.Names(), ", ")+" (default: the one that ran last)")
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write the report to this `file`; - is standard output")
 	return cmd
 }

@@ -78,7 +78,7 @@ With --json each line is an object; the last one is the result.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Flow, "flow", "", "the `flow`: controllers, screens or tasks (default: the current one, else controllers)")
+	f.StringVar(&o.Flow, "flow", "", "the `flow`: "+strings.Join(flow.Names(), ", ")+" (default: the current one, else "+flow.Default().Name+")")
 	f.StringVar(&o.Plan, "plan", "", "the `file` with the tasks of the flow tasks")
 	f.StringArrayVar(&o.Only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task; repeatable")
 	f.StringVar(&o.Auto, "auto-decide", "", "decide by this `policy` instead of a person: all, none, or conditions such as impact>=medium,topics=reject")

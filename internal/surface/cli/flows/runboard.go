@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/sched"
@@ -87,7 +88,7 @@ func (b *runBoard) hear(n run.News) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.note(n)
-	if n.Phase == "discover" && !b.r.JSON {
+	if n.Phase == string(flow.Discovering) && !b.r.JSON {
 		return // the introduction shows it
 	}
 	line := newsLine(n)
