@@ -22,6 +22,7 @@ func reaches() map[string]func(*WorkTree, context.Context, Asked) (Reach, error)
 		"merge": (*WorkTree).forwards, "rebase": (*WorkTree).rebases, "pull": (*WorkTree).pulls,
 		"cherry-pick": (*WorkTree).repeats, "revert": (*WorkTree).repeats,
 		"reset": (*WorkTree).resets, "stash": (*WorkTree).stashes, "clean": (*WorkTree).cleans,
+		"branch": (*WorkTree).renames, "worktree": (*WorkTree).checksOut,
 	}
 }
 
@@ -61,6 +62,25 @@ func (g *WorkTree) switches(ctx context.Context, a Asked) (Reach, error) {
 	}
 	current, err := g.run(ctx, "symbolic-ref", "--short", "HEAD")
 	return Reach{All: strings.TrimSpace(current) != a.Operands[0]}, err
+}
+
+// renames finds a rename of another branch than the current one.
+func (g *WorkTree) renames(ctx context.Context, a Asked) (Reach, error) {
+	if len(a.Operands) != 2 {
+		return Reach{All: true}, nil
+	}
+	return g.notCurrent(ctx, a.Operands[0])
+}
+
+// checksOut finds a new work tree of another branch than the current one.
+func (g *WorkTree) checksOut(ctx context.Context, a Asked) (Reach, error) {
+	return g.notCurrent(ctx, strings.TrimPrefix(a.Operands[len(a.Operands)-1], "refs/heads/"))
+}
+
+// notCurrent finds that a branch is not the current one.
+func (g *WorkTree) notCurrent(ctx context.Context, branch string) (Reach, error) {
+	current, err := g.run(ctx, "symbolic-ref", "--short", "HEAD")
+	return Reach{All: strings.TrimSpace(current) == branch}, err
 }
 
 // forwards finds a merge of a commit that is merged already, or a fast-forward.
@@ -172,6 +192,9 @@ func (g *WorkTree) resets(ctx context.Context, a Asked) (Reach, error) {
 	}
 	if a.has("--soft", "--keep") { // neither changes a file if the branch stays
 		return Reach{}, nil
+	}
+	if !a.has("--hard", "--merge") { // it changes the index alone
+		return g.listed(ctx, "diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")
 	}
 	return g.listed(ctx, "diff", "--name-only", "-z", "--no-renames", "HEAD")
 }

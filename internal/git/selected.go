@@ -13,6 +13,8 @@ type Selection struct {
 	Tracked   bool // changes of tracked files in the work tree
 	Untracked bool
 	Ignored   bool
+	Unchanged bool   // also tracked files below the paths without changes
+	Source    string // Staged means what differs between the index and this commit, instead of the last one
 	Paths     []string
 }
 
@@ -40,5 +42,24 @@ func (g *WorkTree) Selected(ctx context.Context, s Selection) (paths []string, e
 			paths = append(paths, strings.TrimSuffix(path, "/"))
 		}
 	}, options...)
+	for _, more := range s.others() {
+		if err != nil {
+			break
+		}
+		var r Reach
+		r, err = g.listed(ctx, append(append(more, "--"), s.Paths...)...)
+		paths = append(paths, r.Files...)
+	}
 	return paths, err
+}
+
+// others returns the git commands that list the selected paths of which git status says nothing.
+func (s Selection) others() (list [][]string) {
+	if s.Unchanged {
+		list = append(list, []string{"ls-files", "-z", "--full-name"})
+	}
+	if s.Staged && s.Source != "" {
+		list = append(list, []string{"diff", "--cached", "--name-only", "-z", "--no-renames", "--end-of-options", s.Source})
+	}
+	return list
 }

@@ -82,3 +82,12 @@ func Identity(ctx context.Context, root string, env []string) (name, email strin
 	}
 	return set("user.name"), set("user.email")
 }
+
+// Alias returns what git's configuration makes of a subcommand, or "".
+func (g *WorkTree) Alias(ctx context.Context, name string) string {
+	does, err := g.run(ctx, "config", "--get", "alias."+name)
+	if err != nil { // there is no such alias, or no directory
+		return ""
+	}
+	return strings.TrimSuffix(does, "\n")
+}

@@ -116,7 +116,15 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.branch(func() { r.command(args, s) })
 		return
 	}
+	for _, a := range given[:len(given)-len(args)] { // of env
+		if variable, value, assigns := strings.Cut(a, "="); assigns {
+			r.prefix(variable, value)
+		}
+	}
 	name, rest := filepath.Base(args[0]), args[1:]
+	if act, is := strings.CutPrefix(name, "git-"); is && isBuiltin(act) { // in git's own directory of programs
+		name, rest = "git", append([]string{act}, rest...)
+	}
 	w := noValues.read(rest)
 	operands := w.all()
 	r.effect(args[0], rest, s)
@@ -149,8 +157,9 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.writes(false, operands...)
 	case "patch":
 		r.patch(rest, s)
-	case "awk", "gawk":
+	case "awk", "gawk", "mawk":
 		r.awk(rest)
+		r.awkScript(operands)
 	case "dd":
 		keeps := strings.Contains(strings.Join(rest, " "), "notrunc")
 		for _, a := range rest {
@@ -171,12 +180,16 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.shell(rest, s)
 	case "script", "su", "runuser", "flock":
 		r.branch(func() { r.shell(rest, s) })
+	case "trap":
+		if len(operands) > 0 {
+			r.branch(func() { r.script(operands[0]) })
+		}
 	case "eval":
 		r.branch(func() { r.script(strings.Join(rest, " ")) })
 	case "git":
 		r.git(rest, s)
 	case "apply_patch", "applypatch": // Codex runs it itself
-		if list, err := patched(strings.Join(rest, "\n") + "\n" + fed(s)); err == nil {
+		if list, err := patched(strings.Join(rest, "\n") + "\n" + r.fed(s)); err == nil {
 			for _, t := range list {
 				if r.writes(t.Whole, t.File); t.Goes {
 					r.discards(name, t.File)
@@ -185,6 +198,13 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		}
 	case "find":
 		r.find(rest, s)
+	case "tar":
+		r.tar(rest)
+	case "gh":
+		if len(operands) > 1 && (operands[0] == "pr" && operands[1] == "checkout" || operands[0] == "repo" && operands[1] == "sync") {
+			r.plan.Git = append(r.plan.Git, GitAct{Name: "gh " + operands[0] + " " + operands[1], Dir: r.dir})
+		}
+		r.rewriter(name, rest)
 	default:
 		r.rewriter(name, rest)
 	}
@@ -218,6 +238,9 @@ func (r *reader) sed(args []string) {
 	files := w.all()
 	if !w.has("-e", "-f", "--expression", "--file") && len(files) > 0 {
 		files = files[1:]
+	}
+	for _, script := range args {
+		r.sedScript(script)
 	}
 	if w.has("-i", "--in-place") {
 		r.writes(false, files...)
@@ -328,6 +351,6 @@ func (r *reader) shell(args []string, s *syntax.Stmt) {
 	}
 	r.inner(func(in *reader) {
 		in.maybe = in.maybe || len(args) > 0 // with a script file, standard input is only data
-		in.script(fed(s))
+		in.script(r.fed(s))
 	})
 }

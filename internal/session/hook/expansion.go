@@ -158,6 +158,17 @@ func (r *reader) prefixed(a *syntax.Assign) {
 	if a.Name == nil || a.Append || a.Array != nil || a.Index != nil || !isPlainSetting(a.Name.Value, value) {
 		r.opaque()
 	}
+	if a.Name != nil {
+		r.prefix(a.Name.Value, value)
+	}
+}
+
+// prefix notes a variable that is set for the current command alone.
+func (r *reader) prefix(name, value string) {
+	if r.prefixes == nil {
+		r.prefixes = map[string]string{}
+	}
+	r.prefixes[name] = value
 }
 
 // assign reads an assignment to a shell variable.

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ func (r *reader) find(args []string, s *syntax.Stmt) {
 	}
 	r.findEffect(dirs, args[first:], s)
 	deletes := slices.Contains(args, "-delete")
-	goes, changes := deletes, deletes
+	goes, changes, filtered := deletes, deletes, false
 	for i, a := range args {
 		switch {
 		case strings.HasSuffix(a, "name") || strings.HasSuffix(a, "path") || strings.HasSuffix(a, "regex") || a == "-newer" || a == "-size":
-			return
+			filtered = true
 		case strings.HasPrefix(a, "-exec") && i+1 < len(args):
 			program := filepath.Base(args[i+1])
 			deletes = deletes || program == "rm"
@@ -36,6 +37,10 @@ func (r *reader) find(args []string, s *syntax.Stmt) {
 	if !changes {
 		return
 	}
+	if filtered {
+		r.plan.Names = append(r.plan.Names, r.found(dirs, args[first:])...)
+		return
+	}
 	if deletes {
 		r.discards("find", dirs...)
 	}
@@ -44,4 +49,44 @@ func (r *reader) find(args []string, s *syntax.Stmt) {
 			r.plan.Trees = append(r.plan.Trees, Tree{Dir: absolute(r.dir, d), Goes: goes})
 		}
 	}
+}
+
+// mostFound limits the files that found compares with the names in a command.
+const mostFound = 20_000
+
+// found lists the files whose names match the only test of names of find. With several tests, or
+// alternatives, it lists none: the comparison after the command finds the changes.
+func (r *reader) found(dirs, args []string) (files []string) {
+	at := slices.IndexFunc(args, func(a string) bool { return a == "-name" || a == "-iname" })
+	isOther := func(a string) bool {
+		return a == "!" || a == "-not" || a == "-o" || a == "-or" || a == "-prune" || a == "," || strings.HasSuffix(a, "path") || strings.HasSuffix(a, "name") || strings.HasSuffix(a, "regex")
+	}
+	if at < 0 || at+1 >= len(args) || slices.ContainsFunc(slices.Delete(slices.Clone(args), at, at+1), isOther) {
+		return nil
+	}
+	folded := func(text string) string {
+		if args[at] == "-iname" {
+			return strings.ToLower(text)
+		}
+		return text
+	}
+	pattern, seen := folded(args[at+1]), 0
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		filepath.WalkDir(absolute(r.dir, dir), func(file string, e fs.DirEntry, err error) error {
+			if seen++; seen > mostFound {
+				return filepath.SkipAll
+			}
+			if err != nil || e.IsDir() && e.Name() == ".git" {
+				return filepath.SkipDir
+			}
+			if matched, _ := filepath.Match(pattern, folded(e.Name())); matched && !e.IsDir() {
+				files = append(files, file)
+			}
+			return nil
+		})
+	}
+	return files
 }

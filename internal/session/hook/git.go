@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/git"
 )
 
 func isDir(file string) bool {
@@ -15,7 +18,8 @@ func isDir(file string) bool {
 
 // git reads a git command: it notes the files that the command writes, or that it rewrites shared state.
 func (r *reader) git(args []string, s *syntax.Stmt) {
-	dir, configured, printed := r.dir, false, false
+	dir, configured, printed := r.workTree(), false, false
+	given := args
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		configured = configured || !slices.Contains([]string{"-C", "-P", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help"}, args[0])
 		printed = printed || args[0] == "--help" || args[0] == "-h" || args[0] == "--version"
@@ -28,13 +32,8 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 			dir = absolute(dir, args[1])
 			args = args[1:]
 		case args[0] == "-c" && len(args) > 1 && strings.HasPrefix(args[1], "alias."):
-			_, does, _ := strings.Cut(args[1], "=")
-			if command, is := strings.CutPrefix(does, "!"); is {
-				does = command
-			} else {
-				does = "git " + does
-			}
-			r.inner(func(in *reader) { in.script(does) })
+			name, does, _ := strings.Cut(strings.TrimPrefix(args[1], "alias."), "=")
+			r.aliases[strings.ToLower(name)] = does
 			args = args[1:]
 		case (args[0] == "-c" || args[0] == "--git-dir" || args[0] == "--namespace") && len(args) > 1:
 			args = args[1:]
@@ -49,6 +48,24 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 	r.plan.Dirs = append(r.plan.Dirs, dir)
 	act, rest := args[0], args[1:]
+	if does := r.alias(dir, act); does != "" {
+		r.opaque()
+		command, isShell := strings.CutPrefix(does, "!")
+		if !isShell {
+			command = "git " + does
+		}
+		for _, a := range rest {
+			command += " " + shellword.Quote(a)
+		}
+		r.inner(func(in *reader) {
+			in.dir = dir
+			in.script(command)
+		})
+		return
+	}
+	if !isBuiltin(act) && r.reconfigured(given[:len(given)-len(args)]) { // it may be an alias for anything
+		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git " + act, Dir: dir, Selection: git.Selection{Staged: true, Tracked: true, Untracked: true}})
+	}
 	trial := isTrial(act, rest)
 	help := trial && (rest[len(rest)-1] == "--help" || rest[0] == "-h")
 	if configured || !help && !isHarmlessGit(act, rest) || !isPlainRepository(dir) {
@@ -57,12 +74,24 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	if trial {
 		return
 	}
+	if act == "config" {
+		r.configures(rest)
+	}
 	in := *r
 	in.dir = dir
-	if act == "apply" && !noValues.read(rest).has("--check", "--stat", "--numstat", "--summary", "--cached") {
-		in.gitApply(rest, s)
+	var patch []string
+	if act == "apply" && !noValues.read(rest).has("--check", "--stat", "--numstat", "--summary") {
+		if patch = in.gitApply(rest, s); !noValues.read(rest).has("--cached") {
+			in.writes(false, patch...)
+		}
 	}
-	if q, is := indexed(act, rest); is {
+	if act == "merge-file" && !noValues.read(rest).has("-p", "--stdout") {
+		if operands := allowed("-L=").read(rest).all(); len(operands) > 0 {
+			in.writes(false, operands[0])
+		}
+	}
+	in.writes(true, outputs(act, rest)...)
+	if q, is := in.indexed(act, rest, patch); is {
 		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git " + act, Dir: dir, Selection: q})
 	}
 	files, rewrites := in.gitAct(act, rest)
@@ -94,6 +123,8 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 	w := noValues.read(args)
 	operands, named := w.all(), w.paths
 	switch act {
+	case "bisect", "sparse-checkout":
+		return nil, len(operands) == 0 || !slices.Contains([]string{"log", "view", "visualize", "terms", "help", "list"}, operands[0])
 	case "stash":
 		return nil, len(operands) == 0 || !slices.Contains([]string{"list", "show"}, operands[0])
 	case "reset":
@@ -124,13 +155,21 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		if w.has("--staged", "-S") && !w.has("--worktree", "-W") {
 			return nil, false
 		}
-		return operands, w.has("--pathspec-from-file")
+		return operands, w.has("--pathspec-from-file") || len(operands) == 0 && w.has("-p", "--patch")
 	case "commit":
 		return nil, w.has("--amend")
 	case "clean":
 		return nil, w.has("-f", "--force") && !w.has("-n", "--dry-run")
-	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "bisect", "read-tree", "checkout-index", "sparse-checkout", "update-ref", "prune":
+	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "read-tree", "checkout-index", "update-ref", "prune", "fast-import", "replace":
 		return nil, true
+	case "fetch": // into the current branch
+		return nil, w.has("-u", "--update-head-ok")
+	case "branch": // it may rename the current branch
+		return nil, w.has("-m", "-M", "--move")
+	case "symbolic-ref":
+		return nil, len(operands) > 1 || w.has("-d", "--delete")
+	case "worktree": // with force, a branch may be current in several work trees
+		return nil, len(operands) > 2 && operands[0] == "add" && w.has("-f", "--force")
 	case "gc":
 		w = allowed("--auto -q").read(args)
 		return nil, !w.known || !w.has("--auto")
@@ -138,6 +177,22 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		return operands, false
 	}
 	return nil, false
+}
+
+// outputs returns the files to which a git command writes its output.
+func outputs(act string, args []string) []string {
+	w := allowed("-o= --output=").read(args)
+	switch act {
+	case "archive":
+		return w.values("-o", "--output")
+	case "bundle":
+		if operands := w.all(); len(operands) > 1 && operands[0] == "create" {
+			return operands[1:2]
+		}
+	case "diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "range-diff", "format-patch", "stash":
+		return w.values("--output")
+	}
+	return nil
 }
 
 // isPattern reports whether git expands a word to file names. No branch name has this form.

@@ -19,9 +19,11 @@ var askable = map[string]allowed{
 	"pull":        "-q -v -n --quiet --verbose --ff --ff-only --no-edit --no-rebase --stat --no-stat --no-tags --progress --no-progress --dry-run",
 	"cherry-pick": "-x -n --no-commit --no-edit --quit", "revert": "-n --no-commit --no-edit --quit",
 	"reset": "-q --quiet --soft --mixed --hard --keep --merge", "clean": "-f -d -x -X -q -n -e= --force --quiet --exclude= --dry-run",
-	"stash":  "-q -k -u -a -S -m= --quiet --keep-index --no-keep-index --include-untracked --all --staged --message= --index",
-	"commit": "-a -q -v -s -n -o -i -m= -F= -C= --all --quiet --message= --file= --amend --no-edit --no-verify --allow-empty --dry-run --short --porcelain --long",
-	"mv":     "-f -k -n -v --force --verbose --dry-run",
+	"stash":    "-q -k -u -a -S -m= --quiet --keep-index --no-keep-index --include-untracked --all --staged --message= --index",
+	"commit":   "-a -q -v -s -n -o -i -m= -F= -C= --all --quiet --message= --file= --amend --no-edit --no-verify --allow-empty --dry-run --short --porcelain --long",
+	"branch":   "-m -M -f -q --move --force --quiet",
+	"worktree": "-f -b= -B= -d -q --force --detach --checkout --no-checkout --lock --orphan --quiet --track --no-track --guess-remote --no-guess-remote",
+	"mv":       "-f -k -n -v --force --verbose --dry-run",
 }
 
 // isTrial reports whether a git command changes nothing: it prints its help, or what it would do.

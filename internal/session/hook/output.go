@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -130,20 +131,24 @@ func depthOf(given []string, depth int) int {
 	return depth
 }
 
-// gitApply notes the files named by the patches that git applies.
-func (r *reader) gitApply(args []string, s *syntax.Stmt) {
+// gitApply returns the files named by the patches that git applies.
+func (r *reader) gitApply(args []string, s *syntax.Stmt) (list []string) {
 	w := allowed("-p= -C= --strip= --directory=").read(args)
 	text := r.input(s)
 	for _, file := range w.all() {
 		text += contentOf(absolute(r.dir, file))
+	}
+	if text == "" || len(patchedFiles(text, 0)) == 0 { // git made the patch, probably of the files that it was given
+		r.plan.Names = append(r.plan.Names, slices.DeleteFunc(slices.Clone(r.fedBy), func(f string) bool { return !isThere(f) || isDir(f) })...)
 	}
 	below := ""
 	for _, dir := range w.values("--directory") {
 		below = dir
 	}
 	for _, file := range patchedFiles(text, depthOf(w.values("-p", "--strip"), 1)) {
-		r.writes(false, filepath.Join(below, file))
+		list = append(list, filepath.Join(below, file))
 	}
+	return list
 }
 
 // patchedFiles lists the files that a patch names, without the first depth directories of each
@@ -171,9 +176,13 @@ func patchedFiles(text string, depth int) (list []string) {
 	return list
 }
 
-// input returns the known standard input of a command: a here-document, or an existing file.
+// input returns the known standard input of a patch: a here-document, an existing file, or what a
+// program before it reads.
 func (r *reader) input(s *syntax.Stmt) string {
-	text := fed(s)
+	text := r.fed(s)
+	for _, file := range r.fedBy {
+		text += contentOf(file)
+	}
 	for _, d := range s.Redirs {
 		if file, ok, _ := r.literal(d.Word); d.Op == syntax.RdrIn && ok {
 			text += contentOf(absolute(r.dir, file))
@@ -199,7 +208,31 @@ func contentOf(file string) string {
 	return string(text)
 }
 
-// fed returns the text of a here-document or here-string.
+// fed returns the text of a here-document, a here-string, or an echo or printf in the pipe before.
+func (r *reader) fed(s *syntax.Stmt) string { return fed(s) + r.piped }
+
+// printed returns what an echo or printf with known words prints, or "".
+func (r *reader) printed(s *syntax.Stmt) string {
+	call, is := s.Cmd.(*syntax.CallExpr)
+	if !is || len(call.Args) < 2 || len(s.Redirs) > 0 {
+		return ""
+	}
+	var words []string
+	for _, w := range call.Args {
+		words = append(words, r.expand(w)...)
+	}
+	switch words[0] {
+	case "echo":
+		return strings.Join(words[1:], " ") + "\n"
+	case "printf":
+		text, _, err := expand.Format(nil, words[1], words[2:])
+		if err == nil {
+			return text
+		}
+	}
+	return ""
+}
+
 func fed(s *syntax.Stmt) string {
 	var b strings.Builder
 	for _, d := range s.Redirs {

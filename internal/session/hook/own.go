@@ -41,7 +41,7 @@ func (r *reader) own(args []string, s *syntax.Stmt) {
 			words = append(words, wordsOf(a)...)
 		}
 		if name == "xargs" || name == "parallel" { // these programs append words from standard input
-			words = append(words, wordsOf(fed(s))...)
+			words = append(words, wordsOf(r.fed(s))...)
 		}
 	} else if !r.isOwn(args[0]) {
 		return

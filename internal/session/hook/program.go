@@ -11,16 +11,17 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// hints finds possible writes in source text. quoted matches any text that could be a file name.
-// reading matches a name that the program only reads. writing matches signs that the program writes
-// at all.
-type hints struct{ quoted, writing, reading *regexp.Regexp }
+// hints finds possible writes in source text. quoted matches any text that could be a file name,
+// and joined two parts of one. reading matches a name that the program only reads. writing matches
+// signs that the program writes at all.
+type hints struct{ quoted, joined, writing, reading *regexp.Regexp }
 
 var hintsOf = sync.OnceValue(func() hints {
 	return hints{
 		quoted:  regexp.MustCompile(`['"]([^'"\s]{1,300})['"]`),
-		reading: regexp.MustCompile(`\b(?:(?:open|readFile|readFileSync)\(\s*['"]([^'"\s]{1,300})['"]\s*(?:\)|,\s*['"](?:r|rb|rt|utf-?8)['"])|Path\(['"]([^'"\s]{1,300})['"]\)\.read_)`),
-		writing: regexp.MustCompile(`(?i)write|unlink|remove|delete|\brm|rename|replace|truncate|copy|move|[,=:]\s*['"][rbt]*[wax+][bt+]*['"]\s*[,)}]|File\.open|>`),
+		joined:  regexp.MustCompile(`['"]([^'"\s]{1,300})['"](?:\)?\s*/|\s*,)\s*['"]([^'"\s]{1,300})['"]`),
+		reading: regexp.MustCompile(`\b(?:(?:open|readFile|readFileSync)\(\s*['"]([^'"\s]{1,300})['"]\s*(?:\)|,\s*['"](?:r|rb|rt|utf-?8)['"])|Path\(['"]([^'"\s]{1,300})['"]\)\.read_|open\s+\w+,\s*['"]([^'"\s<>|+]{1,300})['"])`),
+		writing: regexp.MustCompile(`(?i)write|unlink|remove|delete|\brm|rename|replace|truncate|copy|move|[,=:]\s*['"][rbt]*[wax+][bt+]*['"]\s*[,)}]|inplace|File\.open|>`),
 	}
 })
 
@@ -37,7 +38,11 @@ func lettersOf(option string) string {
 // interpreter reads source text on the command line or on standard input. Files that it opens
 // for writing are written, and other files that it names may be.
 func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
-	text, spelled := fed(s), ""
+	if at := slices.Index(args, "-m"); strings.HasPrefix(name, "python") && at >= 0 && at+1 < len(args) {
+		r.rewriter(args[at+1], args[at+2:])
+		return
+	}
+	text, spelled := r.fed(s), ""
 	inPlace := false
 	var operands []string
 	for i := 0; i < len(args); i++ {
@@ -79,12 +84,17 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 		}
 	}
 	quoted := hints.quoted.FindAllStringSubmatch(text, -1)
+	for _, m := range hints.joined.FindAllStringSubmatch(text, -1) {
+		if file := m[1] + "/" + m[2]; isThere(absolute(r.dir, file)) && !isDir(absolute(r.dir, file)) { // otherwise these are two words of a list
+			quoted = append(quoted, []string{"", file})
+		}
+	}
 	times := map[string]int{}
 	for _, m := range quoted {
 		times[m[1]]++
 	}
 	for _, m := range hints.reading.FindAllStringSubmatch(text, -1) {
-		times[m[1]+m[2]]--
+		times[m[1]+m[2]+m[3]]--
 	}
 	for _, m := range quoted {
 		if times[m[1]] == 0 { // the program only reads it

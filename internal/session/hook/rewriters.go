@@ -16,6 +16,8 @@ type rewriterForm struct {
 	first   string   // its first operand, or "" for any
 	options []string // it has one of these options; empty: it has none of the options in unless
 	unless  []string
+	values  []string // it writes the files that are the values of these options
+	last    bool     // it writes the last of several operands
 }
 
 // rewriters returns the lines of rewriters.txt by program.
@@ -33,6 +35,10 @@ var rewriters = sync.OnceValue(func() map[string][]rewriterForm {
 				switch spared, no := strings.CutPrefix(word, "!"); {
 				case no:
 					f.unless = append(f.unless, spared)
+				case word == "last":
+					f.last = true
+				case strings.HasSuffix(word, "="):
+					f.values = append(f.values, strings.TrimSuffix(word, "="))
 				case word != "always":
 					f.options = append(f.options, word)
 				}
@@ -77,11 +83,40 @@ func (r *reader) rewriter(name string, args []string) {
 		if len(f.options) > 0 && !given(f.options) || given(f.unless) {
 			continue
 		}
+		switch {
+		case len(f.values) > 0:
+			files = nil
+			for _, o := range f.values {
+				files = append(files, valuesAfter(args, o)...)
+			}
+		case f.last && len(files) < 2:
+			files = nil
+		case f.last:
+			files = files[len(files)-1:]
+		}
 		for _, file := range files {
 			if at := absolute(r.dir, file); file != "" && isThere(at) && !isDir(at) {
 				r.plan.Names = append(r.plan.Names, at)
 			}
 		}
-		return
+		if len(f.values) == 0 {
+			return
+		}
 	}
+}
+
+// valuesAfter returns the values of an option, which may also be a word after one dash.
+func valuesAfter(args []string, name string) (list []string) {
+	for i, a := range args {
+		value, joined := strings.CutPrefix(a, name+"=")
+		switch {
+		case joined:
+			list = append(list, value)
+		case a == name && i+1 < len(args):
+			list = append(list, args[i+1])
+		case len(name) == 2 && len(a) > 2 && strings.HasPrefix(a, name):
+			list = append(list, a[2:])
+		}
+	}
+	return list
 }

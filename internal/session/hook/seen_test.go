@@ -164,8 +164,8 @@ func TestComparedByWords(t *testing.T) {
 	s.edits("A", user, "by A\n")
 	s.passes(s.edit("A", "app/new.rb")) // A has not written it yet
 	for _, test := range []struct{ command, file string }{
-		{"cd " + filepath.Dir(s.dir) + ` && awk 'BEGIN{print "by B" > "repo/` + user + `"}'`, user},
-		{`awk 'BEGIN{print "by B" > "` + s.at("app/new.rb") + `"}'`, "app/new.rb"},
+		{"cd " + filepath.Dir(s.dir) + ` && awk 'BEGIN{f = "repo/` + user + `"; print "by B" > f}'`, user},
+		{`awk 'BEGIN{f = "` + s.at("app/new.rb") + `"; print "by B" > f}'`, "app/new.rb"},
 	} {
 		call := func(event string) said {
 			return s.call("claude-code", map[string]any{"session_id": "B", "hook_event_name": event, "tool_name": "Bash", "tool_use_id": "t", "cwd": outside,

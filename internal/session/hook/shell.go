@@ -46,12 +46,16 @@ type GitAct struct {
 
 // reader interprets a command as a shell would, as far as its words are literal.
 type reader struct {
-	dir   string
-	env   func(string) (string, bool) // environment of the caller
-	vars  map[string]string
-	plan  *Effects
-	depth int
+	dir  string
+	env  func(string) (string, bool) // environment of the caller
+	vars map[string]string
+	plan *Effects
 
+	prefixes map[string]string // variables of the environment that are set for the current command
+	aliases  map[string]string // of git, set by the command
+	depth    int
+
+	piped   string              // the known text that the current command reads from a pipe
 	fedBy   []string            // files named by the commands whose output the current command reads
 	sources map[string][]string // by output file: the files from which its content was made
 
@@ -68,7 +72,7 @@ const maxDepth = 8
 // effectsOf returns the effects of a command. A text that is not valid shell is opaque.
 func effectsOf(command, dir string, env func(string) (string, bool)) Effects {
 	var p Effects
-	r := &reader{dir: dir, env: env, vars: map[string]string{}, plan: &p, sources: map[string][]string{}}
+	r := &reader{dir: dir, env: env, vars: map[string]string{}, aliases: map[string]string{}, plan: &p, sources: map[string][]string{}}
 	if home, known := env("HOME"); known {
 		r.vars["HOME"] = home
 	}
@@ -138,7 +142,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
 			r.inner(func(in *reader) { in.statement(c.X) })
 			r.inner(func(in *reader) {
-				in.fedBy = slices.Concat(r.fedBy, r.named(c.X))
+				in.fedBy, in.piped = slices.Concat(r.fedBy, r.named(c.X)), r.printed(c.X)
 				in.statement(c.Y)
 				r.join(in.vars, in.dir) // zsh runs the last part in the shell itself
 			})
@@ -231,6 +235,7 @@ func (r *reader) call(c *syntax.CallExpr) (args []string) {
 	for _, w := range c.Args {
 		args = append(args, r.expand(w)...)
 	}
+	r.prefixes = nil
 	for _, a := range c.Assigns {
 		if len(c.Args) == 0 {
 			r.assign(a)
@@ -249,6 +254,9 @@ func (r *reader) expand(w *syntax.Word) (list []string) {
 	}
 	braces := &syntax.Word{Parts: slices.Clone(w.Parts)} // SplitBraces modifies the word, and a loop reads it again
 	if !syntax.SplitBraces(braces) {
+		if list := r.fields(w); list != nil {
+			return list
+		}
 		return r.pattern(w)
 	}
 	const most = 200
@@ -259,6 +267,24 @@ func (r *reader) expand(w *syntax.Word) (list []string) {
 		list = append(list, r.pattern(one)...)
 	}
 	return list
+}
+
+// fields returns the words of a known variable that stands alone without quotes. Not every shell
+// splits it.
+func (r *reader) fields(w *syntax.Word) []string {
+	if len(w.Parts) != 1 {
+		return nil
+	}
+	p, is := w.Parts[0].(*syntax.ParamExp)
+	if !is {
+		return nil
+	}
+	value, known := r.value(p)
+	if !known || strings.ContainsAny(value, "*?[") || !strings.ContainsAny(value, " \t\n") {
+		return nil
+	}
+	r.opaque()
+	return strings.Fields(value)
 }
 
 // pattern returns the words that a word without braces expands to.

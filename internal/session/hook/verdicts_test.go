@@ -218,7 +218,7 @@ func heldFiles() []string {
 // shows: GP-5 CF-15
 func TestVerdicts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs 200 commands")
+		t.Skip("runs hundreds of commands")
 	}
 	w := newWorkbench(t)
 	template := w.copied(memoryDir(t) + "/template")
@@ -244,9 +244,9 @@ func TestVerdicts(t *testing.T) {
 		if !v.runs {
 			continue
 		}
-		cmd := exec.CommandContext(t.Context(), "bash", "-c", v.command)
+		cmd := exec.CommandContext(t.Context(), "timeout", "20", "bash", "-c", v.command)
 		cmd.Dir = run.repo()
-		cmd.Env = append(os.Environ(), "HOME="+w.env["HOME"], "GIT_EDITOR=true", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GOFLAGS=", "GOPROXY=off")
+		cmd.Env = append(os.Environ(), "HOME="+w.env["HOME"], "GIT_CONFIG_GLOBAL="+filepath.Join(w.env["HOME"], "gitconfig"), "GIT_EDITOR=true", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GOFLAGS=", "GOPROXY=off")
 		out, err := cmd.CombinedOutput()
 		var changed []string
 		if now := run.listing(); now != listing { // otherwise nothing changed
@@ -269,7 +269,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	line := fmt.Sprintf("%d harmless commands, %d refused; %d harmful commands, %d passed", harmless, falsely, harmful, passed)
-	if harmless+harmful < 200 || falsely*100 > harmless || passed > 0 {
+	if harmless+harmful < 900 || falsely*100 > harmless || passed > 0 {
 		t.Error(line)
 	}
 	if docs, err := os.ReadFile("../../../docs/hooks.md"); err != nil || !bytes.Contains(docs, []byte(line)) {
