@@ -258,7 +258,7 @@ func (p *applier) inspect(survived bool) error {
 	return blocked
 }
 
-// judge is inspect for one change. If the stage holds neither the old nor the new
+// judge does the work of inspect for one change. If the stage holds neither the old nor the new
 // version, the change displaced another writer's edit and must be rolled back.
 func (p *applier) judge(n int, c lockkeeper.PathChange, staged lockkeeper.Version, stagedErr error, now lockkeeper.Version, nowErr error, survived bool) error {
 	synced := len(p.l.Changes) > 1 || p.l.Draft != "" // the stage's names were durable before the decision

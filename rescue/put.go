@@ -93,7 +93,7 @@ func (s *Shelf) put(ctx context.Context, e *Entry, content io.Reader, bounded bo
 		return s.disk.Sync(shelf)
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("%s was removed at the same time", s.name)
+		err = fmt.Errorf("another process removed %s at the same time", s.name)
 	}
 	return placed, err
 }

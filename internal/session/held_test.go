@@ -78,8 +78,8 @@ func TestRootLockIsNotOff(t *testing.T) {
 	}
 }
 
-// A call that is killed after it acquired a file and before it recorded that does not lock its own
-// session out. Paths that are not needed become free.
+// If a call is killed between acquiring a file and recording the grant, its own session can still
+// write the file. Paths that are not needed become free.
 //
 // shows: GP-5
 func TestKilledCall(t *testing.T) {

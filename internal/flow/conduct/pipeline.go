@@ -116,7 +116,7 @@ func withChecks(c *config.Config, p *run.Options) error {
 }
 
 func noSetting(phase flow.Phase, key, kind string) error {
-	return &lockkeeper.InputError{Field: "phase", Value: phase.Name, Reason: fmt.Sprintf("%s is not a setting with %s", key, kind), Next: "name one of docs/config.md in the entry of the phase"}
+	return &lockkeeper.InputError{Field: "phase", Value: phase.Name, Reason: fmt.Sprintf("%s is not a setting with %s", key, kind), Next: "name a setting from docs/config.md in the entry of the phase"}
 }
 
 func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
