@@ -9,7 +9,7 @@ type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // start time in clock ticks since boot
 
-	// What the process supervises, while it runs a command under a grant.
+	// These fields describe what the process supervises while it runs a command under a grant.
 	Group  int    `json:"group,omitempty"`  // process group of the keeper; in old records, of the command
 	Keeper uint64 `json:"keeper,omitempty"` // start time of process Group, the parent of all processes that the command leaves; 0: no keeper
 	Cgroup string `json:"cgroup,omitempty"` // control group of the command, from the root of the hierarchy; empty: none

@@ -74,8 +74,8 @@ func (b *bench) wakes(m *lock.Manager, w waiter) (t wakeTimes) {
 	return t
 }
 
-// wakeTimes has times in nanoseconds: from the return of Release to that of the
-// waiter, in Release, and from the return of Release to that of a polling waiter.
+// wakeTimes has durations in nanoseconds: from the return of Release to the return of the waiter,
+// of Release itself, and from the return of Release to the return of a polling waiter.
 type wakeTimes struct{ waited, releasing, polled []float64 }
 
 func (b *bench) wake(m *lock.Manager, w waiter, way string) (took, releasing float64) {

@@ -126,8 +126,8 @@ func (c *commit) run(ctx context.Context, changes []Change) (*lockkeeper.Landing
 	defer end()
 	if err := c.decide(ctx); err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeStore {
-			// The landing may have been decided nevertheless. Recovery completes it then,
-			// and removes the stage otherwise.
+			// The landing may have been decided although this call failed. Then recovery completes
+			// it; otherwise recovery removes the stage.
 			return nil, err
 		}
 		return nil, errors.Join(err, s.discard())

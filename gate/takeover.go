@@ -115,9 +115,9 @@ func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage, 
 	return lockkeeper.Committed, p.end(ctx, s.keepOriginals, "its process ended before it was complete")
 }
 
-// end makes a landing durable whose changes are all made, keeps the originals and marks
-// the landing as committed. If it cannot keep the originals, it returns the error and ends
-// the landing nevertheless, which then cannot be undone.
+// end makes the changes of a landing durable, keeps the originals and marks the landing as
+// committed. If it cannot keep the originals, it returns the error, but still ends the landing,
+// which then cannot be undone.
 func (p *applier) end(ctx context.Context, keep func(*lockkeeper.Landing) error, reason string) error {
 	if err := p.sync(); err != nil {
 		return err

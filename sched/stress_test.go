@@ -14,7 +14,7 @@ import (
 	"lockkeeper/store/storetest"
 )
 
-// Workers that are started, stopped and closed all the time lose no item and leak no goroutine.
+// Workers that are repeatedly started, stopped and closed lose no item and leak no goroutine.
 // TestMain checks the goroutines.
 //
 // shows: SW-52 SW-53 GP-27

@@ -67,7 +67,7 @@ func rounds() int {
 	return 200
 }
 
-// A crowd is a work tree with those who work in it.
+// A crowd is a work tree with its actors.
 type crowd struct {
 	*testing.T
 	dir    string

@@ -150,7 +150,7 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 	defer cancel()
 	unknown := func(err error) error {
 		return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke during a commit, and whether it took effect is unknown",
-			Next: "check with `lockkeeper status` when the server is back; what was granted expires with its lease", Err: errors.Join(cause, err)}
+			Next: "check with `lockkeeper status` when the server is back; a grant that was made expires with its lease", Err: errors.Join(cause, err)}
 	}
 	for {
 		var status *string

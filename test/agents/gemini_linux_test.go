@@ -26,7 +26,7 @@ func (h *hooked) gemini(t *testing.T, prompt string) (agent.Adapter, agent.Reque
 	write(t, file, settings)
 	env := append(h.environment(), "GEMINI_API_KEY=not-a-real-key", "GOOGLE_GEMINI_BASE_URL="+h.api.URL, "GEMINI_CLI_NO_RELAUNCH=true",
 		"PATH="+filepath.Dir(h.binary)+":"+filepath.Dir(nodeProgram(t))+":/usr/bin:/bin")
-	// With a fixed model it does not ask another model which one to use.
+	// With a fixed model, the CLI does not ask another model which one to use.
 	return agent.Gemini{Argv: []string{h.program}}, agent.Request{Prompt: prompt, Dir: h.dir, Env: env, Permission: agent.PermitAll, Model: "gemini-2.5-flash"}
 }
 

@@ -28,7 +28,7 @@ func (h *hooked) opencode(t *testing.T, prompt string, more map[string]any) (age
 	}
 	env := append(h.environment(), "PATH="+filepath.Dir(h.binary)+":/usr/bin:/bin", "OPENCODE_CONFIG_CONTENT="+string(text), "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1",
 		"npm_config_registry="+h.api.URL, "npm_config_fetch_retries=0")
-	// With a title it does not ask the model for one.
+	// With a title, opencode does not ask the model for one.
 	return agent.Plain{Argv: []string{h.program, "run", "--auto", "--title=test"}}, agent.Request{Prompt: prompt, Dir: h.dir, Env: env, Permission: agent.PermitAll}
 }
 

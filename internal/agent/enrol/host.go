@@ -64,8 +64,8 @@ func HostOf(name string) (Host, error) {
 	return Host{}, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "it cannot be enrolled", Next: "use " + strings.Join(names, ", ")}
 }
 
-// except returns a matcher for all tools but those of a program that change no file, and some more.
-// So a hook also sees tools of MCP servers, and tools that a later version of the program has.
+// except returns a matcher for all tools except those that change no file. The matcher also covers
+// tools of MCP servers, and tools that a later version of the program has.
 func except(name string, more ...string) string {
 	return exceptBegin + strings.Join(append(more, program.Idle(name)...), "|") + exceptEnd
 }

@@ -210,8 +210,8 @@ func TestYoungFilesAreCopiedAgain(t *testing.T) {
 	}
 }
 
-// A file that is written in place all the time is copied as of one moment, or is reported. Files
-// that appear and disappear do no harm.
+// If a file is constantly written in place, the copy has its content at one moment, or the file is
+// reported. Files that appear and disappear do no harm.
 func TestWritersWhileCopying(t *testing.T) {
 	root := t.TempDir()
 	const size, part = 300_000, 10_000 // more than one read, and the size of one write

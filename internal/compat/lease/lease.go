@@ -148,8 +148,8 @@ func (l *Lease) Acquire(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// maxNameLength bounds the names of owners and phases: the guard must have room for those
-// of many readers, and the lease file for one.
+// maxNameLength bounds the names of owners and phases: the guard must have room for the names of
+// many readers, and the lease file for one name.
 const maxNameLength = 4 << 10
 
 func (l *Lease) check() error {

@@ -176,7 +176,7 @@ func TestRenewExtends(t *testing.T) {
 	if m := l.Metrics(); m.Renewals != 1 || m.AcquiredIn <= 0 || m.Attempts != 1 {
 		t.Errorf("metrics are %+v", m)
 	}
-	// Without the renewal it would have expired.
+	// It would have expired without the renewal.
 	s.clock.pass(15 * time.Minute)
 	if err := s.lease("next").Acquire(t.Context(), 0); lockkeeper.CodeOf(err) != lockkeeper.CodeTimeout {
 		t.Errorf("got %v", err)

@@ -62,7 +62,7 @@ func TestOrder(t *testing.T) {
 	must(t, under.Close(t.Context()))
 }
 
-// A file without a token is malformed. Its owner is shown nevertheless.
+// A file without a token is malformed, but its owner is still shown.
 func TestOwnerWithoutToken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tidy.lock")
 	for text, owner := range map[string]string{

@@ -22,7 +22,7 @@ func newParser() parser.Parser {
 	return goldmark.New(goldmark.WithExtensions(extension.Table, extension.Footnote)).Parser()
 }
 
-// A reference is a Reference and where its target is written.
+// A reference is a Reference with the position of its target in the document.
 type reference struct {
 	Reference
 	start, end int

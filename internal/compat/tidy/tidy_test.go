@@ -109,8 +109,8 @@ func TestWhatBelongsWhere(t *testing.T) {
 	}
 }
 
-// Old runs move to the archive, except the newest of each kind, and those that changed
-// within a week. What belongs to no run, or to a project or a tool, stays.
+// Old runs move to the archive, except the newest of each kind, and those that changed within a
+// week. Files of a project or a tool, and files of no run, stay.
 //
 // shows: LE-1 LE-38
 func TestOldRuns(t *testing.T) {

@@ -100,7 +100,7 @@ func (l *batchRun) notice(ctx context.Context, c checks, run *flow.CheckRun, cha
 	}
 	if own = append(own, reverted...); len(own) > 0 {
 		run.Exit = exitRewrote
-		_, err := fmt.Fprintf(out, "\nthe command changed %s, which the batch changes: what it tested is not what would land\n", someOf(own))
+		_, err := fmt.Fprintf(out, "\nthe command changed %s, which the batch changes: it did not test the content that would land\n", someOf(own))
 		return err
 	}
 	ignored, err := l.w.Ignored(ctx, others)

@@ -122,7 +122,8 @@ func (h *history) visit(ev lockkeeper.Event) {
 }
 
 // end records when a grant ended, if it can cover a change. A revoked grant ended when it was
-// revoked. That event is read after the one that freed it.
+// revoked. The log is read backwards, so the event that freed the grant comes before the one that
+// revoked it.
 func (h *history) end(ev lockkeeper.Event) {
 	var before []*Change
 	for _, l := range ev.Locks {

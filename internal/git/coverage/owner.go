@@ -16,7 +16,7 @@ const (
 	Held  = "held"  // another holder has a write lock on the path; Holder, GrantID and HeldFrom describe it
 )
 
-// A Caller is the one for whom changes are listed.
+// A Caller is the session, person or program for which changes are listed.
 type Caller interface {
 	// Owns reports whether a grant that is held now is the caller's.
 	Owns(*lock.RequestInfo) bool
@@ -28,7 +28,7 @@ type Caller interface {
 }
 
 // assign sets the owner of each change. If another holder has the path now, the change is not the
-// caller's, whoever made it.
+// caller's, even if the caller made it.
 func (j *judge) assign(ctx context.Context, a *project.Project, who Caller, list []Change) error {
 	var unexplained []string
 	for i := range list {

@@ -26,9 +26,9 @@ const mostRounds = 1000
 // a fork for microseconds, so few numbers are given out meanwhile, even if it is preempted.
 const forking = 512
 
-// readTable walks over /proc. It reads the marks of a process together with its state, if
-// markOf is not nil. Read after the walk, a mark would be missing for a process that forked
-// and exited in between, and its child is not in the table.
+// readTable walks over /proc. It reads the marks of a process together with its state, if markOf is
+// not nil. If marks were read after the walk, a process that forked and exited in between would
+// have none, and its child is not in the table.
 func readTable(markOf func(pid int) mark) (table, error) {
 	w := walk{table: table{}, markOf: markOf, room: make([]byte, maxStat)}
 	first, last := 0, -1 // range of numbers to try again; -1: none yet

@@ -189,7 +189,7 @@ func (c *committer) locks(chosen []coverage.Change) (list []lockkeeper.Lock) {
 }
 
 // commit commits the chosen files, except those that another holder changed before they were
-// locked. What changed since then is not locked, and stays out.
+// locked. Later changes are not locked, and stay out.
 func (c *committer) commit(ctx context.Context, repo *git.Repo, locked []coverage.Change) error {
 	if _, err := c.choose(ctx); err != nil {
 		return err

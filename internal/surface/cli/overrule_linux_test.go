@@ -36,7 +36,7 @@ func TestPersonDecidesAboutCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const question = `Type "commit" to commit these changes nevertheless`
+	const question = `Type "commit" to commit these changes anyway`
 	out := d.talking(5, []talk{{shown: question, typed: "no"}}, "gate", "changes", "--hook")
 	if !strings.Contains(out, "held   a.txt  fox, grant") {
 		t.Errorf("it shows %q", out)

@@ -12,8 +12,8 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Decision is everything known about one open or past decision. Of Topic, Item, Plan,
-// Review and Gap, the one of its kind is set.
+// Decision is everything known about one open or past decision. One of Topic, Item, Plan, Review
+// and Gap is set, by its kind.
 type Decision struct {
 	Moment
 	Flow         string `json:"flow"`

@@ -189,7 +189,7 @@ func belowOf(ctx context.Context, site enrol.Site, st enrol.Status) Protection {
 	name := st.Host.Name
 	w := Protection{Writer: name, Name: "sessions of " + name + " that start in a subdirectory", Level: Advisory, Below: true, Next: "lockkeeper init " + name}
 	if lacks := st.Below(); lacks != nil {
-		w.Fact = "they find no settings of the project, and those of the user lack the hooks of Lockkeeper for " + strings.Join(lacks, ", ")
+		w.Fact = "they find no settings of the project, and the user's settings lack the hooks of Lockkeeper for " + strings.Join(lacks, ", ")
 		return w
 	}
 	hook := st.Anywhere()

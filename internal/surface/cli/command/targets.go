@@ -265,7 +265,7 @@ func (p *Program) ExplainGrant(ctx context.Context, a *project.Project, grant Gr
 		v.Reason += "; lock exec keeps the token of its grant"
 		next := "acquire a grant with lockkeeper lock acquire --write PATH, and give its id with --grant"
 		if held != nil && slices.Contains(under, held.ID) {
-			v.Reason += "; what it runs may edit the file directly, this lock covers it"
+			v.Reason += "; its command may edit the file directly: this lock covers the edit"
 			next = "edit " + v.Path + " in place"
 		}
 		if _, kept, found := strings.Cut(v.Next, "; "); found { // where the content is kept

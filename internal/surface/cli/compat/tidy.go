@@ -35,7 +35,7 @@ the root (root), outdated documents (docs), unsorted files in archive (archive),
 runs in .autonomous_runs (runs). Without --execute it only shows what it would move.
 
 Every run, also a dry run, holds the lease ` + lease.Default + ` and
-renews it between the phases. Exit code 4 means that another run had it all the time. Runs
+renews it between the phases. Exit code 4 means that another run had it the whole time. Runs
 of different single phases can share it. A dry run with --read does not need it; it holds
 a lease that readers share.
 

@@ -14,7 +14,7 @@ import (
 	"lockkeeper/lock"
 )
 
-// overruleAnswer is what a person types to commit nevertheless.
+// overruleAnswer is what a person types to commit the changes anyway.
 const overruleAnswer = "commit"
 
 // overrule lets a person at a terminal commit changes that the hook refuses, and records that. An
@@ -24,7 +24,7 @@ func (p *program) overrule(ctx context.Context, a *project.Project, done *covera
 	if _, inside := p.Agent(); inside || p.JSON || !term.IsTerminal(p.Err) {
 		return found
 	}
-	fmt.Fprintf(p.Err, "Type %q to commit these changes nevertheless, anything else to cancel: ", overruleAnswer)
+	fmt.Fprintf(p.Err, "Type %q to commit these changes anyway, anything else to cancel: ", overruleAnswer)
 	line, err := bufio.NewReader(p.Err).ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != overruleAnswer {
 		return found
@@ -45,7 +45,7 @@ func (p *program) overrule(ctx context.Context, a *project.Project, done *covera
 	return nil
 }
 
-// reasonOf describes the changes that a person commits nevertheless.
+// reasonOf describes the changes that a person commits anyway.
 func reasonOf(done *coverage.Changes, o changesOptions) string {
 	var held []string
 	uncovered := 0
