@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,13 +36,24 @@ func TestMain(m *testing.M) {
 // signals and the state of the locks, never for a fixed time.
 func TestScripts(t *testing.T) {
 	machinetest.Interruptible()
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("..", "..", "testdata", "script"),
+	p := scripts()
+	p.Dir = filepath.Join("..", "..", "testdata", "script")
+	testscript.Run(t, p)
+}
+
+// scripts returns what all scripts share.
+func scripts() testscript.Params {
+	return testscript.Params{
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector a program waits for a second before it exits.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull) // tests have no other git configuration
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			env.Defer(func() {
+				if failed, ok := env.T().(interface{ Failed() bool }); ok && failed.Failed() {
+					endAll(env.WorkDir)
+				}
+			})
 			return os.MkdirAll(filepath.Join(env.WorkDir, "repo"), 0o755)
 		},
 		Condition: func(name string) (bool, error) {
@@ -65,7 +77,22 @@ func TestScripts(t *testing.T) {
 			"sample":  blog,
 			"appears": appears,
 		},
-	})
+	}
+}
+
+// endAll ends the processes that a failed script has left. Testscript interrupts its background
+// commands once and waits for them, but a worker that is interrupted once waits for its commands.
+func endAll(work string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ") // fails only for an invalid pattern
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil || !strings.Contains("\x00"+string(text), "\x00WORK="+work+"\x00") {
+			continue // it has ended, or belongs to another user or script
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {
+			syscall.Kill(pid, syscall.SIGKILL) // fails only if it has ended
+		}
+	}
 }
 
 // fails CODE CMD… runs a command that must exit with exactly this code.

@@ -5,6 +5,12 @@
 //	POST /do/ACT   an act; the response says what happened
 //	GET  /assets/… embedded scripts and styles
 //
+//	pages.go, templates/           the table of the pages, with their data; a template for each
+//	now.go, board.go, decide.go …  pages whose data needs more code
+//	act.go, answers.go, steer.go   the forms and their acts
+//	page.go, dashboard.go          what all pages share; the routes
+//	functions.go, words.go         what templates call
+//
 // live.js follows /events and reloads the parts that an event concerns. keys.js handles
 // keyboard shortcuts. Without scripts, the pages are links and plain forms.
 //
