@@ -26,7 +26,7 @@ func (s *Session) Begin(id string, c Call) error {
 	if err := s.madeAgain(); err != nil {
 		return err
 	}
-	c.At = now
+	c.At, c.Agent = now, s.inner
 	if same, open := s.rec.Calls[id]; open && now-same.At < int64(longestCall) {
 		c.At, c.More, c.Snapshot = same.At, same.More+1, same.Snapshot
 	}
@@ -218,6 +218,7 @@ type Disturbance struct {
 	DuringCommand bool   // a command of the session ran at that time and may have made the change
 	Rescue        string // id of the session's version on the rescue shelf; empty: not kept
 	By            Writer
+	Beside        []Subagent // further agents of the session that work on the file, or whose command may have made the change
 }
 
 // Disturbed checks whether the files that the session holds are as it left them. It reports each
@@ -265,6 +266,7 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 		if d.Rescue, err = s.keep(ctx, path, was); err != nil {
 			return nil, err
 		}
+		d.Beside = s.concerned(path, is)
 		list = append(list, d)
 		was.Found, was.Seen = &is, false
 		s.rec.Files[path] = was

@@ -36,6 +36,8 @@ type record struct {
 	Outside    map[string]bool     `json:"outside,omitempty"` // keys of Trees for files outside the codebase, changed in this turn
 	Subagents  map[string]Subagent `json:"inner,omitempty"`   // by the host's id
 
+	Notices map[string][]string `json:"notices,omitempty"` // what its agents were not shown yet, by the host's id of the subagent
+
 	Watched time.Time            `json:"watched,omitzero"` // when it last looked for unchecked agents
 	Beside  []lockkeeper.Process `json:"beside,omitempty"` // the unchecked agents that it was told of
 
@@ -51,6 +53,7 @@ type Call struct {
 	Command  string   `json:"command,omitempty"`
 	Programs []string `json:"programs,omitempty"` // source texts in other languages that the command contains and runs
 	Writes   []string `json:"writes,omitempty"`   // for a call without a command: all files that it may write
+	Agent    string   `json:"agent,omitempty"`    // the host's id of the subagent; empty: the main agent
 	More     int      `json:"more,omitempty"`     // number of equal calls in progress
 	Guarded  []string `json:"guarded,omitempty"`  // existing files that configure the checks
 	Snapshot string   `json:"snapshot,omitempty"` // id of the snapshot of uncommitted files before the command
@@ -82,7 +85,7 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Session{registry: b, file: filepath.Join(b.dir, keyOf(v.Agent, v.ID)+recordEnd)}
+	s := &Session{registry: b, file: b.recordFile(v)}
 	if s.lock, err = lockFile(lockOf(s.file)); err != nil {
 		return nil, err
 	}
@@ -123,6 +126,10 @@ func (b *Registry) Enter(ctx context.Context, v Caller) (_ *Session, err error) 
 		s.rec.Process, s.rec.TTY = v.Process, v.TTY
 	}
 	return s, nil
+}
+
+func (b *Registry) recordFile(v Caller) string {
+	return filepath.Join(b.dir, keyOf(v.Agent, v.ID)+recordEnd)
 }
 
 // admit refuses a caller from another process while the session's own process is alive. An agent

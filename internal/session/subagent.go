@@ -12,7 +12,7 @@ import (
 // A Subagent is an agent that the main agent of a session started. A host runs several at the
 // same time in one session. They share the locks of the main agent, but not each other's files.
 type Subagent struct {
-	ID   string `json:"-"` // empty: the main agent
+	ID   string `json:"-"` // given by the host; empty: the main agent
 	Kind string `json:"kind,omitempty"`
 
 	Background bool `json:"behind,omitempty"` // it continues after the turn that started it
@@ -87,12 +87,47 @@ func (s *Session) Continue(ids []string) (working bool) {
 	return working
 }
 
+// concerned lists the agents of the session, other than the calling one, that work on a file that
+// changed, or whose command ran when it changed. A file that no subagent works on is the main agent's.
+func (s *Session) concerned(path string, is Print) (list []Subagent) {
+	add := func(id string) {
+		if id != s.inner && !slices.ContainsFunc(list, func(who Subagent) bool { return who.ID == id }) {
+			list = append(list, Subagent{ID: id, Kind: s.rec.Subagents[id].Kind})
+		}
+	}
+	owner := ""
+	for id, who := range s.rec.Subagents {
+		if _, works := who.Files[path]; works {
+			owner = id
+			add(id)
+		}
+	}
+	if owner == "" {
+		add("")
+	}
+	for _, span := range s.rec.Ran {
+		if span.From <= is.Ctime && is.Ctime <= span.To {
+			add(span.Agent)
+		}
+	}
+	slices.SortFunc(list, func(a, b Subagent) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
 // EndSubagent records that the calling agent ended. If it is the main agent, all subagents have
 // ended that do not work in the background. Their locks stay with the session.
 func (s *Session) EndSubagent() {
 	if s.inner == "" {
 		maps.DeleteFunc(s.rec.Subagents, func(_ string, who Subagent) bool { return !who.Background })
-		return
+	} else {
+		delete(s.rec.Subagents, s.inner)
 	}
-	delete(s.rec.Subagents, s.inner)
+	for id, texts := range s.rec.Notices { // the main agent continues the work of those that ended
+		if _, works := s.rec.Subagents[id]; !works && id != "" {
+			for _, text := range texts {
+				s.Notify("", text)
+			}
+			delete(s.rec.Notices, id)
+		}
+	}
 }

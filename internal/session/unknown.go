@@ -13,8 +13,9 @@ import (
 // A span is the time during which a command ran, by the clock that stamps files. A file stamped
 // with its end may have been written after it.
 type span struct {
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
+	From  int64  `json:"from"`
+	To    int64  `json:"to"`
+	Agent string `json:"agent,omitempty"` // the host's id of the subagent; empty: the main agent
 }
 
 const maxSpans = 500
@@ -24,7 +25,7 @@ func (s *Session) ran(c Call, to int64) {
 	if c.Command == "" || c.At == 0 {
 		return
 	}
-	s.rec.Ran = append(s.rec.Ran, span{From: c.At, To: to})
+	s.rec.Ran = append(s.rec.Ran, span{From: c.At, To: to, Agent: c.Agent})
 	s.rec.Ran = s.rec.Ran[max(0, len(s.rec.Ran)-maxSpans):]
 }
 

@@ -115,3 +115,22 @@ func TestGeminiTrust(t *testing.T) {
 		})
 	}
 }
+
+// What a background command of the real Gemini CLI changes is found with its next command.
+//
+// shows: GP-5
+func TestGeminiIsToldAfterwards(t *testing.T) {
+	t.Parallel()
+	type input = map[string]any
+	h := enrolled(t, "gemini", programOf(t, geminiVariable), conversation(
+		geminiTool("run_shell_command", input{"command": "./fix.sh", "is_background": true}, ``),
+		geminiTool("run_shell_command", input{"command": "touch go; while [ ! -e done ]; do sleep 0.1; done"}, `UNCOVERED app/posts\.rb was changed`),
+	))
+	write(t, filepath.Join(h.dir, "fix.sh"), "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.1; done\nf=app/po; echo computed > ${f}sts.rb; touch done\n")
+	if err := os.Chmod(filepath.Join(h.dir, "fix.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a, r := h.gemini(t, "Change the posts")
+	r.Env = append(r.Env, "GEMINI_CLI_TRUST_WORKSPACE=true")
+	h.plays(t, a, r, "I used them all.")
+}

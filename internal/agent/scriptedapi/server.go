@@ -55,7 +55,7 @@ func Start(t testing.TB, plays ...Play) *Server {
 // StartIn is Start for an agent that works in a directory, which {dir} in the script stands for.
 func StartIn(t testing.TB, dir string, plays ...Play) *Server {
 	t.Helper()
-	s, err := newServer(dir, plays)
+	s, err := New(dir, plays...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,8 @@ func StartIn(t testing.TB, dir string, plays ...Play) *Server {
 	return s
 }
 
-func newServer(dir string, plays []Play) (*Server, error) {
+// New returns a server that is not started, for programs other than tests.
+func New(dir string, plays ...Play) (*Server, error) {
 	script, err := newScript(dir, plays)
 	if err != nil {
 		return nil, err

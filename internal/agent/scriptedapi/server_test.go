@@ -109,7 +109,7 @@ func (p Play) with(steps ...Step) Play {
 // A request without an answer in the script is an error and is reported.
 func TestNoAnswer(t *testing.T) {
 	play := Play{Prompt: "once", Times: 1}.with(Step{Tools: []Tool{Bash("true")}}, Step{Expect: "^fine$", Text: "done"})
-	s, err := newServer("", []Play{play})
+	s, err := New("", play)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 	for _, wrong := range []Play{{}, Play{Prompt: "("}.with(Step{}), Play{}.with(Step{Expect: "x"}), Play{}.with(Step{}, Step{Expect: "("}),
 		Play{}.with(Step{Tools: []Tool{Write("{dir}/x", "x")}})} {
-		if _, err := newServer("", []Play{wrong}); err == nil {
+		if _, err := New("", wrong); err == nil {
 			t.Errorf("%+v is accepted", wrong)
 		}
 	}

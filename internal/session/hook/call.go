@@ -45,6 +45,7 @@ type Touch struct {
 // host translates the protocol of one agent.
 type host interface {
 	name() string
+	protocol() protocol
 	decode(input []byte) (Call, error)
 	// encode returns the text for standard output if nothing is refused. It returns nothing
 	// if the host needs no text.
@@ -73,13 +74,17 @@ type Answer struct {
 	Person []string // for the person at the terminal
 }
 
+// shows reports whether a host shows the agent a text with the answer to an event, if it allows the
+// call.
+func (e Event) shows(h host) bool { return events[e].context[h.protocol()] }
+
 // message returns the answer as the JSON object that hosts expect.
-func (a Answer) message(p protocol, c Call) map[string]any {
+func (a Answer) message(h host, c Call) map[string]any {
 	out := map[string]any{}
 	if len(a.Person) > 0 {
 		out["systemMessage"] = strings.Join(a.Person, "\n")
 	}
-	if len(a.Model) > 0 && events[c.Event].context[p] {
+	if len(a.Model) > 0 && c.Event.shows(h) {
 		out["hookSpecificOutput"] = map[string]any{"hookEventName": c.Name, "additionalContext": strings.Join(a.Model, "\n")}
 	}
 	return out

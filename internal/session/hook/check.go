@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lockkeeper"
@@ -71,7 +72,8 @@ func (k *check) visit(ctx context.Context, p *codebase) (err error) {
 		}
 		return err
 	}
-	s, err := registry.Enter(ctx, session.Caller{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.caller, TTY: k.tty, Subagent: k.call.Subagent})
+	caller := session.Caller{ID: k.call.Session, Agent: k.agent, About: k.call.Prompt, Process: k.caller, TTY: k.tty, Subagent: k.call.Subagent}
+	s, err := registry.Enter(ctx, caller)
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,19 @@ func (k *check) visit(ctx context.Context, p *codebase) (err error) {
 	if k.call.Event != End { // End closes the session itself
 		defer func() { err = errors.Join(err, s.Close()) }()
 	}
-	return events[k.call.Event].act(v, ctx)
+	if k.call.Event == End || k.call.Event == SubagentEnd { // nobody is left to be told
+		return events[k.call.Event].act(v, ctx)
+	}
+	begin := len(k.out.Model)
+	k.out.Model = append(k.out.Model, s.Notices()...)
+	err = events[k.call.Event].act(v, ctx)
+	if list := slices.Clone(k.out.Model[begin:]); len(list) > 0 {
+		for _, text := range list {
+			s.Notify(k.call.Subagent.ID, text)
+		}
+		k.out.shown = append(k.out.shown, func() error { return registry.Shown(caller, list) })
+	}
+	return err
 }
 
 // A visit is a call in one codebase.

@@ -19,6 +19,8 @@ type claude struct {
 
 func (h claude) name() string { return h.agent }
 
+func (claude) protocol() protocol { return claudeProtocol }
+
 // program returns the name of the host's program.
 func (h claude) program() string {
 	if h.patches {
@@ -233,7 +235,7 @@ func patched(patch string) (list []Touch, err error) {
 // encode returns nothing if there is no message. It never grants a permission, because that is
 // the person's decision.
 func (h claude) encode(c Call, a Answer) ([]byte, error) {
-	out := a.message(claudeProtocol, c)
+	out := a.message(h, c)
 	if len(out) == 0 {
 		return nil, nil
 	}

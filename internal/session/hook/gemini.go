@@ -1,11 +1,18 @@
 package hook
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"sync"
+)
 
 // gemini is the protocol of Gemini CLI.
 type gemini struct{}
 
 func (gemini) name() string { return "gemini" }
+
+func (gemini) protocol() protocol { return geminiProtocol }
 
 func (gemini) decode(input []byte) (c Call, err error) {
 	var in claudeCall
@@ -24,6 +31,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 		FilePath     string `json:"file_path"`
 		AbsolutePath string `json:"absolute_path"`
 		Command      string `json:"command"`
+		Background   bool   `json:"is_background"`
 		DirPath      string `json:"dir_path"`
 		Directory    string `json:"directory"`
 
@@ -48,6 +56,7 @@ func (gemini) decode(input []byte) (c Call, err error) {
 		c.Reads = []Touch{{File: file, Whole: in.whole(t.part)}}
 	case "run_shell_command":
 		c.Command, c.ShellDir = t.Command, t.DirPath
+		c.Background = t.Background || slices.ContainsFunc(c.Shown, leavesProcess().MatchString)
 		if c.ShellDir == "" {
 			c.ShellDir = t.Directory
 		}
@@ -62,9 +71,15 @@ func (gemini) decode(input []byte) (c Call, err error) {
 	return c, nil
 }
 
+// leavesProcess matches what Gemini CLI reports of a command that left processes, or that a person
+// moved to the background.
+var leavesProcess = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^(Background PIDs: \d|Command moved to background \(PID: \d)`)
+})
+
 // encode always answers with JSON, because this host accepts nothing else.
-func (gemini) encode(c Call, a Answer) ([]byte, error) {
-	return json.Marshal(a.message(geminiProtocol, c))
+func (h gemini) encode(c Call, a Answer) ([]byte, error) {
+	return json.Marshal(a.message(h, c))
 }
 
 func (gemini) deny(_ Call, reason string) ([]byte, error) {

@@ -106,6 +106,7 @@ type outcome struct {
 	Answer
 	refused []refusal.Refusal
 	err     error
+	shown   []func() error // record that the agent was shown Model
 }
 
 // answer handles a call. A panic refuses the call, like any other failure.
@@ -140,7 +141,7 @@ func (o outcome) tell(h host, c Call, w World) int {
 	}
 	if o.err != nil {
 		code := trouble(w, c, o.err)
-		if len(o.Model) > 0 { // these messages are reported only once
+		if len(o.Model) > 0 {
 			fmt.Fprintln(w.Err, "\n"+strings.Join(o.Model, "\n"))
 		}
 		return code
@@ -155,14 +156,26 @@ func (o outcome) tell(h host, c Call, w World) int {
 	if _, err := w.Out.Write(append(text, '\n')); err != nil {
 		return exitTrouble // the host closed its end; the call itself was allowed
 	}
+	if c.Event.shows(h) {
+		o.wasShown(w)
+	}
 	return exitPass
+}
+
+// wasShown records that the agent was shown the messages. If that fails, it is shown them again.
+func (o outcome) wasShown(w World) {
+	for _, record := range o.shown {
+		if err := record(); err != nil {
+			fmt.Fprintln(w.Err, "lockkeeper: "+err.Error())
+		}
+	}
 }
 
 // deny refuses a call in the host's own form, so that the agent reads the reason and not the
 // hook's shell command. If the host cannot be told in that form, the exit code refuses.
 func (o outcome) deny(h host, c Call, w World) int {
 	reason := textOf(o.refused)
-	if len(o.Model) > 0 { // these messages are reported only once, so a refusal must include them
+	if len(o.Model) > 0 {
 		reason += "\n\n" + strings.Join(o.Model, "\n")
 	}
 	text, err := h.deny(c, reason)
@@ -170,9 +183,12 @@ func (o outcome) deny(h host, c Call, w World) int {
 		_, err = w.Out.Write(append(text, '\n'))
 	}
 	if err == nil {
+		o.wasShown(w)
 		return exitPass
 	}
-	fmt.Fprintln(w.Err, reason)
+	if _, err := fmt.Fprintln(w.Err, reason); err == nil {
+		o.wasShown(w)
+	}
 	return exitRefuse
 }
 

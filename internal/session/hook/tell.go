@@ -109,8 +109,38 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 			text += " Your version is kept: lockkeeper rescue show " + d.Rescue + "."
 		}
 		v.out.tellBoth(text)
+		for _, who := range d.Beside {
+			v.session.Notify(who.ID, beside(d, v.call.Subagent))
+		}
 	}
 	return err
+}
+
+// beside returns what an agent of the session is told of a change of which another one was told first.
+func beside(d session.Disturbance, other session.Subagent) string {
+	text, then := "DISTURBED "+d.Path+", which this session holds, was changed", " Read it again before you continue."
+	if d.Gone {
+		text, then = "DISTURBED "+d.Path+", which this session holds, was removed", ""
+	}
+	if d.DuringCommand {
+		text += " while a command of " + agentName(other) + " ran: by that command, or by another program"
+	}
+	text += "." + then
+	if d.Rescue != "" {
+		text += " The version before is kept: lockkeeper rescue show " + d.Rescue + "."
+	}
+	return text
+}
+
+// agentName names an agent of the session to another one.
+func agentName(who session.Subagent) string {
+	switch {
+	case who.ID == "":
+		return "the main agent"
+	case who.Kind == "":
+		return "another subagent"
+	}
+	return "another subagent (" + who.Kind + ")"
 }
 
 // writer names who changed a file that the session holds, as far as the records say.
