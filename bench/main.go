@@ -48,7 +48,7 @@ var comparisons = []comparison{
 	{"pipeline/large", pipelineLarge}, {"pipeline/call", pipelineCall},
 	{"lease/file", leaseFile},
 	{"command/acquire", commandAcquire},
-	{"hook/call", hookCall}, {"hook/compare", hookCompare},
+	{"hook/call", hookCall}, {"hook/compare", hookCompare}, {"hook/claude", hookClaude},
 	{"view/state", viewState}, {"view/board", viewBoard},
 	{"http/stream", httpStream}, {"http/state", httpState},
 	{"simulate/order", simulateOrder},
