@@ -151,7 +151,7 @@ func attemptAll(w *world, inherited []string) error {
 			}()
 			select {
 			case err = <-done:
-			case <-time.After(20 * time.Second):
+			case <-time.After(hung):
 			}
 		}
 		r.Attempts[a.name] = ""
@@ -184,6 +184,10 @@ func inheritedDescriptors() (list []string) {
 // inheritedRow names the attempt that the agent makes before it opens any file.
 const inheritedRow = "use an inherited descriptor"
 
+// hung ends an attempt that hangs. A busy machine is slow, and an attempt that is ended too early
+// would count as held.
+const hung = 2 * time.Minute
+
 // inOwnProcess makes one attempt in a new process.
 func inOwnProcess(name string) error {
 	exe, err := filepath.Abs(agentFile)
@@ -193,7 +197,7 @@ func inOwnProcess(name string) error {
 	cmd := exec.Command(exe, name)
 	cmd.Args[0] = attemptName
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	timer := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(hung, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 )
 
 func socketAttempts() (list []attempt) {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	several := &net.Dialer{Timeout: 10 * time.Second}
+	dialer := &net.Dialer{Timeout: hung}
+	several := &net.Dialer{Timeout: hung}
 	several.SetMultipathTCP(true)
 	for i := range 2 {
 		family := []string{"IPv4", "IPv6"}[i]
@@ -98,7 +98,7 @@ func askServer(w *world, server string, dial func(ctx context.Context, network, 
 	proof(w, r)
 	transport := &http.Transport{DialContext: dial}
 	defer transport.CloseIdleConnections()
-	a, err := (&http.Client{Transport: transport, Timeout: 15 * time.Second}).Do(r)
+	a, err := (&http.Client{Transport: transport, Timeout: hung}).Do(r)
 	if err != nil {
 		return err
 	}
@@ -140,12 +140,12 @@ func (w *world) enter(name string) error {
 	if name == "" {
 		return syscall.ENOENT
 	}
-	c, err := net.DialTimeout("unix", name, 10*time.Second)
+	c, err := net.DialTimeout("unix", name, hung)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(hung)); err != nil {
 		return err
 	}
 	text := make([]byte, 4096)

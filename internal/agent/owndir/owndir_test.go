@@ -61,7 +61,7 @@ func (p *person) read(name string) string {
 // await waits until a file has a content.
 func (p *person) await(name, text string) {
 	p.t.Helper()
-	for end := time.Now().Add(20 * time.Second); p.read(name) != text; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); p.read(name) != text; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			p.t.Fatalf("%s is %q", name, p.read(name))
 		}

@@ -96,7 +96,7 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 // Adopt takes over an abandoned workspace. landed is as in Options. A workspace without a
 // manifest can only be closed.
 func Adopt(home string, landed func(ctx context.Context, after uint64) ([]string, uint64, error)) (*Workspace, error) {
-	w := &Workspace{dir: home, top: -1, tree: -1, landed: landed, repositories: map[string]bool{}}
+	w := &Workspace{dir: home, top: -1, tree: -1, landed: landed, repositories: map[string]bool{}, maxCreated: maxCreated}
 	var err error
 	if w.dir, err = filepath.Abs(home); err != nil {
 		return nil, err

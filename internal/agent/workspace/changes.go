@@ -15,7 +15,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// maxCreated bounds the number of new names that are listed.
+// maxCreated is the default of Workspace.maxCreated.
 const maxCreated = 200_000
 
 // Changes lists the differences from the copied state, by path, without .git and .lockkeeper.
@@ -62,8 +62,8 @@ func (s *search) report(c Change) error {
 		s.created++
 	}
 	switch {
-	case s.created > maxCreated:
-		return s.refuse(fmt.Sprintf("there are more than %d new names", maxCreated))
+	case s.created > s.w.maxCreated:
+		return s.refuse(fmt.Sprintf("there are more than %d new names", s.w.maxCreated))
 	case len(c.Path) > maxPath:
 		return s.refuse(fmt.Sprintf("the path %q… is longer than %d bytes", c.Path[:80], maxPath))
 	}

@@ -69,11 +69,11 @@ func (l *landings) after(_ context.Context, number uint64) (paths []string, last
 // shows: GP-5
 func TestLandingsWhileCopying(t *testing.T) {
 	root := t.TempDir()
-	for i := range 3000 {
+	for i := range 1000 {
 		write(t, root, fmt.Sprintf("d%d/f%d", i%50, i), "before 0")
 	}
 	l := &landings{t: t, root: root, paths: map[uint64][]string{}}
-	sets := make([][]string, 300)
+	sets := make([][]string, 100)
 	for i := range sets {
 		for k := range 3 {
 			sets[i] = append(sets[i], fmt.Sprintf("d%d/f%d", (i*10+k)%50, i*10+k), fmt.Sprintf("new%d/%d/%d", i, k, k))

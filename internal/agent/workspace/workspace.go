@@ -34,6 +34,7 @@ type Workspace struct {
 	base         *node  // the copied state
 	without      area   // Options.Without
 	repositories map[string]bool
+	maxCreated   int // bounds the number of new names that are listed
 	oddities     []Oddity
 	outside      []string // the result of Outside; nil until the first call
 	fault        error    // set if an adopted workspace can only be closed
@@ -77,7 +78,7 @@ func (o Options) createOnce() (_ *Workspace, err error) {
 	var random [6]byte
 	rand.Read(random[:]) // never fails
 	w := &Workspace{root: o.Root, made: time.Now(), top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
-		dir: filepath.Join(o.Dir, hex.EncodeToString(random[:])), without: areaOf(o.Without), repositories: map[string]bool{}}
+		dir: filepath.Join(o.Dir, hex.EncodeToString(random[:])), without: areaOf(o.Without), repositories: map[string]bool{}, maxCreated: maxCreated}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
