@@ -12,8 +12,8 @@
 //     file was last modified. Forged file times are not detected: this is a help for honest
 //     users.
 //  2. Content that is only staged has no time of its own, so no past lock covers it.
-//  3. A change of a path that another holder has for writing is never the caller's, whoever
-//     made it.
+//  3. A change of a path that another holder has for writing is never the caller's, even
+//     if the caller made it.
 //  4. If the log does not reach back far enough, the change says so (BeforeLog).
 //
 // The package changes nothing and starts no goroutines.

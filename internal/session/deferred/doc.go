@@ -1,4 +1,4 @@
-// Package deferred queues patches for files that someone else holds. Each lands through the
+// Package deferred queues patches for files that another holder has locked. Each lands through the
 // gate when its file is free.
 //
 //	Put ──▶ queued ──Land──▶ landed, through the gate

@@ -27,7 +27,7 @@ directory in its files: the command of lockkeeper op, and that of a job under po
 need no --grant.
 
 These are the ten steps of an ordered write:
-  1  the lock on TARGET, by whoever acquired the grant    event acquired
+  1  the lock on TARGET, by the holder of the grant    event acquired
   2  NEW is copied to TARGET/tmp/ID
   3  each file is synced
   4  TARGET/tmp/ID is synced

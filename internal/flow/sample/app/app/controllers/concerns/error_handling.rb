@@ -1,4 +1,4 @@
-# What somebody sees when something is not there.
+# The page that a user sees when a record is missing.
 module ErrorHandling
   extend ActiveSupport::Concern
 

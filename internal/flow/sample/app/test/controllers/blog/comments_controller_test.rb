@@ -5,7 +5,7 @@ require "test_helper"
 # expects: deliver in app/services/blog/comment_notifier.rb
 # expects: require_owner in app/controllers/concerns/authentication.rb
 class Blog::CommentsControllerTest < ActionDispatch::IntegrationTest
-  test "the thread is open to everybody" do
+  test "the thread is open to everyone" do
     get post_comments_path(posts(:first))
     assert_template "blog/comments/index"
   end

@@ -4,12 +4,12 @@ require "test_helper"
 # expects: paginate in app/controllers/concerns/pagination.rb
 # expects: require_login in app/controllers/concerns/authentication.rb
 class Blog::PostsControllerTest < ActionDispatch::IntegrationTest
-  test "the list is open to everybody" do
+  test "the list is open to everyone" do
     get posts_path
     assert_template "blog/posts/index"
   end
 
-  test "a post is open to everybody" do
+  test "a post is open to everyone" do
     get post_path(posts(:first))
     assert_template "blog/posts/show"
   end
