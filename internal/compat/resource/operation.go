@@ -15,7 +15,7 @@ import (
 type Args struct {
 	Project, Map, Sketch []string // ids; prefixed with the parent if that is ambiguous, as in m2/s1
 	Objects              int      // how many objects it changes; 0 if unknown
-	Of                   []string // names of resources or numbers of chapters, as for Prompt
+	Of                   []string // names of resources, also of nodes, or numbers of chapters, as for Prompt
 }
 
 // A Need is the locks and the approval that an operation needs before it starts.
@@ -87,6 +87,7 @@ func (s *Set) Operation(name string, a Args) (Need, error) {
 	if err != nil {
 		return Need{}, err
 	}
+	a = s.withNodes(a)
 	op, why, err := s.forSize(asked, a.Objects)
 	if err != nil {
 		return Need{}, err

@@ -304,6 +304,39 @@ func (a Args) ids(level string) []string {
 	return map[string][]string{"project": a.Project, "map": a.Map, "sketch": a.Sketch}[level]
 }
 
+// withNodes turns the nodes among the named resources into ids of their level: project/p1/map/m2
+// is the map p1/m2.
+func (s *Set) withNodes(a Args) Args {
+	of := a.Of
+	a.Of = nil
+	for _, name := range of {
+		values, row := map[string]string(nil), (*row)(nil)
+		for _, r := range s.rows {
+			if v, ok := r.template.match(name); ok && r.node {
+				values, row = v, r
+			}
+		}
+		if row == nil {
+			a.Of = append(a.Of, name)
+			continue
+		}
+		var ids []string
+		for _, level := range row.template.placeholders {
+			ids = append(ids, values[level])
+		}
+		id := strings.Join(ids, "/")
+		switch len(ids) {
+		case 1:
+			a.Project = append(slices.Clip(a.Project), id)
+		case 2:
+			a.Map = append(slices.Clip(a.Map), id)
+		default:
+			a.Sketch = append(slices.Clip(a.Sketch), id)
+		}
+	}
+	return a
+}
+
 func (a Args) check() error {
 	for i, level := range levels {
 		path := levels[:i+1]

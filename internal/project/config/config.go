@@ -22,7 +22,7 @@ const GrantOptional = "optional"
 
 // Config is the whole configuration. A field with a key tag is a value of the file, with its
 // default, limits and environment variable. doc becomes the comment in the sample and the
-// description in schema and reference. Variables that the source documents name have those
+// description in schema and reference. also is a second name of the key in the file. Variables that the source documents name have those
 // names, the others begin with LOCKKEEPER_.
 type Config struct {
 	Store      string `key:"store" env:"LOCKKEEPER_STORE" default:".lockkeeper/state.db" doc:"Where locks are stored: the path of an SQLite file, or postgres://user@host/database. Put a password into ~/.pgpass or PGPASSWORD."`
@@ -40,9 +40,9 @@ type Config struct {
 	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" default:"3" doc:"How many times queued work is started if its worker disappears. Then it fails."`
 	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" default:"30s" doc:"How often expired leases are searched for. This is a safety net: acquiring a lock does not wait for it."`
 
-	MaxGlobalJobs                  int `key:"max_global_jobs" env:"MAX_GLOBAL_JOBS" min:"1" max:"10000" default:"16" doc:"Maximum number of submitted jobs running at once."`
-	MaxJobsPerProject              int `key:"max_jobs_per_project" env:"MAX_JOBS_PER_PROJECT" min:"1" max:"10000" default:"8" doc:"Maximum number of submitted jobs running at once in one project."`
-	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" default:"2" doc:"Maximum number of submitted map jobs running at once in one project."`
+	MaxGlobalJobs                  int `key:"max_global_jobs" also:"maxGlobalJobs" env:"MAX_GLOBAL_JOBS" min:"1" max:"10000" default:"16" doc:"Maximum number of submitted jobs running at once."`
+	MaxJobsPerProject              int `key:"max_jobs_per_project" also:"maxJobsPerProject" env:"MAX_JOBS_PER_PROJECT" min:"1" max:"10000" default:"8" doc:"Maximum number of submitted jobs running at once in one project."`
+	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" also:"maxConcurrentMapJobsPerProject" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" default:"2" doc:"Maximum number of submitted map jobs running at once in one project."`
 	MaxCPUJobs                     int `key:"max_cpu_jobs" env:"LOCKKEEPER_MAX_CPU_JOBS" min:"1" max:"10000" default:"4" doc:"Maximum number of submitted jobs of class cpu running at once."`
 
 	JobPolicy string `key:"job_policy" env:"LOCKKEEPER_JOB_POLICY" enum:"agent session dal tidy author person" default:"agent" doc:"The policy of submitted jobs that name none and no resource. Jobs on resources have the policy dal."`

@@ -257,6 +257,22 @@ func TestLeasesOverrideTimesAlone(t *testing.T) {
 	}
 }
 
+// The names in the specification of the job system set the same values.
+//
+// shows: DL-63
+func TestSecondNames(t *testing.T) {
+	c, err := load(t, "maxGlobalJobs: 3\nmaxJobsPerProject: 2\nmaxConcurrentMapJobsPerProject: 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.MaxGlobalJobs != 3 || c.MaxJobsPerProject != 2 || c.MaxConcurrentMapJobsPerProject != 1 {
+		t.Errorf("%d, %d, %d; want 3, 2, 1", c.MaxGlobalJobs, c.MaxJobsPerProject, c.MaxConcurrentMapJobsPerProject)
+	}
+	if from := c.Source("max_global_jobs"); from != "lockkeeper.yaml:1" {
+		t.Errorf("it came from %s", from)
+	}
+}
+
 // Each of these is refused in one line, with the position, the reason and the next step, if
 // there is one.
 //
@@ -264,7 +280,8 @@ func TestLeasesOverrideTimesAlone(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, tc := range []struct{ name, file, want string }{
 		{"typo", "max_lock_retires: 3", `lockkeeper.yaml:1:1: key "max_lock_retires": unknown key; next: did you mean max_lock_retries?`},
-		{"document spelling", "\nmaxGlobalJobs: 3", `lockkeeper.yaml:2:1: key "maxGlobalJobs": unknown key; next: did you mean max_global_jobs?`},
+		{"both names", "max_global_jobs: 2\nmaxGlobalJobs: 3", `lockkeeper.yaml:2:1: key "maxGlobalJobs": another name of the key at lockkeeper.yaml:1; next: keep one of the two`},
+		{"out of range by its second name", "maxGlobalJobs: 0", `lockkeeper.yaml:1:16: max_global_jobs "0": out of range, must be 1 to 10000`},
 		{"nested typo", "events:\n  retension: 3d", `lockkeeper.yaml:2:3: key "events.retension": unknown key; next: did you mean retention?`},
 		{"stranger", "events:\n  colour: red", `lockkeeper.yaml:2:3: key "events.colour": unknown key; next: use one of max_rows, retention`},
 		{"policy without a lease", "policies:\n  person: {ttl: 1h}", `lockkeeper.yaml:2:3: key "policies.person": unknown key; next: use one of agent, author, dal, session, tidy`},

@@ -21,6 +21,7 @@ import (
 // A field is one value of a Config, with its rules.
 type field struct {
 	key     string // dotted, as in events.retention
+	also    string // a second name in the file; empty: none
 	env     string
 	doc     string
 	initial string // the default; empty: none
@@ -81,7 +82,7 @@ func groupDoc(name string) string {
 }
 
 func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, env: tag.Get("env"), doc: tag.Get("doc"), initial: tag.Get("default"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
+	f := field{key: key, also: tag.Get("also"), env: tag.Get("env"), doc: tag.Get("doc"), initial: tag.Get("default"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
 		if f.enum = strings.Fields(enum); enum == "AGENTS" {
 			f.enum = program.Names()

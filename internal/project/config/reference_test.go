@@ -54,6 +54,9 @@ $ lockkeeper config
 		}
 		group = name
 		doc := f.doc
+		if f.also != "" {
+			doc += " Also: `" + f.also + "`."
+		}
 		if f.env != "" {
 			doc += " Environment: `" + f.env + "`."
 		}

@@ -38,6 +38,9 @@ func schema() map[string]any {
 			in = in[group].(map[string]any)["properties"].(map[string]any)
 		}
 		in[path[len(path)-1]] = property(f)
+		if f.also != "" {
+			in[f.also] = property(f)
+		}
 	}
 	for key := range tablesOf(Default()) {
 		group := top["properties"].(map[string]any)[key].(map[string]any)
@@ -178,7 +181,7 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		"policies: {dal: {heartbeat: 1}}":   good,
 		"policies: {dal: {grace: 0}}":       good,
 		"sotre: a":                          shape,
-		"maxGlobalJobs: 3":                  shape,
+		"maxGlobalJob: 3":                   shape,
 		"store: 3":                          shape,
 		"store: [a]":                        shape,
 		"store:":                            shape,

@@ -100,8 +100,13 @@ func (l *loader) pair(pair *ast.MappingValueNode, prefix string) {
 		l.table(t, key, pair.Value)
 		return
 	}
-	if i := slices.IndexFunc(l.fields, func(f field) bool { return f.key == key }); i >= 0 {
-		if f := l.fields[i]; f.isList() {
+	if i := slices.IndexFunc(l.fields, func(f field) bool { return f.key == key || f.also == key && key != "" }); i >= 0 {
+		f := l.fields[i]
+		if first, twice := l.config.sources[f.key]; twice && f.also != "" {
+			l.refuseAt(pair.Key, "key", key, "another name of the key at "+first, "keep one of the two")
+			return
+		}
+		if f.isList() {
 			l.list(f, pair.Value)
 		} else {
 			l.scalar(f, pair.Value)

@@ -409,6 +409,10 @@ func (u *tour) tourTree() {
 	wrong["token"] = "wrong"
 	u.as(access.Agent, "POST", "/api/v1/write", wrong).want(http.StatusConflict)
 	u.as(access.Agent, "POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": g.Token}).want(ok)
+	must(u.t, os.MkdirAll(filepath.Join(u.App.Root.Dir(), "app/models/parts"), 0o755), os.Mkdir(filepath.Join(u.App.Root.Dir(), "out"), 0o755))
+	u.ask("POST", "/api/v1/grants", map[string]any{"write": []string{"app/models/parts/"}, "policy": "dal"}).into(&g)
+	u.ask("POST", "/api/v1/replace-dir", map[string]any{"grant": g.ID, "token": g.Token, "dir": "app/models/parts/current", "from": "out"}).has(`"committed"`)
+	u.as(access.Agent, "POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": g.Token}).want(ok)
 	var kept rescuedPage
 	u.ask("GET", "/api/v1/rescue", nil).into(&kept)
 	ids := map[string]string{}

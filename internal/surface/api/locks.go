@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/compat/resource"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/lock"
@@ -39,6 +41,10 @@ type targets struct {
 	Read        []string `json:"read,omitempty" doc:"A path from the root. Can be repeated."`
 	Upgradeable []string `json:"upgradeable,omitempty" doc:"The same, to read now and possibly write later."`
 	Write       []string `json:"write,omitempty" doc:"The same, to write."`
+
+	ReadNodes        []string `json:"read_nodes,omitempty" doc:"A node, such as project/p1/map/m2, with its files; with a slash at the end with all below it. Can be repeated."`
+	UpgradeableNodes []string `json:"upgradeable_nodes,omitempty" doc:"The same, to read now and possibly write later."`
+	WriteNodes       []string `json:"write_nodes,omitempty" doc:"The same, to write."`
 }
 
 // locks resolves the paths. One invalid path refuses them all.
@@ -47,9 +53,14 @@ func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
 		return nil, &lockkeeper.InputError{Field: "targets", Reason: "more than " + strconv.Itoa(lockkeeper.MaxTargets), Next: "split the work, or lock a directory for reading"}
 	}
 	for _, given := range []struct {
-		mode  lockkeeper.Mode
-		paths []string
-	}{{lockkeeper.Read, t.Read}, {lockkeeper.Upgradeable, t.Upgradeable}, {lockkeeper.Write, t.Write}} {
+		mode         lockkeeper.Mode
+		paths, nodes []string
+	}{{lockkeeper.Read, t.Read, t.ReadNodes}, {lockkeeper.Upgradeable, t.Upgradeable, t.UpgradeableNodes}, {lockkeeper.Write, t.Write, t.WriteNodes}} {
+		of, err := acts.NodeLocks(a, given.mode, given.nodes...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, of...)
 		for _, path := range given.paths {
 			l, err := a.Root.Resolve(a.Root.Dir(), path, given.mode)
 			if err != nil {
@@ -59,19 +70,37 @@ func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, &lockkeeper.InputError{Field: "targets", Reason: "no path is named", Next: "name at least one path in read, write or upgradeable"}
+		return nil, &lockkeeper.InputError{Field: "targets", Reason: "no path is named", Next: "name at least one path in read, write or upgradeable, or one node"}
 	}
-	return list, nil
+	return list, lockkeeper.CheckCount(len(list))
 }
 
 // wanted is the body of a request for locks.
 type wanted struct {
 	targets
+	wantedOperation
 	Holder string  `json:"holder,omitempty"` // appended to the caller's name, as in ci/otter
 	Policy string  `json:"policy,omitempty"`
 	TTL    float64 `json:"ttl_seconds,omitempty"`  // 0: the policy's default
 	Wait   float64 `json:"wait_seconds,omitempty"` // 0: do not wait
 	Reason string  `json:"reason,omitempty"`
+}
+
+// wantedOperation names an operation instead of targets.
+type wantedOperation struct {
+	Operation string   `json:"operation,omitempty" doc:"An operation of lockkeeper.yaml, whose locks are acquired instead of targets."`
+	Of        []string `json:"of,omitempty" doc:"The resources that the operation works on: names, and paths of nodes."`
+	Objects   int      `json:"objects,omitempty" doc:"How many objects the operation changes."`
+}
+
+// locks returns the locks of the operation. One that needs an approval is refused, because
+// nobody is asked here.
+func (w wantedOperation) locks(a *project.Project) ([]lockkeeper.Lock, error) {
+	op, err := acts.FindOperation(a, w.Operation, resource.Args{Of: w.Of, Objects: w.Objects}, nil)
+	if err == nil && op.Approval {
+		err = &lockkeeper.RefusedError{Act: "op " + op.Need.Operation, Reason: "it needs the approval of a person", Next: "lockkeeper op " + op.Need.Operation + " --approve, on a terminal"}
+	}
+	return op.Locks, err
 }
 
 // given is a new grant with its token, which is returned only once.
@@ -122,7 +151,20 @@ func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.
 	if in.Reason != "" {
 		req.Metadata = map[string]string{"reason": in.Reason}
 	}
-	req.Locks, err = in.locks(s.opt.App)
+	switch named := in.targets; {
+	case in.Operation == "":
+		req.Locks, err = named.locks(s.opt.App)
+	case !reflect.DeepEqual(named, targets{}):
+		err = &lockkeeper.InputError{Field: "operation", Value: in.Operation, Reason: "it has locks of its own", Next: "send either an operation or targets"}
+	default:
+		req.Locks, err = in.wantedOperation.locks(s.opt.App)
+		req.Policy = cmp.Or(req.Policy, acts.DataPolicy)
+		if req.Metadata == nil {
+			req.Metadata = map[string]string{}
+		}
+		req.Metadata["operation"] = in.Operation
+	}
+	req.Policy = acts.PolicyFor(req.Policy, req.Locks, "")
 	return req, seconds(in.Wait), err
 }
 
@@ -202,9 +244,10 @@ func renew(s *Server, c *call, id string, in ownership) (lockkeeper.Grant, error
 
 func upgrade(s *Server, c *call, id string, in struct {
 	ownership
-	Paths []string `json:"paths"`
+	Paths []string `json:"paths,omitempty"`
+	Nodes []string `json:"nodes,omitempty"`
 }) (g lockkeeper.Grant, err error) {
-	locks, err := targets{Upgradeable: in.Paths}.locks(s.opt.App)
+	locks, err := targets{Upgradeable: in.Paths, UpgradeableNodes: in.Nodes}.locks(s.opt.App)
 	if err != nil {
 		return g, err
 	}

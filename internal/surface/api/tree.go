@@ -18,6 +18,7 @@ import (
 func treeRoutes() []route {
 	return []route{
 		act(api+"/write", writers, "Write files under a grant, through the gate. Refused changes are kept and reported; with whole, all changes land or none.", write).withLargeBody(),
+		act(api+"/replace-dir", writers, "Replace a directory as a whole with a copy of another one in the codebase, under a grant that holds the directory above it.", replaceDir),
 		ask(api+"/landings", viewers, "Landings, the newest first.", listLandings),
 		act(api+"/landings/{landing}/undo", operators, "Undo a landing.", undoLanding),
 		ask(api+"/rescue", viewers, "Rescued changes, which could not land, the newest first.", listRescued),
@@ -124,6 +125,31 @@ func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
 		ch.Base, err = landing.ParseBase(a, at.Path, w.Base)
 	}
 	return ch, err
+}
+
+// replacing is a request to replace a directory under a grant.
+type replacing struct {
+	Grant string `json:"grant"`
+	Token string `json:"token"`
+	Dir   string `json:"dir"`  // from the root
+	From  string `json:"from"` // the directory with the new content, from the root; it stays
+}
+
+type replaced struct {
+	Path    string              `json:"path"`
+	Landing *lockkeeper.Landing `json:"landing"` // null: it had that content already
+}
+
+func replaceDir(s *Server, c *call, in replacing) (out replaced, err error) {
+	if err := project.CheckGrantID(in.Grant); err != nil {
+		return out, err
+	}
+	from := ""
+	if out.Path, from, err = acts.Replacement(s.opt.App, in.Dir, in.From); err != nil {
+		return out, err
+	}
+	out.Landing, err = landing.ReplaceDir(c.r.Context(), s.opt.App, &lockkeeper.Grant{ID: in.Grant, Token: in.Token}, out.Path, from)
+	return out, err
 }
 
 func listLandings(s *Server, c *call, q struct {

@@ -27,12 +27,16 @@ import (
 // Targets are the paths a command names, by mode.
 type Targets struct {
 	read, write, Upgradeable []string
+	readNodes, writeNodes    []string
+	UpgradeableNodes         []string
 	readFrom, writeFrom      []string
 }
 
 func (t *Targets) Flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.read, "read", nil, "a `path` to read; repeatable")
 	f.StringArrayVar(&t.write, "write", nil, "a `path` to write; repeatable")
+	f.StringArrayVar(&t.readNodes, "read-node", nil, "a `node` to read, such as project/p1/map/m2, with its files; with a slash at the end with all below it; repeatable")
+	f.StringArrayVar(&t.writeNodes, "write-node", nil, "a `node` to write; repeatable")
 	f.StringArrayVar(&t.readFrom, "read-from", nil, "a `file` with paths to read, one per line or separated by NUL; - is standard input")
 	f.StringArrayVar(&t.writeFrom, "write-from", nil, "a `file` with paths to write, one per line or separated by NUL; - is standard input")
 }
@@ -73,7 +77,17 @@ func (t *Targets) Resolve(p *Program, a *project.Project) ([]lockkeeper.Lock, er
 			}
 		}
 	}
-	return locks, nil
+	for _, given := range []struct {
+		mode  lockkeeper.Mode
+		nodes []string
+	}{{lockkeeper.Read, t.readNodes}, {lockkeeper.Upgradeable, t.UpgradeableNodes}, {lockkeeper.Write, t.writeNodes}} {
+		found, err := acts.NodeLocks(a, given.mode, given.nodes...)
+		if err != nil {
+			return nil, err
+		}
+		locks = append(locks, found...)
+	}
+	return locks, lockkeeper.CheckCount(len(locks))
 }
 
 // listLimit is more than the size of the largest request.
@@ -140,7 +154,7 @@ func (p *Program) Notes(a *project.Project, locks []lockkeeper.Lock) {
 	shown := 0
 	for _, l := range locks {
 		pattern := strings.ContainsAny(l.Path, "*?[")
-		if !pattern && l.Mode != lockkeeper.Write || !missing(l.Path) {
+		if l.Level() > 0 || !pattern && l.Mode != lockkeeper.Write || !missing(l.Path) {
 			continue
 		}
 		note := " is taken literally; nothing of that name exists"

@@ -15,6 +15,7 @@ import (
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
@@ -161,18 +162,12 @@ func targetOf(l lockkeeper.Lock) string {
 // runOperation acquires all locks of an operation at once, and runs a command under them. It
 // asks for approval first, so that no lock is held during the question.
 func (p *program) runOperation(ctx context.Context, a *project.Project, o opOptions, name string, argv []string) error {
-	set, err := resource.Of(a.Config)
+	op, err := acts.FindOperation(a, name, o.args, argv)
 	if err != nil {
 		return err
 	}
-	need, err := set.Operation(name, o.args)
-	if err != nil {
-		return err
-	}
-	if err := runnable(a.Config, need, argv); err != nil {
-		return err
-	}
-	req := lockkeeper.Request{Holder: o.holder, Policy: "dal", Metadata: map[string]string{"operation": need.Operation, "reason": o.reason}}
+	need := op.Need
+	req := lockkeeper.Request{Holder: o.holder, Policy: acts.DataPolicy, Locks: op.Locks, Metadata: map[string]string{"operation": need.Operation, "reason": o.reason}}
 	if o.reason == "" {
 		req.Metadata["reason"] = need.Operation
 	}
@@ -180,9 +175,6 @@ func (p *program) runOperation(ctx context.Context, a *project.Project, o opOpti
 		if req.Holder, err = process.Holder(); err != nil {
 			return err
 		}
-	}
-	if req.Locks, err = a.Resolved(need.Locks); err != nil {
-		return err
 	}
 	if need.Approval {
 		if err := p.approval(o, need, argv); err != nil {
@@ -195,21 +187,6 @@ func (p *program) runOperation(ctx context.Context, a *project.Project, o opOpti
 		req.Metadata["approved_by"] = by.Name
 	}
 	return locks.ExecUnder(ctx, p.Program, a, req, time.Duration(o.wait), argv)
-}
-
-// runnable refuses operations that op does not run: those without locks, and with a claims
-// file those on files, which must be claimed so that other tools see them.
-func runnable(c *config.Config, need resource.Need, argv []string) error {
-	act := "op " + need.Operation
-	files := len(need.Locks) > 0 && (need.Locks[0].Kind == lockkeeper.File || need.Locks[0].Kind == lockkeeper.Dir)
-	switch {
-	case len(need.Locks) == 0:
-		return &lockkeeper.RefusedError{Act: act, Reason: "it needs no lock: " + need.Why, Next: shellword.Join(argv)}
-	case files && c.LocksFile != "":
-		return &lockkeeper.RefusedError{Act: act, Reason: "its files must be claimed, so that " + c.LocksFile + " shows them to others",
-			Next: "lockkeeper claim " + strings.Join(need.Resources, " ") + " -- " + shellword.Join(argv)}
-	}
-	return nil
 }
 
 func (p *program) approval(o opOptions, need resource.Need, argv []string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
+	"lockkeeper/internal/compat/resource"
 	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
@@ -28,6 +29,8 @@ import (
 type submitOptions struct {
 	command.Targets
 	order sched.ItemSpec
+	op    string // the operation that the command is; empty: none
+	args  resource.Args
 }
 
 func (p *program) submitCommand() *cobra.Command {
@@ -44,12 +47,19 @@ The command line is stored and visible to everyone who can see the queue. Pass s
 through files or the environment of the worker. You choose the key. A second item with
 the same key is refused, so a script that submits can run again.
 
-A directory named for writing fails with exit code 6. The item is kept as failed and
-never runs.
+With --op the command is an operation of lockkeeper.yaml: it gets the locks that its table
+names, when it starts. Its item is of the project of its first resource, and counts as a
+map job if it writes a map. An ambiguous operation, or one that needs an approval, is
+refused.
+
+The policy of the grant is dal if the job is an operation or names a node, otherwise that
+of job_policy in lockkeeper.yaml. With a policy that locks no directories, a directory
+named for writing fails with exit code 6. The item is kept as failed and never runs.
 
 Phases, first to start: ` + sched.Phases(flow.QueueOrder()).String() + `.`,
 		Example: `  lockkeeper job submit --write app/user.rb -- claude -p "fix the user model"
   lockkeeper job submit --read . --pool test --phase test --after j12 -- make test
+  lockkeeper job submit --op generate-tiles --of project/p1/map/m2 -- ./bin/tiles m2
   lockkeeper job submit --project shop --class cpu --key nightly-index -- ./bin/index`,
 		Args: p.AfterDashes,
 		RunE: p.OnQueue(func(cmd *cobra.Command, a *project.Project, q *job.Queue, argv []string) error {
@@ -58,6 +68,9 @@ Phases, first to start: ` + sched.Phases(flow.QueueOrder()).String() + `.`,
 	}
 	f := cmd.Flags()
 	o.Targets.Flags(f)
+	f.StringVar(&o.op, "op", "", "the `operation` that the command is, whose locks it gets: lockkeeper op lists them")
+	f.StringArrayVar(&o.args.Of, "of", nil, "with --op: a `resource` that it works on, by name or, for a node, by path; repeatable")
+	f.IntVar(&o.args.Objects, "objects", 0, "with --op: how many objects change")
 	f.StringVar(&o.order.Workflow, "name", "", "the name of the item (default: the key, or the start of the command line)")
 	f.StringVar(&o.order.Key, "key", "", "a unique `name` of your own")
 	f.StringVar(&o.order.Project, "project", "", "the `project` of the item: projects take turns, and each has limits")
@@ -67,7 +80,7 @@ Phases, first to start: ` + sched.Phases(flow.QueueOrder()).String() + `.`,
 	f.StringArrayVar(&o.order.Pools, "pool", nil, "a `pool` whose slot it needs: "+sched.PoolAgent+", "+sched.PoolAPI+" or "+sched.PoolTest+"; repeatable")
 	f.StringArrayVar(&o.order.After, "after", nil, "an `item`, by id or key, that must complete first; repeatable")
 	f.StringVar(&o.order.Root, "root", "", "the `root` to work on: only nodes that reach it run the item (default with several nodes: the root of this node)")
-	f.StringVar(&o.order.Policy, "policy", "", "the policy of its grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default "+lockkeeper.DefaultPolicy+")")
+	f.StringVar(&o.order.Policy, "policy", "", "the policy of its grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default: job_policy; with --op or a node "+acts.DataPolicy+")")
 	f.SetInterspersed(false) // flags after the command are the command's
 	return cmd
 }
@@ -109,6 +122,14 @@ func (o *submitOptions) build(p *program, cmd *cobra.Command, a *project.Project
 	if order.Locks, err = o.Resolve(p.Program, a); err != nil {
 		return order, err
 	}
+	if o.op != "" {
+		if order, err = o.operation(a, order, argv); err != nil {
+			return order, err
+		}
+	} else if len(o.args.Of) > 0 || o.args.Objects != 0 {
+		return order, command.Usage(cmd, "has --of or --objects without --op")
+	}
+	order.Policy = acts.PolicyFor(order.Policy, order.Locks, a.Config.JobPolicy)
 	if len(order.Locks) == 0 && slices.ContainsFunc([]string{"read-from", "write-from"}, cmd.Flags().Changed) {
 		return order, command.Usage(cmd, "needs a path, but its lists are empty; nothing was queued")
 	}
@@ -123,6 +144,28 @@ func (o *submitOptions) build(p *program, cmd *cobra.Command, a *project.Project
 		return order, err
 	}
 	order.By = p.Actor()
+	return order, nil
+}
+
+// operation adds the locks of an operation to an order.
+func (o *submitOptions) operation(a *project.Project, order sched.ItemSpec, argv []string) (sched.ItemSpec, error) {
+	op, err := acts.FindOperation(a, o.op, o.args, argv)
+	if err != nil {
+		return order, err
+	}
+	if op.Approval {
+		return order, &lockkeeper.RefusedError{Act: "submitting " + op.Operation, Reason: "it needs the approval of a person, who would not be there when it starts",
+			Next: "run it with lockkeeper op and --approve, on a terminal"}
+	}
+	order.Locks = append(order.Locks, op.Locks...)
+	order.Policy = cmp.Or(order.Policy, acts.DataPolicy)
+	order.Map = order.Map || op.WritesMap()
+	if parts := strings.Split(op.Resources[0], "/"); order.Project == "" && len(parts) > 1 {
+		order.Project = parts[1] // of project/p1
+	}
+	if o.order.Workflow == "" && order.Key == "" {
+		order.Workflow = term.Ellipsis(op.Operation+" "+op.Resources[len(op.Resources)-1], NameWidth)
+	}
 	return order, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -24,8 +25,9 @@ type request struct {
 func (r *request) flags(f *pflag.FlagSet) {
 	r.Targets.Flags(f)
 	f.StringArrayVar(&r.Upgradeable, "upgradeable", nil, "a `path` to read now and maybe write later; repeatable")
+	f.StringArrayVar(&r.UpgradeableNodes, "upgradeable-node", nil, "a `node` to read now and maybe write later; repeatable")
 	f.StringVar(&r.holder, "holder", "", "the holder that others see (default: a callsign for this terminal)")
-	f.StringVar(&r.policy, "policy", "", "the policy of the grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default "+lockkeeper.DefaultPolicy+")")
+	f.StringVar(&r.policy, "policy", "", "the policy of the grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default "+lockkeeper.DefaultPolicy+"; with a node "+acts.DataPolicy+")")
 	f.StringVar(&r.reason, "reason", "", "why you need the locks, shown to others; also --note")
 	f.Var(&r.ttl, "ttl", "the lease: how long the grant lasts without a renewal (default: the policy's)")
 	f.Var(&r.wait, "wait", "how long to wait if blocked (default: do not wait)")
@@ -58,6 +60,7 @@ func (r *request) build(p *program, cmd *cobra.Command, a *project.Project, outc
 	if len(req.Locks) == 0 {
 		return req, command.Usage(cmd, "names no path; "+outcome)
 	}
+	req.Policy = acts.PolicyFor(req.Policy, req.Locks, "")
 	p.Notes(a, req.Locks)
 	return req, nil
 }
@@ -98,10 +101,14 @@ The policies, with their default leases (lockkeeper.yaml can change them):
   dal      a job on a data tree: 45s, directories, upgradeable; freed only on proof
   tidy     a sweep over directories: 30m, then the next sweep may break it
   author   a text by one author: 15m, then a person decides
-  person   held until released, without a time limit; a person decides`,
+  person   held until released, without a time limit; a person decides
+
+A node is a resource of lockkeeper.yaml, such as project/p1/map/m2. Its files are
+locked with it. Requests with a node have the policy dal.`,
 		Example: `  grant=$(lockkeeper lock acquire --holder otter --write app/user.rb --read config/)
   lockkeeper lock acquire --write app/user.rb --wait 5m --reason "rename the user model"
   git diff -z --name-only --relative | lockkeeper lock acquire --write-from -
+  lockkeeper lock acquire --read-node project/p1 --upgradeable-node project/p1/map/m2
   lockkeeper lock acquire --write app/user.rb --pid $$   # released when this shell ends`,
 		Args: command.Exactly(0, "no arguments"),
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error { return p.acquire(cmd, a, o) }),
@@ -207,9 +214,11 @@ func (p *program) extendCommand() *cobra.Command {
 		Short: "Add paths to a grant, if its policy allows it",
 		Long: `Add paths to a grant, all of them or none. It never waits. With policy session a
 grant can add any free path, with policy dal only paths that sort after those it
-holds. Grants of other policies cannot be extended.`,
-		Example: `  lockkeeper lock extend "$grant" --write app/second.rb`,
-		Args:    command.Exactly(1, "the id of a grant"),
+holds, and nodes in the order of projects, maps and sketches, each by id. Grants of
+other policies cannot be extended.`,
+		Example: `  lockkeeper lock extend "$grant" --write app/second.rb
+  lockkeeper lock extend "$grant" --write-node project/p1/map/m3`,
+		Args: command.Exactly(1, "the id of a grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.onGrant(cmd, args[0], func(a *project.Project, token string) (lockkeeper.Grant, error) {
 				locks, err := t.Resolve(p.Program, a)
@@ -228,15 +237,22 @@ holds. Grants of other policies cannot be extended.`,
 }
 
 func (p *program) upgradeCommand() *cobra.Command {
-	return &cobra.Command{
+	var nodes []string
+	cmd := &cobra.Command{
 		Use:   "upgrade GRANT PATH…",
 		Short: "Upgrade locks to write locks",
 		Long: `Upgrade the upgradeable locks of a grant to write locks, all the paths or none,
 without releasing them in between. It never waits: if another holder reads there,
 it is blocked and the locks stay upgradeable.`,
 		Example: `  grant=$(lockkeeper lock acquire --policy dal --upgradeable data/index)
-  lockkeeper lock upgrade "$grant" data/index`,
-		Args: command.AtLeast(2, "the id of a grant and one path or more"),
+  lockkeeper lock upgrade "$grant" data/index
+  lockkeeper lock upgrade "$grant" --node project/p1/map/m2`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args)+len(nodes) < 2 || len(args) == 0 {
+				return command.Usage(cmd, "needs the id of a grant, and one path or node or more")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.onGrant(cmd, args[0], func(a *project.Project, token string) (lockkeeper.Grant, error) {
 				paths := make([]string, len(args)-1)
@@ -247,10 +263,19 @@ it is blocked and the locks stay upgradeable.`,
 					}
 					paths[i] = l.Path
 				}
+				of, err := acts.NodeLocks(a, lockkeeper.Write, nodes...)
+				if err != nil {
+					return lockkeeper.Grant{}, err
+				}
+				for _, l := range of {
+					paths = append(paths, l.Path)
+				}
 				return a.Locks.Upgrade(cmd.Context(), args[0], token, paths...)
 			})
 		},
 	}
+	cmd.Flags().StringArrayVar(&nodes, "node", nil, "a `node` to upgrade, with its files; repeatable")
+	return cmd
 }
 
 func (p *program) releaseCommand() *cobra.Command {
