@@ -212,7 +212,7 @@ func TestSQLiteNewerOrOfAnotherSpace(t *testing.T) {
 	s, _ := filled(t)
 	other := s
 	other.space = "another"
-	refused(t, other, "another space")
+	refused(t, other, "different space")
 	raw(t, s.where, `PRAGMA user_version = 99`)
 	refused(t, s, "format 99 is newer")
 }
@@ -240,7 +240,7 @@ func TestSQLiteMigrates(t *testing.T) {
 		}()
 	}
 	for range cap(errs) {
-		wantStore(t, <-errs, "another space") // the schema exists but contains no space
+		wantStore(t, <-errs, "different space") // the schema exists but contains no space
 	}
 	raw(t, s.where, `INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ('s', 0, 'x', '', 0)`)
 	if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
