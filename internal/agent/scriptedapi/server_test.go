@@ -138,8 +138,8 @@ func TestNoAnswer(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	want := []string{`no play fits the prompt "something else"`, `no play fits the prompt "once"`, `play 0, step 1 expects "^fine$" of the tools, and they said "not fine"`,
-		`play 0 has no step after 1`, `the results are of the tool use "toolu_7_0_000009"`, `the results are of the tool use "of another client"`}
+	want := []string{`no play matches the prompt "something else"`, `no play matches the prompt "once"`, `play 0, step 1 expects the tool results "^fine$", got "not fine"`,
+		`play 0 has no step after 1`, `the results answer the tool use "toolu_7_0_000009"`, `the results answer the tool use "of another client"`}
 	for i, problem := range s.problems {
 		if len(s.problems) != len(want) || !strings.Contains(problem, want[i]) {
 			t.Errorf("%d: %s", i, problem)
