@@ -73,8 +73,8 @@ var opening = words("OpenFile Open Openat Openat2")
 
 var writeFlags = words("O_WRONLY O_RDWR O_CREATE O_CREAT O_TRUNC O_APPEND O_TMPFILE")
 
-// ours lists packages whose functions have such names but call the functions above, and are
-// checked themselves. Package ast has a type with such a name.
+// ours lists packages whose own functions have some of these names. They change files only by the
+// functions above, and are checked themselves. Package ast has a type with such a name.
 var ours = words("gate lock memstore sqlstore rescue tree lockkeeper project process config ast")
 
 func words(s string) []string { return strings.Fields(s) }

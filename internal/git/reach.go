@@ -26,7 +26,7 @@ func reaches() map[string]func(*WorkTree, context.Context, Asked) (Reach, error)
 	}
 }
 
-// Asked is a git command by its words.
+// Asked is a git command, split into its words.
 type Asked struct {
 	Act      string
 	Options  []string

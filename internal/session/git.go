@@ -122,7 +122,7 @@ func (s *Session) filesOfOthers(ctx context.Context, has func(lockkeeper.Lock) b
 	if err != nil || len(locks) == 0 {
 		return nil, err
 	}
-	return s.others(ctx, locks) // it ignores dead holders
+	return s.others(ctx, locks) // others leaves out dead holders
 }
 
 // EndRewrite releases .git if a git command of the session holds it.

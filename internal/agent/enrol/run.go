@@ -104,7 +104,7 @@ func (s Site) Responds(ctx context.Context, k Hook) (wrong string, err error) {
 	return fmt.Sprintf("its hook program does not check writes, so every write is allowed: exit status %d: %s", said.Code, firstLine(said.Err)), nil
 }
 
-// RespondsBelow does the same in a subdirectory of the codebase.
+// RespondsBelow does what Responds does, in a subdirectory of the codebase.
 func (s Site) RespondsBelow(ctx context.Context, k Hook) (wrong string, err error) {
 	below := s
 	below.Root = filepath.Join(s.Root, protect.OwnDir)

@@ -217,8 +217,8 @@ func (o *outsider) run() {
 
 func isOutsider(e bookfile.Entry) bool { return strings.HasPrefix(e.Instance, "Desktop-") }
 
-// tidied removes entries that the outsider itself wrote back after releasing them: it had
-// read the file before its overwritten release was restored.
+// tidied removes entries that the outsider released and then wrote back by mistake: it had read the
+// file before its release, which was overwritten, was restored.
 func (o *outsider) tidied(list []bookfile.Entry) []bookfile.Entry {
 	rest := slices.DeleteFunc(slices.Clone(list), isOutsider)
 	o.cameBack += len(list) - len(rest)

@@ -39,7 +39,7 @@
 //     while its previous version exists, PastDecisions and Record fail until a person
 //     repairs it. A malformed one is copied at once.
 //  8. An item has one entry. When it moves between the two files it is in both for a
-//     moment, never in neither. The newer entry counts.
+//     moment, and is never missing. The newer entry counts.
 //  9. No symbolic link below the directory is followed. The directory itself may be one.
 //
 // Limits: the hashes detect damage and mistakes, not forgery. About (author, time and cost

@@ -150,8 +150,8 @@ func (l *ledger) set(e line) {
 	l.wanted[e.Decision] = append(l.wanted[e.Decision], e)
 }
 
-// save writes the changes: first the new lines, then the files without the removed lines. So
-// an item that moves is in both files for a moment, and never in neither.
+// save writes the changes: first the new lines, then the files without the removed lines. So an
+// item that moves is in both files for a moment, and is never missing.
 func (l *ledger) save(ctx context.Context, about About) error {
 	for _, kind := range kinds() {
 		if all, news := l.grown(kind); news {
