@@ -17,9 +17,10 @@ import (
 // A background is a command that runs beside a test until it gets a line of input.
 type background struct {
 	checkout
-	cmd *exec.Cmd
-	in  io.Writer
-	out *bufio.Reader
+	cmd   *exec.Cmd
+	in    io.Writer
+	out   *bufio.Reader
+	first string // its first line
 }
 
 // begin starts a command and waits for its first line, which must contain a text.
@@ -38,8 +39,8 @@ func (c checkout) begin(command, text string) *background {
 		c.Fatal(err)
 	}
 	b.in, b.out = in, bufio.NewReader(out)
-	if line, err := b.out.ReadString('\n'); err != nil || !strings.Contains(line, text) {
-		c.Fatalf("%s: %q, %v", command, line, err)
+	if b.first, err = b.out.ReadString('\n'); err != nil || !strings.Contains(b.first, text) {
+		c.Fatalf("%s: %q, %v", command, b.first, err)
 	}
 	return b
 }

@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/git/gittest"
+	"lockkeeper/internal/project/projecttest"
 )
 
 const bookSettings = `locks_file: .locks/locks.json
@@ -116,21 +119,69 @@ func TestDialogAboutAFreshLock(t *testing.T) {
 		}
 	}
 
-	// After an unsuccessful wait, the command asks again. Then the other holder releases the claim.
+	// After an unsuccessful wait, the command offers to cancel or to override.
 	d.forget()
-	out := d.talking(0, []talk{
+	d.talking(3, []talk{
 		{shown: "Choose option (1-3): ", typed: "1"},
 		{shown: "Chapter_03 is still locked after "},
+		{shown: "1. Cancel operation\r\n2. Override lock (not recommended)\r\n"},
+		{shown: "Choose option (1-2): ", typed: "1"},
+	}, "claim", "Chapter_03", "--instance", "CLI-2", "--poll", "20ms", "--patience", "1s")
+
+	// The other holder releases the claim during a wait.
+	d.forget()
+	out := d.talking(0, []talk{
 		{shown: "Choose option (1-3): ", typed: "1"},
 		{shown: "Waiting for Chapter_03", act: func() {
 			if err := os.WriteFile(d.locksFile(), []byte(`{"locks": []}`), 0o644); err != nil {
 				t.Error(err)
 			}
 		}},
-	}, "claim", "Chapter_03", "--instance", "CLI-2", "--poll", "20ms", "--patience", "1s")
+	}, "claim", "Chapter_03", "--instance", "CLI-2", "--poll", "20ms")
 	if !strings.Contains(out, "claimed by CLI-2: Chapter_03") {
 		t.Errorf("answered %q", out)
 	}
+}
+
+// A lock younger than 15 minutes whose process is gone offers all three options, and marks the one to choose. So
+// does a lock whose process ends during a wait.
+//
+// shows: LM-15 LM-56
+func TestDialogAboutAFreshLockWhoseProcessIsGone(t *testing.T) {
+	d := newBook(t, "")
+	const recommended = "3. Override lock (recommended: its instance is gone)"
+	self := filepath.Join(t.TempDir(), projecttest.Lockkeeper)
+	own, err := os.Executable()
+	projecttest.Must(t, err, os.Symlink(own, self))
+	holder := exec.Command(self, "claim", "Chapter_04", "--instance", "CLI-1", "--", "sh", "-c", "echo held; read end")
+	holder.Dir, holder.Env = d.dir, append(os.Environ(), d.env...)
+	in, err := holder.StdinPipe()
+	projecttest.Must(t, err)
+	defer in.Close()
+	out, err := holder.StdoutPipe()
+	projecttest.Must(t, err, holder.Start())
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "held\n" {
+		t.Fatalf("the holder said %q, %v", line, err)
+	}
+	kill := func() {
+		if err := holder.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		holder.Wait()
+	}
+	d.talking(0, []talk{
+		{shown: "3. Override lock (not recommended)"},
+		{shown: "Choose option (1-3): ", typed: "1"},
+		{shown: "Waiting for Chapter_04", act: kill},
+		{shown: "⚠️ Chapter_04 is currently locked by another instance."},
+		{shown: "- State: gone, its process is dead"},
+		{shown: "This lock may be from a crashed instance."},
+		{shown: "1. Wait for lock to clear (checks every"},
+		{shown: "2. Cancel operation"},
+		{shown: recommended},
+		{shown: "Choose option (1-3): ", typed: "3"},
+	}, "claim", "Chapter_04", "--instance", "CLI-2", "--poll", "20ms")
+	d.sees("CLI-1 lost Chapter_04")
 }
 
 // shows: LM-15 LM-17 LM-53 CF-16

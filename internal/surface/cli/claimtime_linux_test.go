@@ -31,38 +31,52 @@ func (w *watch) after(d time.Duration) <-chan time.Time {
 	return fired
 }
 
-// While a person waits, the command retries every 5 seconds and asks again after 2 minutes. After the release,
-// the next retry succeeds.
+// While a person waits, the command retries every 5 seconds and after 2 minutes offers to cancel or to override.
+// After a release, the next retry succeeds.
 //
 // shows: LM-15 LM-18 LM-45
 func TestWaitLooksEvery5SecondsAndAsksAfter2Minutes(t *testing.T) {
 	d := newBook(t, "")
 	d.foreign("Chapter_03", "CLI-12345", 3*time.Minute)
-	const looks, more = 24, 3 // retries within 2 minutes, and after them
-	w := &watch{now: time.Now(), before: func(n int) {
-		if n == looks+more {
+	claim := func(before func(n int), answers ...string) (waits []time.Duration) {
+		t.Helper()
+		d.forget()
+		w := &watch{now: time.Now(), before: before}
+		var typing sync.WaitGroup
+		typing.Go(func() {
+			for _, answer := range answers {
+				asked, typed, _ := strings.Cut(answer, " = ")
+				d.sees(asked)
+				d.past(asked)
+				io.WriteString(d.person, typed+"\n")
+			}
+		})
+		code := cli.Main(context.Background(), &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env,
+			Now: func() time.Time { return w.now }, After: w.after}, []string{"claim", "Chapter_03", "--instance", "CLI-2"})
+		typing.Wait()
+		d.sees("claimed by CLI-2: Chapter_03")
+		if code != 0 {
+			t.Errorf("ended with %d", code)
+		}
+		return w.waits
+	}
+	const first = "checks every 5 seconds)\r\n2. Cancel operation\r\n3. Override lock (not recommended)\r\n\r\nChoose option (1-3): = 1"
+	got := claim(func(n int) {
+		if n == 3 {
 			if err := os.WriteFile(d.locksFile(), []byte(`{"locks": []}`), 0o644); err != nil {
 				t.Error(err)
 			}
 		}
-	}}
-	var typing sync.WaitGroup
-	typing.Go(func() {
-		for _, asked := range []string{"checks every 5 seconds", "Chapter_03 is still locked after 2m"} {
-			d.sees(asked)
-			d.past(asked)
-			d.sees("Choose option (1-3): ")
-			d.past("Choose option (1-3): ")
-			io.WriteString(d.person, "1\n")
-			d.sees("Waiting for Chapter_03, checking every 5s for up to 2m")
-		}
-	})
-	code := cli.Main(context.Background(), &term.IO{In: d.tty, Out: d.tty, Err: d.tty, Dir: d.dir, Env: d.env,
-		Now: func() time.Time { return w.now }, After: w.after}, []string{"claim", "Chapter_03", "--instance", "CLI-2"})
-	typing.Wait()
-	d.sees("claimed by CLI-2: Chapter_03")
-	if want := slices.Repeat([]time.Duration{5 * time.Second}, looks+more); code != 0 || !slices.Equal(w.waits, want) {
-		t.Errorf("ended with %d after %d waits: %v", code, len(w.waits), w.waits)
+	}, first)
+	if want := slices.Repeat([]time.Duration{5 * time.Second}, 3); !slices.Equal(got, want) {
+		t.Errorf("waited %v", got)
+	}
+	d.must(0, "unclaim", "--instance", "CLI-2")
+	d.foreign("Chapter_03", "CLI-12345", 3*time.Minute)
+	got = claim(func(int) {}, first, "Chapter_03 is still locked after 2m = ",
+		"Options:\r\n1. Cancel operation\r\n2. Override lock (not recommended)\r\n\r\nChoose option (1-2): = 2")
+	if want := slices.Repeat([]time.Duration{5 * time.Second}, 24); !slices.Equal(got, want) {
+		t.Errorf("waited %v", got)
 	}
 }
 

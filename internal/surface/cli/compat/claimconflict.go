@@ -86,7 +86,7 @@ func minutesAgo(n int) string { return fmt.Sprintf("%s ago", term.Counted(n, "mi
 func (p *program) resolveClaim(ctx context.Context, au *author.Author, w author.Request, o claimOptions) (*author.Result, error) {
 	asks := p.Attended() && w.By.Agent == "" && !o.asked && !p.JSON
 	typed := bufio.NewReader(p.In)
-	waited := time.Duration(0)
+	waited, late := time.Duration(0), "" // late: the grant that was not released in time
 	for {
 		answer, err := au.Claim(ctx, w)
 		if answer != nil {
@@ -99,7 +99,7 @@ func (p *program) resolveClaim(ctx context.Context, au *author.Author, w author.
 		c := answer.Conflicts[max(open, 0)]
 		choice := o.onConflict
 		if asks {
-			if choice, err = p.askAbout(ctx, au, typed, c, o, waited); err != nil {
+			if choice, err = p.askAbout(ctx, au, typed, question{c, late == c.Grant, waited}, o); err != nil {
 				return nil, err
 			}
 		}
@@ -108,10 +108,13 @@ func (p *program) resolveClaim(ctx context.Context, au *author.Author, w author.
 			w.Override = append(w.Override, c.Grant)
 		case choice == onWait && (asks || waited == 0):
 			began := p.Now()
-			if answer, err = p.awaitClaim(ctx, au, w, c, o); err != nil || answer != nil {
+			answer, timedOut, err := p.awaitClaim(ctx, au, w, c, o)
+			if err != nil || answer != nil {
 				return answer, err
 			}
-			waited += p.Now().Sub(began)
+			if waited += p.Now().Sub(began); timedOut {
+				late = c.Grant
+			}
 		case asks:
 			return nil, &command.ExitError{Code: command.ExitBlocked, Err: errors.New("canceled; nothing was claimed or changed")}
 		default:
@@ -122,7 +125,7 @@ func (p *program) resolveClaim(ctx context.Context, au *author.Author, w author.
 
 // awaitClaim retries a claim. It returns nil if the patience ends, after a last try, or if the
 // blocking holder turns out to be gone or stale.
-func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Request, c author.Conflict, o claimOptions) (*author.Result, error) {
+func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Request, c author.Conflict, o claimOptions) (_ *author.Result, timedOut bool, err error) {
 	poll, patience := max(time.Duration(o.poll), time.Millisecond), time.Duration(o.patience)
 	if !p.JSON {
 		fmt.Fprintf(p.Err, "Waiting for %s, checking every %s for up to %s …\n", term.Clean(c.Resource), term.Span(poll), term.Span(patience))
@@ -136,64 +139,83 @@ func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Re
 	for limit := p.Now().Add(patience); ; {
 		left := limit.Sub(p.Now())
 		if left <= 0 {
-			return nil, nil
+			return nil, true, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, command.Interrupted(ctx, context.Cause(ctx))
+			return nil, false, command.Interrupted(ctx, context.Cause(ctx))
 		case <-after(min(poll, left)):
 		}
 		answer, err := au.Claim(ctx, w)
 		if err != nil {
-			return nil, command.Interrupted(ctx, err)
+			return nil, false, command.Interrupted(ctx, err)
 		}
 		p.tellAnswer(answer)
 		if len(answer.Conflicts) == 0 {
-			return answer, nil
+			return answer, false, nil
 		}
 		for _, now := range answer.Conflicts {
-			if now.Grant == c.Grant && offersStale(now) && !offersStale(c) {
-				return nil, nil
+			if now.Grant == c.Grant && (isStale(now) && !isStale(c) || isGone(now) && !isGone(c)) {
+				return nil, false, nil
 			}
 		}
 	}
 }
 
-// offersStale reports whether a lock is shown as stale: it is old without a sign of life, or
-// its holder is gone.
-func offersStale(c author.Conflict) bool { return c.IsClaim && (c.Stale || c.State == author.Gone) }
+// isStale reports whether a claim is old without a sign of life.
+func isStale(c author.Conflict) bool { return c.IsClaim && c.Stale }
+
+// isGone reports whether the holder of a claim is gone.
+func isGone(c author.Conflict) bool { return c.IsClaim && c.State == author.Gone }
+
+// A question is about one holder of a resource.
+type question struct {
+	author.Conflict
+	late   bool // a wait for it has timed out
+	waited time.Duration
+}
 
 // askAbout shows who holds a resource and lets a person choose.
-func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.Reader, c author.Conflict, o claimOptions, waited time.Duration) (string, error) {
-	if waited > 0 {
-		fmt.Fprintf(p.Err, "%s is still locked after %s.\n\n", term.Clean(c.Resource), term.Span(waited))
+func (p *program) askAbout(ctx context.Context, au *author.Author, typed *bufio.Reader, q question, o claimOptions) (string, error) {
+	c := q.Conflict
+	if q.late {
+		fmt.Fprintf(p.Err, "%s is still locked after %s.\n\n", term.Clean(c.Resource), term.Span(q.waited))
 	}
-	stale := offersStale(c)
-	switch {
-	case stale && c.Stale:
+	if isStale(c) {
 		fmt.Fprintf(p.Err, "⚠️ %s has a stale lock (older than %s).\n\n", term.Clean(c.Resource), inWords(au.StaleAfter()))
-	case stale:
-		fmt.Fprintf(p.Err, "⚠️ %s has a lock whose instance is gone.\n\n", term.Clean(c.Resource))
-	default:
+	} else {
 		fmt.Fprintf(p.Err, "⚠️ %s is currently locked by another instance.\n\n", term.Clean(c.Resource))
 	}
 	p.showLockDetails(c)
 	if c.IsClaim {
 		p.showUncommitted(ctx, au, c)
 	}
-	wait, cancel, override := fmt.Sprintf("Wait for lock to clear (checks every %s)", inWords(time.Duration(o.poll))), "Cancel operation", "Override lock (not recommended)"
-	choices, values := []string{wait, cancel, override}, []string{onWait, onCancel, onOverrideStale}
-	switch {
-	case stale:
+	if isStale(c) || isGone(c) {
 		fmt.Fprint(p.Err, whyStale(c), "\n\n")
-		choices, values = []string{"Override stale lock and continue", cancel}, []string{onOverrideStale, onCancel}
-	case !c.IsClaim: // an agent or a job, which cannot be overridden here
-		choices, values = choices[:2], values[:2]
 	}
+	choices, values := q.options(time.Duration(o.poll))
 	return p.choose(typed, choices, values)
 }
 
-// whyStale describes the holder of a stale lock.
+// options returns what a person can choose, and what each choice means: override or cancel if
+// the lock is stale, cancel or override after a wait, and otherwise also wait.
+func (q question) options(poll time.Duration) (choices, values []string) {
+	wait, cancel, override := fmt.Sprintf("Wait for lock to clear (checks every %s)", inWords(poll)), "Cancel operation", "Override lock (not recommended)"
+	switch {
+	case !q.IsClaim: // an agent or a job, which cannot be overridden here
+		return []string{wait, cancel}, []string{onWait, onCancel}
+	case isStale(q.Conflict):
+		return []string{"Override stale lock and continue", cancel}, []string{onOverrideStale, onCancel}
+	case isGone(q.Conflict):
+		override = "Override lock (recommended: its instance is gone)"
+	}
+	if q.late {
+		return []string{cancel, override}, []string{onCancel, onOverrideStale}
+	}
+	return []string{wait, cancel, override}, []string{onWait, onCancel, onOverrideStale}
+}
+
+// whyStale describes the holder of a lock that is stale or whose process is gone.
 func whyStale(c author.Conflict) string {
 	if c.Process == lockkeeper.ProcessAlive.String() {
 		return "Its instance still runs, but has not used the lock for that long."
