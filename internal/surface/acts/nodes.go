@@ -1,11 +1,14 @@
 package acts
 
 import (
+	"context"
+	"errors"
 	"strings"
 
 	"lockkeeper"
 	"lockkeeper/internal/compat/resource"
 	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 )
 
@@ -72,6 +75,38 @@ func FindOperation(a *project.Project, name string, args resource.Args, argv []s
 	}
 	op.Locks, err = a.Resolved(op.Need.Locks)
 	return op, err
+}
+
+// Unattended returns an error if the operation needs the approval of a person, whom a program
+// cannot ask.
+func (op Operation) Unattended() error {
+	if !op.Approval {
+		return nil
+	}
+	return &lockkeeper.RefusedError{Act: "op " + op.Need.Operation, Reason: "it needs the approval of a person", Next: "lockkeeper op " + op.Need.Operation + " --approve, on a terminal"}
+}
+
+// Under does work under the locks of the operation, and releases them. It does not wait for
+// them. An operation that needs an approval is refused.
+func (op Operation) Under(ctx context.Context, a *project.Project, holder string, work func(context.Context, *lockkeeper.Grant) error) (err error) {
+	if err := op.Unattended(); err != nil {
+		return err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return err
+	}
+	g, err := a.Hold(ctx, lockkeeper.Request{Holder: holder, Policy: DataPolicy, Locks: op.Locks, Process: &self,
+		Metadata: map[string]string{"operation": op.Need.Operation, "reason": op.Need.Operation}}, 0)
+	if err != nil {
+		return err
+	}
+	g.Keep()
+	defer func() { err = errors.Join(err, g.Release(context.WithoutCancel(ctx))) }()
+	held, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(g.Context(), func() { stop(context.Cause(g.Context())) })()
+	return work(held, &g.Grant)
 }
 
 // WritesMap reports whether the operation writes a map as a whole, so that the cap on map jobs

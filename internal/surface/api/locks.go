@@ -97,8 +97,8 @@ type wantedOperation struct {
 // nobody is asked here.
 func (w wantedOperation) locks(a *project.Project) ([]lockkeeper.Lock, error) {
 	op, err := acts.FindOperation(a, w.Operation, resource.Args{Of: w.Of, Objects: w.Objects}, nil)
-	if err == nil && op.Approval {
-		err = &lockkeeper.RefusedError{Act: "op " + op.Need.Operation, Reason: "it needs the approval of a person", Next: "lockkeeper op " + op.Need.Operation + " --approve, on a terminal"}
+	if err == nil {
+		err = op.Unattended()
 	}
 	return op.Locks, err
 }

@@ -18,7 +18,9 @@ func TestNodesAndOperations(t *testing.T) {
 	preset, err := resource.PresetOf("fole")
 	must(t, err)
 	s := newSceneOf(t, projecttest.Empty(t, "gate:\n  allowed_write_paths: [data]\n"+preset.Tables))
-	post := func(path string, body map[string]any) answer { return s.as(access.Agent, "POST", "/api/v1/"+path, body) }
+	post := func(path string, body map[string]any) answer {
+		return s.as(access.Agent, "POST", "/api/v1/"+path, body)
+	}
 	acquire := func(body map[string]any) (g given) {
 		t.Helper()
 		post("grants", body).want(ok).into(&g)

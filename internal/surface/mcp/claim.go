@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"strings"
 
+	"lockkeeper"
 	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/acts"
 )
 
-type pathsInput struct {
-	Paths []string `json:"paths" jsonschema:"files, from the root of the codebase or absolute"`
+type checkInput struct {
+	Paths []string `json:"paths,omitempty" jsonschema:"files, from the root of the codebase or absolute"`
+	Nodes []string `json:"nodes,omitempty" jsonschema:"nodes of lockkeeper.yaml, such as project/p1/map/m2, with their files; with a slash at the end with all below them"`
 }
 
 // checked reports for each file whether it is free, and who holds it.
@@ -23,12 +26,16 @@ type fileState struct {
 	Path string            `json:"path"`
 	Free bool              `json:"free"`
 	By   []session.Blocker `json:"by,omitempty" jsonschema:"who holds it"`
+
+	Holder string `json:"holder,omitempty" jsonschema:"who holds a node"`
 }
 
-func check(ctx context.Context, v *call, in pathsInput) (out checked, err error) {
-	paths, err := v.files(in.Paths)
-	if err != nil {
-		return out, err
+func check(ctx context.Context, v *call, in checkInput) (out checked, err error) {
+	var paths []string
+	if len(in.Paths) > 0 || len(in.Nodes) == 0 {
+		if paths, err = v.files(in.Paths); err != nil {
+			return out, err
+		}
 	}
 	return out, v.within(ctx, "", func(sess *session.Session) error {
 		found, err := sess.Blockers(ctx, paths...)
@@ -40,15 +47,41 @@ func check(ctx context.Context, v *call, in pathsInput) (out checked, err error)
 		for _, p := range paths {
 			out.Files = append(out.Files, fileState{Path: p, Free: by[p] == nil, By: by[p]})
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return out.nodes(ctx, v, in.Nodes)
 	})
+}
+
+// nodes adds the state of nodes, as if this session wrote them.
+func (c *checked) nodes(ctx context.Context, v *call, names []string) error {
+	for _, name := range names {
+		locks, err := acts.NodeLocks(v.app, lockkeeper.Write, name)
+		if err != nil {
+			return err
+		}
+		found, err := v.app.Locks.CheckConflicts(ctx, locks)
+		if err != nil {
+			return err
+		}
+		n := fileState{Path: name, Free: len(found) == 0}
+		if !n.Free {
+			n.Holder, c.Free = found[0].Holder, false
+		}
+		c.Files = append(c.Files, n)
+	}
+	return nil
 }
 
 func (c *checked) text() string {
 	var lines []string
 	for _, f := range c.Files {
 		line := shown(f.Path) + ": free"
-		if !f.Free {
+		switch {
+		case f.Holder != "":
+			line = shown(f.Path) + ": held by " + shown(f.Holder)
+		case !f.Free:
 			line = shown(f.Path) + ": " + f.By[0].Holder.String()
 		}
 		lines = append(lines, line)

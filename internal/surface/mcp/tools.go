@@ -12,7 +12,7 @@ import (
 // addTools registers all tools. No tool revokes a lock of another holder.
 func (s *Server) addTools() {
 	add(s, &mcp.Tool{Name: "check", Title: "Check whether files are free", Annotations: reads(),
-		Description: "Check whether you could write files now, and who holds them if not. Claims nothing."}, check)
+		Description: "Check whether you could write files or nodes now, and who holds them if not. Claims nothing."}, check)
 	add(s, &mcp.Tool{Name: "claim", Title: "Claim files", Annotations: additive(),
 		Description: "Claim files for writing, all or none, before you change them. Your claim ends when you release it, when your session ends, or 15 minutes after your last call. Never waits: if another holder has a file, the call is refused, and you are told when the file is free."}, claim)
 	add(s, &mcp.Tool{Name: "release", Title: "Release files", Annotations: additive(),
@@ -23,6 +23,8 @@ func (s *Server) addTools() {
 		Description: "Show who holds one file and why, who waits for it, and its recent events."}, why)
 	add(s, &mcp.Tool{Name: "write", Title: "Write a file", Annotations: changes(),
 		Description: "Claim one file, then write or delete it through the gate. To replace an existing file, give the SHA-256 of the content that you have read as base. Refused content is kept, and a person can land it."}, write)
+	add(s, &mcp.Tool{Name: "replace_dir", Title: "Replace a directory", Annotations: changes(),
+		Description: "Replace a directory as a whole with a copy of another one in the codebase: at every moment it is the old one or the new one. Name the operation of lockkeeper.yaml that this is. Its locks are held for this call alone, and released. Never waits: if another holder has one of them, nothing is replaced."}, replaceDir)
 	add(s, &mcp.Tool{Name: "commit", Title: "Commit your changes", Annotations: additive(),
 		Description: "Make a git commit of exactly your own changes: files that you have claimed, and files that you changed last and nobody holds. With paths, it commits only those. Files of others stay out, also staged ones."}, commit)
 	add(s, &mcp.Tool{Name: "defer", Title: "Change a file later", Annotations: additive(),

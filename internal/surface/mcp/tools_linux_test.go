@@ -61,7 +61,7 @@ func tour(s *scene, one, other *client) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"ask_for_more", "check", "claim", "commit", "defer", "release", "report_gap", "status", "why", "write"}; !slices.Equal(names, want) {
+	if want := []string{"ask_for_more", "check", "claim", "commit", "defer", "release", "replace_dir", "report_gap", "status", "why", "write"}; !slices.Equal(names, want) {
 		t.Fatalf("the tools are %v", names)
 	}
 

@@ -153,9 +153,8 @@ func (o *submitOptions) operation(a *project.Project, order sched.ItemSpec, argv
 	if err != nil {
 		return order, err
 	}
-	if op.Approval {
-		return order, &lockkeeper.RefusedError{Act: "submitting " + op.Operation, Reason: "it needs the approval of a person, who would not be there when it starts",
-			Next: "run it with lockkeeper op and --approve, on a terminal"}
+	if err := op.Unattended(); err != nil {
+		return order, err
 	}
 	order.Locks = append(order.Locks, op.Locks...)
 	order.Policy = cmp.Or(order.Policy, acts.DataPolicy)
