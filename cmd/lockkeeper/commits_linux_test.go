@@ -78,6 +78,7 @@ type crowd struct {
 	known  map[string]bool // commits that were checked
 	lines  map[string]bool // all lines that were written
 	count  map[string]int
+	said   string // what the last hook printed
 }
 
 // An actor is a shell that runs the hooks and commands of a session, or a person's shell.
@@ -178,6 +179,7 @@ func (w *crowd) hook(a *actor, event, tool string, input map[string]any) bool {
 		w.Fatal(err)
 	}
 	code, said := w.run(a, "lockkeeper hook claude-code <"+file)
+	w.said = said
 	if code != 0 && code != 2 || strings.Contains(said, "cannot check the locks") {
 		w.Errorf("%s %s %s: %d %s", a.name, event, tool, code, said)
 	}

@@ -148,6 +148,9 @@ func (r *Repo) head(ctx context.Context) (State, error) {
 	if s.Head = strings.TrimSuffix(string(text), "\n"); err == nil && isHash(s.Head) {
 		return s, nil
 	}
+	if s.Head = r.packed(ref); s.Head != "" {
+		return s, nil
+	}
 	s.Head, err = r.git.Line(ctx, "rev-parse", "-q", "--verify", ref+"^{commit}")
 	if exitOf(err) == 1 {
 		s.Head, s.Unborn, err = "", true, nil

@@ -41,6 +41,9 @@ type record struct {
 	Watched time.Time            `json:"watched,omitzero"` // when it last looked for unchecked agents
 	Beside  []lockkeeper.Process `json:"beside,omitempty"` // the unchecked agents that it was told of
 
+	Head    string   `json:"head,omitempty"`    // the commit after which commits of its files are reported
+	Commits []string `json:"commits,omitempty"` // that it made with lockkeeper commit
+
 	Snapshots []string        `json:"snapshots,omitempty"` // open snapshots of uncommitted files
 	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before
 	Unkept    string          `json:"unkept,omitempty"`    // last warning about files that no snapshot has
@@ -57,6 +60,7 @@ type Call struct {
 	More     int      `json:"more,omitempty"`     // number of equal calls in progress
 	Guarded  []string `json:"guarded,omitempty"`  // existing files that configure the checks
 	Snapshot string   `json:"snapshot,omitempty"` // id of the snapshot of uncommitted files before the command
+	Head     string   `json:"head,omitempty"`     // the commit of HEAD before a command that may make commits
 }
 
 // A Session is open for one call, under an exclusive lock.

@@ -16,6 +16,7 @@ type span struct {
 	From  int64  `json:"from"`
 	To    int64  `json:"to"`
 	Agent string `json:"agent,omitempty"` // the host's id of the subagent; empty: the main agent
+	Git   bool   `json:"git,omitempty"`   // the command may have made commits
 }
 
 const maxSpans = 500
@@ -25,7 +26,7 @@ func (s *Session) ran(c Call, to int64) {
 	if c.Command == "" || c.At == 0 {
 		return
 	}
-	s.rec.Ran = append(s.rec.Ran, span{From: c.At, To: to, Agent: c.Agent})
+	s.rec.Ran = append(s.rec.Ran, span{From: c.At, To: to, Agent: c.Agent, Git: mayCommit(c.Command)})
 	s.rec.Ran = s.rec.Ran[max(0, len(s.rec.Ran)-maxSpans):]
 }
 

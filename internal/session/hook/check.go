@@ -176,6 +176,12 @@ func (v *visit) before(ctx context.Context) error {
 			paths = append(paths, w.Path)
 		}
 		c := session.Call{Dir: v.call.Dir, Command: v.call.Command + v.call.Act, Programs: v.programs, Writes: paths, Snapshot: kept}
+		if v.opaque {
+			c.Head = v.registry.Head(ctx)
+		}
+		if len(list) > 0 {
+			v.session.Watch(ctx)
+		}
 		if c.Command != "" {
 			c.Guarded = project.Configured(v.codebase.root)
 		}
@@ -247,7 +253,7 @@ func (v *visit) after(ctx context.Context) error {
 		}
 	}
 	if v.codebase.shell {
-		if err := errors.Join(v.compare(ctx, began), v.lost(ctx)); err != nil {
+		if err := errors.Join(v.compare(ctx, began), v.committed(ctx, began), v.lost(ctx)); err != nil {
 			return err
 		}
 	}

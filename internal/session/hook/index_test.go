@@ -107,3 +107,31 @@ func TestWriterIsNamed(t *testing.T) {
 	r = s.passes(s.claude("A", "PostToolUse", "Read", map[string]any{"file_path": s.at(user)}))
 	s.says(r, "DISTURBED "+user, "by a command of session ", "or an editor")
 }
+
+// A commit of held files by a program that the command does not spell out is told to the session
+// and to the holder. The holder's own commit is told to nobody.
+//
+// shows: GP-5
+func TestCommitsAreToldAfterwards(t *testing.T) {
+	s := newRepository(t)
+	s.edits("A", user, "class User # half an edit of A\n")
+	s.passes(s.bash("B", "PreToolUse", "make release"))
+	s.git("commit", "-qam", "all")
+	s.says(s.passes(s.bash("B", "PostToolUse", "make release")), "COMMITTED "+user+" is in commit ", "next: git show --stat ")
+	s.says(s.passes(s.bash("A", "PreToolUse", "ls")), "COMMITTED "+user+", which you hold, is in commit ")
+	silent := func(r said) {
+		t.Helper()
+		if s.passes(r); strings.Contains(r.all(), "COMMITTED") {
+			t.Error(r.all())
+		}
+	}
+	silent(s.bash("A", "PostToolUse", "ls"))
+
+	s.edits("A", user, "class User # whole\n")
+	s.passes(s.bash("B", "PreToolUse", "make release"))
+	s.passes(s.bash("A", "PreToolUse", "git commit -qam own"))
+	s.git("commit", "-qam", "own")
+	silent(s.bash("A", "PostToolUse", "git commit -qam own"))
+	silent(s.bash("B", "PostToolUse", "make release"))
+	silent(s.bash("A", "PreToolUse", "ls"))
+}

@@ -91,6 +91,14 @@ func uncovered(u session.Uncovered) string {
 // disturbed reports changes to files that the session holds: those made without a lock, and those
 // made while the finished command ran.
 func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
+	mine, err := v.session.CommittedMine(ctx)
+	if len(mine) > 0 {
+		m := mine[0]
+		v.out.tellBoth(fmt.Sprintf("COMMITTED %s, which you hold, is in commit %.12s, which you did not make%s. Finish your work and commit the rest. next: git show --stat %.12s", oneLine(m.Path), m.Commit, moreFiles(mine), m.Commit))
+	}
+	if err != nil {
+		return err
+	}
 	list, err := v.session.Disturbed(ctx, ended)
 	for _, d := range list {
 		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed without a lock, by %s. Read it again before you continue.", d.Path, writer(d))
@@ -141,6 +149,24 @@ func agentName(who session.Subagent) string {
 		return "another subagent"
 	}
 	return "another subagent (" + who.Kind + ")"
+}
+
+// committed reports files of others in the commits that were made while a command ran.
+func (v *visit) committed(ctx context.Context, began session.Call) error {
+	list, err := v.session.CommittedOfOthers(ctx, began)
+	if len(list) > 0 {
+		c := list[0]
+		v.out.tellBoth(fmt.Sprintf("COMMITTED %s is in commit %.12s, made while your command ran, by the command or by another program%s; it is %s. Do not push that commit; tell your user. next: git show --stat %.12s", oneLine(c.Path), c.Commit, moreFiles(list), c.Holder, c.Commit))
+	}
+	return err
+}
+
+// moreFiles counts the files after the first one.
+func moreFiles(list []session.Committed) string {
+	if n := len(list) - 1; n > 0 {
+		return fmt.Sprintf(", as are %d more files", n)
+	}
+	return ""
 }
 
 // writer names who changed a file that the session holds, as far as the records say.
@@ -205,7 +231,7 @@ func (v *visit) compareLate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(v.compare(ctx, began), v.disturbed(ctx, began), v.lost(ctx))
+	return errors.Join(v.compare(ctx, began), v.committed(ctx, began), v.disturbed(ctx, began), v.lost(ctx))
 }
 
 // compareInTime compares in at most half of the remaining time, and leaves the rest for the

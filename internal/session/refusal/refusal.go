@@ -80,8 +80,8 @@ func Rewrites(act, path string, by Holder, more int) Refusal {
 		why += fmt.Sprintf(", and %d more", more)
 	}
 	return Refusal{Subject: act, Why: why, Holder: &by,
-		Do:   "Do not retry; do not do it in another way. Continue with the files as they are, and do this last.",
-		Next: []string{"lockkeeper status", "git diff, or git worktree add for a copy of your own"}}
+		Do:   "Do not retry; do not do it in another way. Continue with the files as they are, and do this last, or work in a work tree of your own.",
+		Next: []string{"lockkeeper status", "git diff", "git worktree add ../copy"}}
 }
 
 // Commits refuses a git command that stages, unstages or commits changes of others: path is one

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/git/coverage"
 	"lockkeeper/internal/git/gitcmd"
@@ -39,6 +41,26 @@ type LeftUncommitted struct {
 	Path   string `json:"path"`
 	Why    string `json:"why"`
 	Holder string `json:"holder,omitempty"` // empty: nobody holds it
+}
+
+// CommitPath returns the path from the root of a file or directory that a caller names. A link
+// stands for itself, because git commits the link.
+func CommitPath(a *project.Project, name string) (string, error) {
+	file := name
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(a.WorkDir, file)
+	}
+	if info, err := os.Lstat(file); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(file))
+		if err != nil {
+			return "", err
+		}
+		if rel, err := filepath.Rel(a.Root.Dir(), filepath.Join(dir, filepath.Base(file))); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel), nil
+		}
+	}
+	l, err := a.Resolve(lockkeeper.Read, name)
+	return l.Path, err
 }
 
 // commitTarget orders commits among themselves. A commit also reads .git, so it excludes commands
@@ -132,7 +154,8 @@ func (c *committer) choose(ctx context.Context) (chosen []coverage.Change, err e
 		}
 	}
 	if len(conflicts) > 0 {
-		return nil, &lockkeeper.BlockedError{Holder: c.mine.Holder(), Conflicts: conflicts}
+		return nil, lockkeeper.WithNext(&lockkeeper.BlockedError{Holder: c.mine.Holder(), Conflicts: conflicts},
+			"lockkeeper why "+shellword.Printable(conflicts[0].Path)+", or commit without it: name your own files alone")
 	}
 	for _, p := range c.req.Paths {
 		if !matched[p] {
@@ -202,6 +225,9 @@ func (c *committer) commit(ctx context.Context, repo *git.Repo, locked []coverag
 	for _, l := range made.Left {
 		c.done.Paths = slices.DeleteFunc(c.done.Paths, func(p string) bool { return p == l.Path })
 		c.leave(l.Path, l.Reason, "")
+	}
+	if made.Hash != "" {
+		err = errors.Join(err, c.mine.Committed(made.Hash))
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"lockkeeper"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/acts"
 )
@@ -33,11 +32,11 @@ type committed struct {
 func commit(ctx context.Context, v *call, in commitInput) (out committed, err error) {
 	req := acts.CommitRequest{Message: in.Message, Wait: commitWait}
 	for _, p := range in.Paths {
-		l, err := v.app.Resolve(lockkeeper.Read, v.at(p))
+		path, err := acts.CommitPath(v.app, v.at(p))
 		if err != nil {
 			return out, err
 		}
-		req.Paths = append(req.Paths, l.Path)
+		req.Paths = append(req.Paths, path)
 	}
 	var mine *session.Mine
 	err = v.within(ctx, "", func(sess *session.Session) error {

@@ -29,6 +29,10 @@ func (p *Program) Report(err error) {
 	case errors.As(err, &blocked):
 		p.Say("blocked; nothing was acquired")
 		p.conflicts(blocked.Holder, blocked.Conflicts, blocked.Truncated)
+		if next := lockkeeper.NextStep(err); next != "" { // the command does not wait for holders
+			p.Advise(next)
+			break
+		}
 		p.next(blocked.Holder, blocked.Conflicts, ", or wait with --wait 5m")
 	case errors.As(err, &timeout):
 		p.Say(fmt.Sprintf("timed out after waiting %s; nothing was acquired", term.Span(timeout.Waited)))

@@ -89,11 +89,11 @@ func (p *program) commit(cmd *cobra.Command, a *project.Project, o commitOptions
 	defer stop()
 	req := acts.CommitRequest{Message: text, Wait: time.Duration(o.wait), DryRun: o.dryRun}
 	for _, arg := range args {
-		l, err := a.Resolve(lockkeeper.Read, arg)
+		path, err := acts.CommitPath(a, arg)
 		if err != nil {
 			return err
 		}
-		req.Paths = append(req.Paths, l.Path)
+		req.Paths = append(req.Paths, path)
 	}
 	mine, err := p.Mine(ctx)
 	if err != nil {
@@ -127,6 +127,8 @@ func (p *program) showCommitted(done *acts.Committed, o commitOptions) error {
 	switch {
 	case o.dryRun:
 		fmt.Fprintln(p.Out, "nothing is committed yet: "+term.Counted(len(done.Paths), "file"))
+	case done.Commit == "" && len(done.Left) > 0 && len(done.Paths) == 0:
+		return lockkeeper.WithNext(fmt.Errorf("nothing to commit: %s: %s", done.Left[0].Path, done.Left[0].Why), "lockkeeper gate changes")
 	case done.Commit == "":
 		return errors.New("nothing to commit: git has these files already")
 	default:
