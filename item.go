@@ -2,6 +2,7 @@ package lockkeeper
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -51,6 +52,32 @@ type Item struct {
 	Note         string        `json:"note,omitempty"`        // its progress, for people
 	Failure      *Failure      `json:"failure,omitempty"`     // set on a running item if it was canceled
 }
+
+// A LockRequest has the paths of an item or a request by mode, as the source documents name them.
+type LockRequest struct {
+	ReadPaths  []string `json:"read_paths"`
+	WritePaths []string `json:"write_paths"`
+}
+
+// itemFields has the fields of an Item without its methods.
+type itemFields Item
+
+// A ShownItem is the JSON of an item.
+type ShownItem struct {
+	itemFields
+	LockRequest LockRequest `json:"lock_request"` // the paths of Locks
+}
+
+// Shown returns what JSON shows of an item.
+func (it Item) Shown() ShownItem {
+	return ShownItem{itemFields(it), LockRequest{ReadPaths: append(pathsIn(it.Locks, Read), pathsIn(it.Locks, Upgradeable)...), WritePaths: pathsIn(it.Locks, Write)}}
+}
+
+// MarshalJSON implements json.Marshaler.
+func (it Item) MarshalJSON() ([]byte, error) { return json.Marshal(it.Shown()) }
+
+// DefaultWait is how long a request for locks waits that names no time.
+const DefaultWait = 300 * time.Second
 
 // ItemStatus is the status of an item.
 type ItemStatus string

@@ -187,6 +187,8 @@ func (u *tour) tourLocks() {
 	u.as(access.Agent, "GET", "/api/v1/check?write=app/x.rb", nil).want(ok).has(`"free":false`, "the-agent/otter")
 	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/x.rb"}}).want(http.StatusLocked, "blocked").has("the-agent/otter", `"next":"repeat the request with wait_seconds`)
 	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/x.rb"}, "wait_seconds": 0.05}).want(http.StatusLocked, "timeout").has("waited_seconds")
+	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"lock_request": map[string]any{"read_paths": []string{"app/models/"}, "write_paths": []string{"app/w.rb"}}, "wait": true, "holder": "badger"}).want(ok).has(`"read_paths":["app/models"],"write_paths":["app/w.rb"]`).into(&up)
+	u.as(access.Operator, "POST", "/api/v1/grants/"+up.ID+"/release", map[string]any{"token": up.Token}).want(ok)
 	u.as(access.Operator, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/"}}).want(http.StatusUnprocessableEntity, "over_lock")
 	u.ask("POST", "/api/v1/grants/"+g.ID+"/renew", map[string]any{"token": g.Token})
 	u.as(access.Operator, "POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": "wrong"}).want(http.StatusConflict, "not_held")
@@ -238,7 +240,7 @@ func (u *tour) tourQueue() {
 	items, err := q.Enqueue(u.t.Context(), sched.ItemSpec{Workflow: "lint", Job: true, Command: []string{"true"}, By: lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}})
 	must(u.t, err)
 	id := items[0].ID
-	u.ask("GET", "/api/v1/items?status=queued", nil).has(id)
+	u.ask("GET", "/api/v1/items?status=queued", nil).has(id, `"lock_request":{"read_paths":[],"write_paths":[]}`)
 	u.ask("GET", "/api/v1/items/"+id, nil).has(`"lint"`)
 	u.ask("POST", "/api/v1/items/"+id+"/cancel", map[string]any{"reason": "planned twice"}).has("planned twice")
 	u.as(access.Operator, "POST", "/api/v1/items/"+id+"/retry", map[string]any{"note": "x"}).want(http.StatusBadRequest, "input").has("note")

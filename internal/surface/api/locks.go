@@ -21,7 +21,7 @@ func lockRoutes() []route {
 	grants := api + "/grants"
 	return []route{
 		ask(grants, lookers, "Grants and waiting requests, the oldest first.", listGrants),
-		act(grants, writers, "Acquire locks, all of them or none. With wait_seconds the request waits for them.", acquire).withRoom(roomWaits),
+		act(grants, writers, "Acquire locks, all of them or none. With wait_seconds the request waits for them, with wait for 300 seconds.", acquire).withRoom(roomWaits),
 		ask(grants+"/{id}", lookers, "One grant or waiting request, with the conflicts that block it.", func(s *Server, c *call, _ nothing) (*lock.RequestInfo, error) { return s.grant(c) }),
 		change("renew", "Renew the lease of a grant.", renew),
 		change("upgrade", "Upgrade upgradeable locks to write locks.", upgrade),
@@ -45,6 +45,12 @@ type targets struct {
 	ReadNodes        []string `json:"read_nodes,omitempty" doc:"A node, such as project/p1/map/m2, with its files; with a slash at the end with all below it. Can be repeated."`
 	UpgradeableNodes []string `json:"upgradeable_nodes,omitempty" doc:"The same, to read now and possibly write later."`
 	WriteNodes       []string `json:"write_nodes,omitempty" doc:"The same, to write."`
+}
+
+// both returns the targets with those of a request in the form of the source documents.
+func (t targets) both(r lockkeeper.LockRequest) targets {
+	t.Read, t.Write = slices.Concat(t.Read, r.ReadPaths), slices.Concat(t.Write, r.WritePaths)
+	return t
 }
 
 // locks resolves the paths. One invalid path refuses them all.
@@ -83,7 +89,10 @@ type wanted struct {
 	Policy string  `json:"policy,omitempty"`
 	TTL    float64 `json:"ttl_seconds,omitempty"`  // 0: the policy's default
 	Wait   float64 `json:"wait_seconds,omitempty"` // 0: do not wait
+	Waits  bool    `json:"wait,omitempty"`         // wait for the default time
 	Reason string  `json:"reason,omitempty"`
+
+	LockRequest lockkeeper.LockRequest `json:"lock_request,omitzero"` // more paths to read and write
 }
 
 // wantedOperation names an operation instead of targets.
@@ -151,7 +160,7 @@ func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.
 	if in.Reason != "" {
 		req.Metadata = map[string]string{"reason": in.Reason}
 	}
-	switch named := in.targets; {
+	switch named := in.both(in.LockRequest); {
 	case in.Operation == "":
 		req.Locks, err = named.locks(s.opt.App)
 	case !reflect.DeepEqual(named, targets{}):
@@ -165,6 +174,9 @@ func (in wanted) request(s *Server, c *call) (req lockkeeper.Request, wait time.
 		req.Metadata["operation"] = in.Operation
 	}
 	req.Policy = acts.PolicyFor(req.Policy, req.Locks, "")
+	if in.Waits && in.Wait == 0 {
+		return req, lockkeeper.DefaultWait, err
+	}
 	return req, seconds(in.Wait), err
 }
 

@@ -172,6 +172,9 @@ func (g *schemas) of(t reflect.Type) schema {
 	case t.Kind() == reflect.Pointer:
 		return schema{"anyOf": []schema{g.of(t.Elem()), {"type": "null"}}}
 	case implements[json.Marshaler](t):
+		if shown, ok := t.MethodByName("Shown"); ok {
+			return g.of(shown.Type.Out(0)) // the type that it is encoded as
+		}
 		return schema{}
 	case implements[encoding.TextMarshaler](t):
 		return schema{"type": "string"}

@@ -16,6 +16,9 @@ import (
 // streamPage limits the bytes in flight to one client. A single larger event is sent alone.
 const streamPage = 16 << 10
 
+// statePause is the shortest time between two states for one client.
+const statePause = 250 * time.Millisecond
+
 // forgotten is the data of a gap event: the log no longer has the events that the client needs next.
 type forgotten struct {
 	From   uint64 `json:"from"`
@@ -26,7 +29,7 @@ type forgotten struct {
 // stream sends events to one client, starting after the last event that the client has seen, until the client
 // disconnects. It reads from the shared feed as fast as the client reads.
 func (s *Server) stream(c *call) error {
-	after, err := s.streamFrom(c.r)
+	after, states, err := s.streamFrom(c.r)
 	if err != nil {
 		return err
 	}
@@ -35,15 +38,18 @@ func (s *Server) stream(c *call) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	out := &client{s: s, c: c, after: after, checked: time.Now()}
+	out := &client{s: s, c: c, after: after, states: states, checked: time.Now()}
 	latest, err := s.latest(c.r.Context())
 	if err != nil {
 		return err
 	}
-	if after > latest { // the client has seen events that are not in this log
+	switch {
+	case states:
+		err = out.sendState()
+	case after > latest: // the client has seen events that are not in this log
 		err = out.send(frameOf(latest, "gap", forgotten{From: latest + 1, To: after, Reason: "this is not the log that you have followed: read the state again"}))
 		out.after = latest
-	} else {
+	default:
 		err = out.send(fmt.Appendf(nil, "retry: 2000\nid: %d\n\n", after))
 	}
 	for err == nil {
@@ -54,26 +60,28 @@ func (s *Server) stream(c *call) error {
 
 // streamFrom returns the last event that the client has seen. Without one, the stream starts with the next
 // event.
-func (s *Server) streamFrom(r *http.Request) (uint64, error) {
+func (s *Server) streamFrom(r *http.Request) (after uint64, states bool, err error) {
 	query, err := decodeQuery[streamQuery](r.URL.RawQuery)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if header := r.Header.Get("Last-Event-ID"); header != "" { // set by a browser that reconnects
 		seq, err := strconv.ParseUint(header, 10, 63)
 		if err != nil {
-			return 0, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you received"}
+			return 0, false, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you received"}
 		}
-		return seq, nil
+		return seq, query.State, nil
 	}
 	if query.After != nil {
-		return *query.After, nil
+		return *query.After, query.State, nil
 	}
-	return s.latest(r.Context())
+	after, err = s.latest(r.Context())
+	return after, query.State, err
 }
 
 type streamQuery struct {
-	After *uint64 `json:"after"` // the last event seen; nil: start with the next event
+	After *uint64 `json:"after" doc:"The last event that the client has seen. Default: the last of the log."`
+	State bool    `json:"state" doc:"Send the whole state, at first and after each change, instead of events."`
 }
 
 // latest returns the number of the last event in the log.
@@ -90,6 +98,7 @@ type client struct {
 	s       *Server
 	c       *call
 	after   uint64
+	states  bool      // send the state instead of events
 	checked time.Time // when the client's permission was last checked
 }
 
@@ -110,9 +119,31 @@ func (l *client) more() error {
 	case err != nil:
 		return err
 	}
+	if l.states {
+		select {
+		case <-time.After(statePause): // changes in this time are in one state
+		case <-l.c.r.Context().Done():
+			return l.c.r.Context().Err()
+		}
+		return l.sendState()
+	}
 	text, sent := l.fill(events)
 	l.s.metrics.sent.Add(float64(sent))
 	return l.send(text)
+}
+
+// sendState sends the state with the number of the last event that it includes.
+func (l *client) sendState() error {
+	state, err := l.s.opt.View.State(l.c.r.Context())
+	if err != nil {
+		return err
+	}
+	text, err := state.JSON()
+	if err != nil {
+		return err
+	}
+	l.after = max(l.after, state.Seq)
+	return l.send(fmt.Appendf(nil, "id: %d\nevent: state\ndata: %s\n\n", state.Seq, text))
 }
 
 // fill encodes as many events as fit on the page, and at least one.

@@ -129,6 +129,45 @@ func (s *scene) last() uint64 {
 	return seq
 }
 
+// With state=true the stream has the whole state, at first and after each change.
+//
+// shows: SW-69 SW-84 PL-79 PL-94
+func TestStreamOfStates(t *testing.T) {
+	s := newScene(t)
+	l := s.listen(func(r *http.Request) { r.URL.RawQuery = "state=true" })
+	read := func() (held []string) {
+		got := l.next()
+		var st struct {
+			Phase       string         `json:"phase"`
+			Controllers []any          `json:"controllers"`
+			Workflows   map[string]any `json:"workflows"`
+			Seq         uint64         `json:"seq"`
+			Locks       struct {
+				Grants []lockkeeper.GrantSnapshot `json:"active_grants"`
+				Depth  *int                       `json:"queue_depth"`
+				Items  []any                      `json:"active_items"`
+			} `json:"locks"`
+		}
+		must(t, json.Unmarshal([]byte(got.data), &st))
+		if got.kind != "state" || got.id != fmt.Sprint(st.Seq) || st.Phase == "" || st.Controllers == nil || st.Workflows == nil || st.Locks.Depth == nil || st.Locks.Items == nil {
+			t.Errorf("%+v", got)
+		}
+		for _, g := range st.Locks.Grants {
+			held = append(held, g.WritePaths...)
+		}
+		return held
+	}
+	if held := read(); held != nil {
+		t.Errorf("held at first: %q", held)
+	}
+	g := s.taken(access.Agent, "app/models/post.rb")
+	for fmt.Sprint(read()) != "[app/models/post.rb]" { // a state between two events of one command
+	}
+	s.as(access.Agent, "POST", "/api/v1/grants/"+g.ID+"/release", map[string]any{"token": g.Token}).want(ok)
+	for read() != nil {
+	}
+}
+
 // A client receives every event once and in order: new events, events since a given number, and events across a
 // restart of the server.
 //

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/agents"
 	"lockkeeper/internal/surface/cli/command"
@@ -32,7 +35,7 @@ func Main(ctx context.Context, io *term.IO, args []string) int {
 
 	p := &command.Program{IO: io, Out: &term.Output{File: io.Out}, Args: args}
 	root := root(p)
-	root.SetArgs(args)
+	root.SetArgs(withWait(root, args))
 	err := root.ExecuteContext(ctx)
 	if failed := command.Unwritten(p.Out); failed != nil {
 		err = failed
@@ -40,6 +43,26 @@ func Main(ctx context.Context, io *term.IO, args []string) int {
 	p.Report(err)
 	command.Die(err)
 	return command.ExitCode(err)
+}
+
+// withWait gives --wait the default time if no time follows it. The flag of run has no time.
+func withWait(root *cobra.Command, args []string) []string {
+	cmd, _, err := root.Find(args)
+	if err != nil {
+		return args
+	}
+	if f := cmd.Flags().Lookup("wait"); f == nil || f.Value.Type() != new(term.Duration).Type() {
+		return args
+	}
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if arg == "--wait" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
+			return slices.Insert(slices.Clone(args), i+1, lockkeeper.DefaultWait.String())
+		}
+	}
+	return args
 }
 
 func root(p *command.Program) *cobra.Command {

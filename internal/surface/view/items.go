@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 
 	"lockkeeper"
@@ -29,9 +30,24 @@ type QueueCount struct {
 // ListedItem is an item with its state and name.
 type ListedItem struct {
 	*lockkeeper.Item
-	State string `json:"state"` // ready, blocked, escalated, running, between phases, completed or failed
+	State string // ready, blocked, escalated, running, between phases, completed or failed
+	Name  string
+}
+
+// ShownListedItem is the JSON of a listed item.
+type ShownListedItem struct {
+	lockkeeper.ShownItem
+	State string `json:"state"`
 	Name  string `json:"name"`
 }
+
+// Shown returns what JSON shows of the item.
+func (it ListedItem) Shown() ShownListedItem {
+	return ShownListedItem{it.Item.Shown(), it.State, it.Name}
+}
+
+// MarshalJSON implements json.Marshaler.
+func (it ListedItem) MarshalJSON() ([]byte, error) { return json.Marshal(it.Shown()) }
 
 // ItemsQuery selects a page of items.
 type ItemsQuery struct {
@@ -81,7 +97,15 @@ func (rd *Reader) Items(ctx context.Context, q ItemsQuery) (v *Items, err error)
 // FirstItem is an item with its state in a few words.
 type FirstItem struct {
 	*lockkeeper.Item
-	State string `json:"state"` // as of ItemSituation, but error for a failed item
+	State string // as of ItemSituation, but error for a failed item
+}
+
+// MarshalJSON implements json.Marshaler.
+func (it FirstItem) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		lockkeeper.ShownItem
+		State string `json:"state"`
+	}{it.Shown(), it.State})
 }
 
 // firstRead is how many items of a status FirstItems considers at least.

@@ -180,7 +180,7 @@ type OwnLock struct {
 
 func (o *OwnLock) Flags(f *pflag.FlagSet) {
 	f.Var(&o.Grant, "grant", "the `id` of your grant that holds the paths (default: acquire the locks for this)")
-	f.Var(&o.Wait, "wait", "how long to wait if blocked (default: do not wait)")
+	f.Var(&o.Wait, "wait", "how long to wait if blocked: 5m if no time follows (default: do not wait)")
 }
 
 // Under does work on files under a grant: the named grant of this user, or a new one that

@@ -60,7 +60,7 @@ With several projects, write a map as p1/m2, and a sketch likewise.`,
 	f.BoolVar(&o.approve, "approve", false, "ask for the approval that the operation needs, on a terminal")
 	f.StringVar(&o.holder, "holder", "", "the holder that others see (default: a callsign for this terminal)")
 	f.StringVar(&o.reason, "reason", "", "why you need the locks, shown to others (default: the operation)")
-	f.Var(&o.wait, "wait", "how long to wait if blocked (default: do not wait)")
+	f.Var(&o.wait, "wait", "how long to wait if blocked: 5m if no time follows (default: do not wait)")
 	return cmd
 }
 

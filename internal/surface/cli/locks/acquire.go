@@ -30,7 +30,7 @@ func (r *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.policy, "policy", "", "the policy of the grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default "+lockkeeper.DefaultPolicy+"; with a node "+acts.DataPolicy+")")
 	f.StringVar(&r.reason, "reason", "", "why you need the locks, shown to others; also --note")
 	f.Var(&r.ttl, "ttl", "the lease: how long the grant lasts without a renewal (default: the policy's)")
-	f.Var(&r.wait, "wait", "how long to wait if blocked (default: do not wait)")
+	f.Var(&r.wait, "wait", "how long to wait if blocked: 5m if no time follows (default: do not wait)")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "note" {
 			name = "reason"
