@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,13 @@ import (
 
 // ownName matches the name of a workspace's directory, also if it was only partly removed.
 var ownName = regexp.MustCompile(`^[0-9a-f]{12}$`)
+
+// draftPrefix begins the name of a directory that is to become a workspace and is not locked yet.
+// It is empty.
+const draftPrefix = ".new-"
+
+// draftAge is the age at which the maker of a draft has died.
+const draftAge = time.Hour
 
 // A Left is a workspace that no process uses: its process died, or kept it.
 type Left struct {
@@ -31,7 +39,8 @@ type Left struct {
 }
 
 // Abandoned lists the workspaces in a directory that no process uses, oldest first. Processes
-// of an agent may still run in them: end those before adopting one.
+// of an agent may still run in them: end those before adopting one. It removes the drafts of
+// makers that died.
 func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,6 +54,10 @@ func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		if strings.HasPrefix(e.Name(), draftPrefix) {
+			removeDraft(filepath.Join(dir, e.Name()), e)
+			continue
+		}
 		left, ok, err := examine(filepath.Join(dir, e.Name()), e)
 		if err != nil {
 			return nil, err
@@ -55,6 +68,13 @@ func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 	}
 	slices.SortFunc(list, func(a, b Left) int { return a.Made.Compare(b.Made) })
 	return list, nil
+}
+
+// removeDraft removes an old draft. It fails if the draft was renamed or removed meanwhile.
+func removeDraft(path string, e fs.DirEntry) {
+	if info, err := e.Info(); err == nil && e.IsDir() && time.Since(info.ModTime()) > draftAge {
+		unix.Rmdir(path)
+	}
 }
 
 // examine returns the workspace in a directory. It returns false if the directory is in use or is

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func isThere(path string) bool {
@@ -259,4 +260,20 @@ func TestManifestIsNotWrittenThrough(t *testing.T) {
 	takeAll(t, w)
 	same(t, "the shared tree", snapshot(t, root), before)
 	wantChanges(t, w)
+}
+
+// If a process dies before it has locked a new workspace, its draft is removed later. Until then
+// it may belong to a process that is making a workspace.
+func TestDraftsOfDeadMakers(t *testing.T) {
+	dir := t.TempDir()
+	older, newer := filepath.Join(dir, draftPrefix+"0123456789ab"), filepath.Join(dir, draftPrefix+"ba9876543210")
+	must(t, errors.Join(os.Mkdir(older, 0o700), os.Mkdir(newer, 0o700)))
+	past := time.Now().Add(-2 * draftAge)
+	must(t, os.Chtimes(older, past, past))
+	if left, err := Abandoned(t.Context(), dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if isThere(older) || !isThere(newer) {
+		t.Errorf("older: %v, newer: %v", isThere(older), isThere(newer))
+	}
 }

@@ -59,39 +59,31 @@ func Make(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// createTries bounds how often another process may interfere with a new workspace.
-const createTries = 10
-
-// create makes and locks the directory of a workspace. Until it is locked, another process
-// may take it for an abandoned one and remove it. Then create makes another.
-func create(o Options) (*Workspace, error) {
-	for try := 1; ; try++ {
-		w, err := o.createOnce()
-		var busy *lockkeeper.RefusedError
-		if err == nil || try == createTries || !errors.As(err, &busy) && !isGone(err) {
-			return w, err
-		}
-	}
-}
-
-func (o Options) createOnce() (_ *Workspace, err error) {
+// create makes and locks the directory of a workspace. It has its name only once it is locked, so
+// that no other process takes it for an abandoned one.
+func create(o Options) (_ *Workspace, err error) {
 	var random [6]byte
 	rand.Read(random[:]) // never fails
+	name := hex.EncodeToString(random[:])
 	w := &Workspace{root: o.Root, made: time.Now(), top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
-		dir: filepath.Join(o.Dir, hex.EncodeToString(random[:])), without: areaOf(o.Without), repositories: map[string]bool{}, maxCreated: maxCreated}
-	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		dir: filepath.Join(o.Dir, name), without: areaOf(o.Without), repositories: map[string]bool{}, maxCreated: maxCreated}
+	draft := filepath.Join(o.Dir, draftPrefix+name)
+	if err := os.Mkdir(draft, 0o700); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			w.forget()
-			err = errors.Join(err, os.RemoveAll(w.dir))
+			err = errors.Join(err, os.RemoveAll(draft), os.RemoveAll(w.dir))
 		}
 	}()
-	if w.top, err = openLocked(w.dir); err != nil {
+	if w.top, err = openLocked(draft); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil { // fails if it was removed before it was locked
+	if err := os.Rename(draft, w.dir); err != nil {
+		return nil, err
+	}
+	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil {
 		return nil, pathError("mkdir", w.Dir(), err)
 	}
 	if w.tree, err = openFolder(w.top, treeName, false); err != nil {
