@@ -35,13 +35,16 @@ const maxObjects = 1000
 
 // find returns the answer in a text: the text itself, or else the first complete object in it that
 // fits. Members that the schema does not have are removed. The note says what was ignored. If the
-// schema asks for one text only and plain is set, a text without an object is the answer. The
-// error is about the text itself if it is JSON, and otherwise about the first object.
+// schema asks for one text only and plain is set, a text without such an object is the answer; it
+// may contain other objects, such as a log. The error is about the text itself if it is JSON, and
+// otherwise about the first object.
 func (s *schema) find(from Origin, text []byte, plain bool) (answer []byte, note string, err error) {
 	answer, ignored, err := s.fit(from, text, 0, text)
 	if err == nil {
 		return answer, noteOf(ignored), nil
 	}
+	name, isOutput := s.form.OnlyText()
+	isOutput = isOutput && plain
 	var atObject error
 	isCut := false
 	for start, tried := 0, 0; tried < maxObjects; tried++ {
@@ -63,7 +66,7 @@ func (s *schema) find(from Origin, text []byte, plain bool) (answer []byte, note
 		if e == nil {
 			return answer, noteOf(append([]string{"the text around the answer"}, ignored...)), nil
 		}
-		if atObject == nil {
+		if atObject == nil && (!isOutput || hasMember(object, name)) {
 			atObject = e
 		}
 		start += int(d.InputOffset())
@@ -74,11 +77,18 @@ func (s *schema) find(from Origin, text []byte, plain bool) (answer []byte, note
 	case atObject != nil:
 		return nil, "", atObject
 	}
-	if name, ok := s.form.OnlyText(); ok && plain && !isCut {
+	if isOutput && !isCut {
 		said := cmp.Or(strings.TrimSpace(strings.ToValidUTF8(string(text), "\uFFFD")), "it printed nothing")
 		answer, err = json.Marshal(map[string]string{name: said})
 	}
 	return answer, "", err
+}
+
+// hasMember reports whether a JSON object has a member.
+func hasMember(object []byte, name string) bool {
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(object, &members)
+	return err == nil && members[name] != nil
 }
 
 func noteOf(ignored []string) string {
