@@ -51,11 +51,14 @@ bench: ## measure against peers; BENCH=-write renews docs/benchmarks.md
 # Where the programs go.
 BIN ?= bin
 
+# Without inlining in these packages the hook is 0.4 MB smaller, and as fast.
+NOT_INLINED := $(foreach module,lockkeeper mvdan.cc github.com/goccy,-gcflags=$(module)/...=-l)
+
 # -s -w omits symbol tables and debug information, a third of the size. The hook leaves calls about
 # codebases in PostgreSQL to lockkeeper.
 build: ## build bin/lockkeeper and bin/lockkeeper-hook
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(BIN)/ ./cmd/lockkeeper
-	CGO_ENABLED=0 go build -tags nopostgres -trimpath -ldflags "-s -w" -o $(BIN)/ ./cmd/lockkeeper-hook
+	CGO_ENABLED=0 go build -tags nopostgres $(NOT_INLINED) -trimpath -ldflags "-s -w" -o $(BIN)/ ./cmd/lockkeeper-hook
 
 # Where the manual pages go.
 MAN ?= bin/man1
