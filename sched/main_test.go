@@ -31,7 +31,7 @@ func newQueue(st store.Store, locks *lock.Manager, opt sched.Options) (*sched.Qu
 	return sched.New(st, locks, opt)
 }
 
-// newYard returns a yard. Inside synctest it uses the fake clock.
+// newYard opens a store and a queue. Inside synctest they use the fake clock.
 func newYard(t testing.TB, opt sched.Options) *yard {
 	t.Helper()
 	y := &yard{t: t, store: memstore.New(space, memstore.Options{KeepEvents: 100_000})}
