@@ -130,6 +130,9 @@ func TestOldRuns(t *testing.T) {
 	age(at, ".autonomous_runs/build-00/errors/1.json", ".autonomous_runs/api.log", ".autonomous_runs/notes.md", ".autonomous_runs/pending_moves.json.corrupt.1.json",
 		".autonomous_runs/project/docs/x.md", ".autonomous_runs/project/run.log", ".autonomous_runs/autopack/run.log", ".autonomous_runs/telemetry-1/x.log")
 	age(time.Now(), ".autonomous_runs/build-01/executor.log", ".autonomous_runs/new.log")
+	for i := range 12 {
+		age(time.Now(), fmt.Sprintf(".autonomous_runs/week-%02d/executor.log", i))
+	}
 	opt := options(t, root)
 	opt.Only = []string{"runs"}
 	land := opt.Land
