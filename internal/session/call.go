@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"lockkeeper"
-	"lockkeeper/rescue"
 )
 
 // Begin records that a tool call begins. Two equal calls in progress of a host without call ids
@@ -208,79 +205,4 @@ func fileClock() (int64, error) {
 		return 0, fmt.Errorf("the clock of files: %w", err)
 	}
 	return t.Nano(), nil
-}
-
-// A Disturbance is a file that this session holds and that another program changed.
-type Disturbance struct {
-	Path          string
-	At            time.Time
-	Gone          bool
-	DuringCommand bool   // a command of the session ran at that time and may have made the change
-	Rescue        string // id of the session's version on the rescue shelf; empty: not kept
-	By            Writer
-	Beside        []Subagent // further agents of the session that work on the file, or whose command may have made the change
-}
-
-// Disturbed checks whether the files that the session holds are as it left them. It reports each
-// changed file once and keeps the session's version. It skips files that calls in progress may be
-// writing. c is the call that just ended, or the zero Call.
-func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, err error) {
-	now, err := fileClock()
-	if err != nil {
-		return nil, err
-	}
-	c = s.with(c, now)
-	paths, err := s.Holds(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range paths {
-		was, known := s.rec.Files[path]
-		if !known || path == lockkeeper.GitTarget || s.rec.mayWrite(path, now) {
-			continue
-		}
-		is, err := s.registry.stat(path)
-		if err != nil {
-			return nil, err
-		}
-		if !was.there().touched(is) {
-			continue
-		}
-		is, content, err := s.registry.read(path)
-		if err != nil {
-			return nil, err
-		}
-		if !was.there().changed(is) {
-			s.rec.Files[path] = was.still(is)
-			continue
-		}
-		if was.Own && was.Sum != "" && was.Sum == is.Sum || s.growsInBackground(path, was, is, content, now) {
-			s.rec.Files[path] = File{Print: is, Own: true, Seen: true} // the content is back, or is still the session's own work
-			continue
-		}
-		d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}
-		d.DuringCommand = c.At != 0 && (d.Gone || is.Ctime >= c.At)
-		if d.By, err = s.writer(path, is); err != nil {
-			return nil, err
-		}
-		if d.Rescue, err = s.keep(ctx, path, was); err != nil {
-			return nil, err
-		}
-		d.Beside = s.concerned(path, is)
-		list = append(list, d)
-		was.Found, was.Seen = &is, false
-		s.rec.Files[path] = was
-	}
-	return list, nil
-}
-
-// keep puts the content that the session left at a path on the rescue shelf.
-func (s *Session) keep(ctx context.Context, path string, was File) (string, error) {
-	content := Copy(s.registry.app, was.Sum)
-	if content == nil || !was.Own {
-		return "", nil
-	}
-	e, err := s.shelve(ctx, rescue.Entry{Kind: rescue.Displaced, Path: path, GrantID: s.rec.GrantID, Holder: s.rec.Callsign, Mode: 0o644,
-		Reason: "it was changed while " + s.rec.Callsign + " held it, maybe by a program that acquired no lock"}, content)
-	return e.ID, err
 }

@@ -27,5 +27,5 @@
 //  5. A change counts as a session's own only if the session's record proves it. An unknown
 //     change is shown as unknown, and never reverted.
 //
-// The package starts no goroutines.
+// The package starts one goroutine, in Registry.Watched, which ends before that returns.
 package session

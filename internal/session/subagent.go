@@ -88,11 +88,11 @@ func (s *Session) Continue(ids []string) (working bool) {
 }
 
 // concerned lists the agents of the session, other than the calling one, that work on a file that
-// changed, or whose command ran when it changed. A file that no subagent works on is the main agent's.
-func (s *Session) concerned(path string, is Print) (list []Subagent) {
+// changed, or whose command ran when it changed, by the host's ids. A file that no subagent works on is the main agent's.
+func (s *Session) concerned(path string, is Print) (list []string) {
 	add := func(id string) {
-		if id != s.inner && !slices.ContainsFunc(list, func(who Subagent) bool { return who.ID == id }) {
-			list = append(list, Subagent{ID: id, Kind: s.rec.Subagents[id].Kind})
+		if id != s.inner && !slices.Contains(list, id) {
+			list = append(list, id)
 		}
 	}
 	owner := ""
@@ -110,7 +110,7 @@ func (s *Session) concerned(path string, is Print) (list []Subagent) {
 			add(span.Agent)
 		}
 	}
-	slices.SortFunc(list, func(a, b Subagent) int { return strings.Compare(a.ID, b.ID) })
+	slices.Sort(list)
 	return list
 }
 

@@ -10,6 +10,17 @@ type Writer struct {
 	Sure bool   // its record has the file in this state; otherwise only its command ran at that time
 }
 
+// String names who changed a file, as far as the records say.
+func (w Writer) String() string {
+	switch {
+	case w.Sure:
+		return "session " + w.Name
+	case w.Name != "":
+		return "a command of session " + w.Name + ", which ran at that time, or an editor"
+	}
+	return "an editor or an agent without hooks"
+}
+
 // writer finds the session that left a file in its current state.
 func (s *Session) writer(path string, now Print) (w Writer, err error) {
 	known, err := s.registry.records()

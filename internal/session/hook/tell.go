@@ -101,54 +101,10 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	}
 	list, err := v.session.Disturbed(ctx, ended)
 	for _, d := range list {
-		text := fmt.Sprintf("DISTURBED %s, which you hold, was changed without a lock, by %s. Read it again before you continue.", d.Path, writer(d))
-		switch {
-		case d.By.Sure && d.Gone:
-			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed without a lock, by %s.", d.Path, writer(d))
-		case d.By.Sure: // also if a command of this session ran at that time
-		case d.DuringCommand && d.Gone:
-			text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by another program.", d.Path)
-		case d.DuringCommand:
-			text = fmt.Sprintf("CHANGED %s, which you hold, changed while your command ran: by the command, or by another program. Read it again before you replace it.", d.Path)
-		case d.Gone:
-			text = fmt.Sprintf("DISTURBED %s, which you hold, was removed without a lock, by another program.", d.Path)
-		}
-		if d.Rescue != "" {
-			text += " Your version is kept: lockkeeper rescue show " + d.Rescue + "."
-		}
-		v.out.tellBoth(text)
-		for _, who := range d.Beside {
-			v.session.Notify(who.ID, beside(d, v.call.Subagent))
-		}
+		v.out.tellBoth(d.String())
+		v.session.NotifyBeside(d)
 	}
 	return err
-}
-
-// beside returns what an agent of the session is told of a change of which another one was told first.
-func beside(d session.Disturbance, other session.Subagent) string {
-	text, then := "DISTURBED "+d.Path+", which this session holds, was changed", " Read it again before you continue."
-	if d.Gone {
-		text, then = "DISTURBED "+d.Path+", which this session holds, was removed", ""
-	}
-	if d.DuringCommand {
-		text += " while a command of " + agentName(other) + " ran: by that command, or by another program"
-	}
-	text += "." + then
-	if d.Rescue != "" {
-		text += " The version before is kept: lockkeeper rescue show " + d.Rescue + "."
-	}
-	return text
-}
-
-// agentName names an agent of the session to another one.
-func agentName(who session.Subagent) string {
-	switch {
-	case who.ID == "":
-		return "the main agent"
-	case who.Kind == "":
-		return "another subagent"
-	}
-	return "another subagent (" + who.Kind + ")"
 }
 
 // committed reports files of others in the commits that were made while a command ran.
@@ -167,17 +123,6 @@ func moreFiles(list []session.Committed) string {
 		return fmt.Sprintf(", as are %d more files", n)
 	}
 	return ""
-}
-
-// writer names who changed a file that the session holds, as far as the records say.
-func writer(d session.Disturbance) string {
-	switch {
-	case d.By.Sure:
-		return "session " + d.By.Name
-	case d.By.Name != "":
-		return "a command of session " + d.By.Name + ", which ran at that time, or an editor"
-	}
-	return "an editor or an agent without hooks"
 }
 
 // news reports files that became free and the results of deferred patches.

@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/compat/author"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/access"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/api"
@@ -90,12 +91,14 @@ func (p *program) serve(ctx context.Context, a *project.Project, o serveOptions)
 	if err := p.welcome(ctx, s); err != nil {
 		return err
 	}
-	select {
-	case <-came: // the usual end
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return session.Open(a).Watched(ctx, func(err error) { log.Warn("cannot compare the files that are held", "error", err) }, func(ctx context.Context) error {
+		select {
+		case <-came: // the usual end
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
 }
 
 func (p *program) logger() *slog.Logger {
