@@ -139,8 +139,9 @@ func TestNobodyStarves(t *testing.T) {
 			}
 			served = append(served, n)
 		}
-		// A busy machine serves few requests, so a difference of one or two means nothing.
-		if least, most := slices.Min(served), slices.Max(served); least == 0 || 2*least+4 < most {
+		// A busy machine serves few requests, so a small difference means nothing, and it gives some
+		// processes a multiple of the time of others.
+		if least, most := slices.Min(served), slices.Max(served); least == 0 || 5*least+4 < most {
 			t.Errorf("served %v", served)
 		}
 		t.Logf("served %v", served)

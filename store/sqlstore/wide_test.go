@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -25,19 +26,23 @@ func TestMeetingLargeGrants(t *testing.T) {
 			t.Fatal(err)
 		}
 		acquired := time.Since(began)
-		began = time.Now()
 		all := lockkeeper.Lock{Target: lockkeeper.Target{Path: lockkeeper.Root, Kind: lockkeeper.Dir}, Mode: lockkeeper.Read}
-		_, err = m.TryAcquire(t.Context(), lockkeeper.Request{Holder: "k", Locks: []lockkeeper.Lock{all}})
-		var blocked *lockkeeper.BlockedError
-		if !errors.As(err, &blocked) || !blocked.Truncated || blocked.Conflicts[0].GrantID != g.ID {
-			t.Errorf("got %.200v", err)
-		}
 		// Finding that one of the locks blocks must take less time than acquiring them all,
-		// because the list of blockers is cut off.
-		if took := time.Since(began); took > acquired {
-			t.Errorf("took %v, and to acquire them %v", took, acquired)
-		} else {
-			t.Logf("took %v", took)
+		// because the list of blockers is cut off. The machine may be busy with something else in
+		// the meantime, so one of several tries counts.
+		took := time.Duration(math.MaxInt64)
+		for try := 0; try < 20 && took > acquired; try++ {
+			began = time.Now()
+			_, err = m.TryAcquire(t.Context(), lockkeeper.Request{Holder: "k", Locks: []lockkeeper.Lock{all}})
+			took = min(took, time.Since(began))
+			var blocked *lockkeeper.BlockedError
+			if !errors.As(err, &blocked) || !blocked.Truncated || blocked.Conflicts[0].GrantID != g.ID {
+				t.Errorf("got %.200v", err)
+			}
 		}
+		if took > acquired {
+			t.Errorf("took %v, and to acquire them %v", took, acquired)
+		}
+		t.Logf("took %v", took)
 	})
 }

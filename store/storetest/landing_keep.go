@@ -101,7 +101,7 @@ func testManyChanges(t *testing.T, f Fixture) {
 		t.Helper()
 		d := time.Since(began)
 		t.Logf("%s: %v", what, d)
-		if d > 5*time.Second {
+		if d > time.Minute { // a busy machine needs seconds
 			t.Errorf("%s took %v", what, d)
 		}
 		began = time.Now()
