@@ -124,6 +124,13 @@ func (c *Conductor) Start(ctx context.Context) (*ActiveRun, error) {
 		return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
 	}
 	c.opt.New, c.seen = false, nil
+	self, err := process.Self()
+	if err == nil {
+		err = changeRun(ctx, c.project, func(r *Run) { r.Conductor, r.Failure = &self, "" })
+	}
+	if err != nil {
+		return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+	}
 	return &ActiveRun{Pipeline: p, c: c, lease: lease}, nil
 }
 
@@ -164,7 +171,16 @@ type ActiveRun struct {
 // Run conducts until every remaining step needs a person, ctx ends, or the lease is lost, and
 // returns the outcome. When stop is closed, nothing new starts. A complete run is marked as
 // ended.
-func (r *ActiveRun) Run(ctx context.Context, stop <-chan struct{}) (*run.Outcome, error) {
+func (r *ActiveRun) Run(ctx context.Context, stop <-chan struct{}) (out *run.Outcome, err error) {
+	defer func() {
+		if err != nil && !isEnding(ctx, err) {
+			err = errors.Join(err, changeRun(context.WithoutCancel(ctx), r.c.project, func(run *Run) { run.Failure = err.Error() }))
+		}
+	}()
+	return r.conduct(ctx, stop)
+}
+
+func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Outcome, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer context.AfterFunc(r.lease.Context(), func() { end(r.lost()) })()
@@ -200,9 +216,10 @@ func (r *ActiveRun) lost() error {
 	return fmt.Errorf("the conductor lost its lease: %w", context.Cause(r.lease.Context()))
 }
 
-// Close releases the conductor's lock.
+// Close records that the process no longer conducts, and releases the conductor's lock.
 func (r *ActiveRun) Close(ctx context.Context) error {
-	return r.lease.Release(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	return errors.Join(changeRun(ctx, r.c.project, func(r *Run) { r.Conductor = nil }), r.lease.Release(ctx))
 }
 
 // Options select a run and its extent. Flags and forms set them, and the conductor reads them.

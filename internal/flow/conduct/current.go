@@ -24,6 +24,21 @@ type Run struct {
 	Plan  string    `json:"plan,omitempty"` // the plan file, absolute, if the flow has one
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended,omitzero"`
+
+	Conductor *lockkeeper.Process `json:"conductor,omitempty"` // the process that conducts it now, or died while it did
+	Failure   string              `json:"failure,omitempty"`   // why conducting it ended early; empty: it did not
+}
+
+// Crash returns why conducting the run ended early, or "" if it did not. The queue is kept, and the
+// next run continues.
+func (r *Run) Crash(a *project.Project) string {
+	switch {
+	case r == nil || !r.Ended.IsZero():
+		return ""
+	case r.Conductor != nil && a.Host.Liveness(*r.Conductor) == lockkeeper.ProcessDead:
+		return "the process that conducted the run died"
+	}
+	return r.Failure
 }
 
 func runPath(a *project.Project) string { return filepath.Join(a.Below(project.DirName), "run.json") }

@@ -41,7 +41,8 @@ type RunLine struct {
 	Units     int       `json:"units"`
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`
-	Next      string    `json:"next,omitempty"` // command that resumes it
+	Error     string    `json:"error,omitempty"` // why conducting it ended early
+	Next      string    `json:"next,omitempty"`  // command that resumes it
 }
 
 type RunState string

@@ -24,7 +24,8 @@ type snapshot struct {
 	flow      string
 	run       *conduct.Run // the last run; nil: there was none
 	conductor *store.Record
-	starting  bool // the conductor takes no work yet: it discovers units
+	crash     string // why conducting the last run ended early
+	starting  bool   // the conductor takes no work yet: it discovers units
 	census    store.Census
 	active    []*lockkeeper.Item
 	items     map[string][]*lockkeeper.Item // incomplete items of the flow, by unit
@@ -86,6 +87,9 @@ func (rd *Reader) readQueue(s *snapshot, r store.Reader) (err error) {
 			return err
 		}
 	}
+	if s.conductor == nil {
+		s.crash = s.run.Crash(rd.project)
+	}
 	s.starting = s.conductor != nil && rd.usesLocks() && !slices.ContainsFunc(s.workers, s.conducts)
 	s.slots, err = rd.slotsIn(r)
 	return err
@@ -145,6 +149,8 @@ func (s *snapshot) phase() string {
 	switch {
 	case s.starting:
 		return "discovering"
+	case s.crash != "":
+		return flow.Failed
 	case s.conductor == nil && s.run == nil:
 		return flow.Idle
 	}
@@ -166,7 +172,7 @@ func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {
 	if s.isThisRun() {
 		line.ID, line.Plan, line.Began, line.Ended = s.run.ID, s.run.Plan, s.run.Began, s.run.Ended
 		if line.State = RunEnded; s.run.Ended.IsZero() {
-			line.State = RunInterrupted
+			line.State, line.Error = RunInterrupted, s.crash
 		}
 	} else {
 		line.Next += " --flow " + s.flow

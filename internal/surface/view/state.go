@@ -16,7 +16,8 @@ import (
 
 // State is the complete state: the to_json of the source documents, with additions.
 type State struct {
-	Phase       string              `json:"phase"` // phase of the whole flow: idle, discovering or ready
+	Phase       string              `json:"phase"`           // phase of the whole flow: idle, discovering, ready or error
+	Error       string              `json:"error,omitempty"` // why conducting the run ended early
 	Controllers []Controller        `json:"controllers"`
 	Workflows   map[string]Workflow `json:"workflows"` // by controller
 	Locks       LockState           `json:"locks"`
@@ -120,7 +121,7 @@ func (rd *Reader) state(ctx context.Context) (*State, error) {
 		return nil, err
 	}
 	states := p.states(s.items)
-	st.Moment, st.Flow, st.Phase = s.Moment, s.flow, s.phase()
+	st.Moment, st.Flow, st.Phase, st.Error = s.Moment, s.flow, s.phase(), s.crash
 	st.Controllers, st.Workflows = []Controller{}, map[string]Workflow{}
 	for i, u := range p.units {
 		st.Controllers = append(st.Controllers, Controller{Name: u.name, Status: states[i].Status})

@@ -24,7 +24,7 @@ func (s *State) JSON() ([]byte, error) {
 const grantsMember = `"active_grants":null`
 
 func (s *State) spell() ([]byte, error) {
-	rest := State{Phase: s.Phase, Controllers: s.Controllers, Workflows: s.Workflows, Locks: s.Locks, Cost: s.Cost, Flow: s.Flow, Problems: s.Problems, Moment: s.Moment}
+	rest := State{Phase: s.Phase, Error: s.Error, Controllers: s.Controllers, Workflows: s.Workflows, Locks: s.Locks, Cost: s.Cost, Flow: s.Flow, Problems: s.Problems, Moment: s.Moment}
 	rest.Locks.ActiveGrants = nil
 	text, err := json.Marshal(&rest)
 	if err != nil {

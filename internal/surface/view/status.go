@@ -30,6 +30,7 @@ type Status struct {
 	Unchecked []session.Unchecked `json:"unchecked,omitempty"` // running agents whose hooks have not reported
 	Pause     *session.Pause      `json:"off,omitempty"`       // write checks are off
 	Needs     int                 `json:"needs_you"`           // open decisions of a run
+	Crash     string              `json:"error,omitempty"`     // why conducting the run ended early; the queue is kept
 
 	Depth  int                `json:"queue_depth"`
 	Ready  int                `json:"queue_ready"` // queued items that are not blocked
@@ -93,8 +94,20 @@ func (rd *Reader) Status(ctx context.Context) (*Status, error) {
 	problem("unfinished landings", err)
 	problem("kept changes", s.addKept(ctx, rd))
 	problem("the decisions of the run", s.addNeeds(ctx, rd))
+	problem("the run", s.addCrash(ctx, rd))
 	s.Unfinished, s.Active = listOf(s.Unfinished), listOf(s.Active)
 	return s, s.addSessions(ctx, rd)
+}
+
+// addCrash adds why the last run ended early, unless a process conducts it again.
+func (s *Status) addCrash(ctx context.Context, rd *Reader) error {
+	holder, err := conduct.Holder(ctx, rd.project)
+	if err != nil || holder != "" {
+		return err
+	}
+	last, err := conduct.CurrentRun(rd.project)
+	s.Crash = last.Crash(rd.project)
+	return err
 }
 
 // Holdings sorts grants and waiting requests by their state.

@@ -40,6 +40,7 @@ until when, and who waits for whom. Then:
   gaps        writes that were refused, or made without a lock; see lockkeeper rescue
   displaced   edits that others replaced; see lockkeeper rescue
   queue       queued and running items; see lockkeeper job list
+  error       why the run ended early; lockkeeper run continues it
   needs you   decisions of a run; see lockkeeper decide
 
 --watch updates the view whenever something changes. --short prints one line for a shell
@@ -171,6 +172,9 @@ func (p *program) showPeople(s *view.Status) (next string) {
 	for _, u := range s.Unchecked {
 		fmt.Fprintln(p.Out, paint(term.Red, "unchecked: "+term.Clean(u.String())+": it works here, and its hooks have not reported"))
 		next = "lockkeeper doctor"
+	}
+	if s.Crash != "" {
+		fmt.Fprintln(p.Out, paint(term.Red, "error: "+term.Clean(s.Crash)+"; the queue is kept; next: lockkeeper run"))
 	}
 	if s.Needs > 0 {
 		fmt.Fprintln(p.Out, paint(term.Yellow, "needs you: "+needsText(s.Open)))
