@@ -159,7 +159,8 @@ func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {
 type Redo struct {
 	Phase string `json:"phase"`
 	Batch string `json:"batch,omitempty"`
-	Was   string `json:"was,omitempty"` // the status of the batch that the person saw; empty: any
+	Was   string `json:"was,omitempty"`  // the status of the batch that the person saw; empty: any
+	Note  string `json:"note,omitempty"` // for the agent that repeats the phase
 	Seen  Seen   `json:"seen,omitempty"`
 }
 
@@ -179,6 +180,11 @@ func (a Redo) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) 
 		return Verdict{}, err
 	}
 	tracker := d.Tracker.IfUnchanged(a.Seen)
+	if text := strings.TrimSpace(a.Note); text != "" { // first, so that the agent finds it
+		if err := tracker.AddNote(ctx, unit, progress.Note{Phase: a.Phase, Batch: a.Batch, Text: text, By: d.By.Name}); err != nil {
+			return Verdict{}, err
+		}
+	}
 	if a.Batch == "" {
 		err = tracker.Redo(ctx, unit, a.Phase, d.By.Name)
 	} else {

@@ -261,28 +261,31 @@ func (d *decider) excludeCommand() *cobra.Command {
 }
 
 func (d *decider) redoCommand() *cobra.Command {
-	return &cobra.Command{
+	var note string
+	cmd := &cobra.Command{
 		Use:   "redo UNIT[/BATCH] PHASE",
 		Short: "Redo a phase and every phase after it",
 		Long: `Redo a phase of a unit or of a batch, and every phase after it. Their documents are moved
 to the folder earlier, and the agents run and cost again. Undo landings first, with
-lockkeeper undo.`,
-		Example: `  lockkeeper decide redo blog/posts batch_plan
+lockkeeper undo. The agent of the phase gets the text of --note.`,
+		Example: `  lockkeeper decide redo blog/posts batch_plan --note "one batch for each screen"
   lockkeeper decide redo blog/posts/b1 apply`,
 		Args: command.Exactly(2, "a unit or a batch, and a phase"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
 				if slices.Contains(d.flow.Units, args[0]) {
-					return acts.Redo{Phase: args[1]}.Do(ctx, d.flow, args[0])
+					return acts.Redo{Phase: args[1], Note: note}.Do(ctx, d.flow, args[0])
 				}
 				ref, _, err := d.ref(ctx, args[:1], progress.ReviewKind)
 				if err != nil {
 					return acts.Verdict{}, err
 				}
-				return acts.Redo{Batch: ref.Batch, Phase: args[1]}.Do(ctx, d.flow, ref.Unit)
+				return acts.Redo{Batch: ref.Batch, Phase: args[1], Note: note}.Do(ctx, d.flow, ref.Unit)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&note, "note", "", "what the agent of the phase should know")
+	return cmd
 }
 
 func (d *decider) retryCommand() *cobra.Command {
