@@ -20,6 +20,7 @@ var mayChange = map[string]string{
 	"rescue":                                     "its shelf in .lockkeeper",
 	"internal/compat/lease":                      "lease files, which only this package writes",
 	"internal/compat/tidy/tidy.go":               "the queue of planned moves, beside the lease files",
+	"internal/compat/tidy/runs.go":               "directories of .autonomous_runs that moves have left empty, never a file",
 	"internal/compat/bookfile":                   "the lock file of a book project, which no person edits",
 	"store/sqlstore":                             "the database, and what lies beside it",
 	"internal/project/root.go":                   "a witness in the user's own state directory",

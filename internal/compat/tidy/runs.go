@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -119,11 +121,12 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// removeEmpty removes the directories that moves have left empty, up to their run's.
+// removeEmpty removes the directories that moves have left empty, up to their run's. It never
+// removes a file, even if one has replaced a directory meanwhile.
 func removeEmpty(root string, moves []Transfer) {
 	for _, m := range moves {
 		for dir := path.Dir(m.From); strings.HasPrefix(dir, runsDir+"/"); dir = path.Dir(dir) {
-			if os.Remove(filepath.Join(root, dir)) != nil { // it is not empty
+			if unix.Rmdir(filepath.Join(root, dir)) != nil { // it is not empty
 				break
 			}
 		}

@@ -61,8 +61,8 @@ func (b *Tracker) screen(ctx context.Context, module, controller, name string) (
 	return s, p, nil
 }
 
-// Move moves documents from where an earlier version stored them.
-func (b *Tracker) Move(ctx context.Context, screens []flow.ManifestScreen) error {
+// MoveDocuments moves documents from where an earlier version stored them.
+func (b *Tracker) MoveDocuments(ctx context.Context, screens []flow.ManifestScreen) error {
 	if err := b.documents.Move(ctx); err != nil {
 		return err
 	}

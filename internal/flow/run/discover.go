@@ -32,7 +32,7 @@ func (p *Pipeline) discover(ctx context.Context) error {
 	for _, g := range p.groups {
 		screens = append(screens, g.Screens...)
 	}
-	if err := p.opt.Progress.Move(ctx, screens); err != nil {
+	if err := p.opt.Progress.MoveDocuments(ctx, screens); err != nil {
 		return err
 	}
 	if p.opt.Tasks != nil {

@@ -386,22 +386,3 @@ func (r *reader) value(p *syntax.ParamExp) (value string, known bool) {
 	value, known = r.vars[p.Param.Value]
 	return value, known
 }
-
-// unescaped removes the backslashes that a shell removes. Between double quotes most backslashes
-// stay.
-func unescaped(text string, quoted bool) string {
-	if strings.IndexByte(text, '\\') < 0 {
-		return text
-	}
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && (!quoted || strings.IndexByte("$`\"\\\n", text[i+1]) >= 0) {
-			i++
-			if text[i] == '\n' {
-				continue
-			}
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
