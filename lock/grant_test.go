@@ -195,3 +195,38 @@ func TestReaper(t *testing.T) {
 		}
 	})
 }
+
+// A kept grant is renewed every ten seconds under the policy of data, from the first moment on,
+// so that its lease never comes near its end.
+//
+// shows: DL-15 DL-16
+func TestHeartbeatsEveryTenSeconds(t *testing.T) {
+	alone(t, "dal", func(t *testing.T, m *lock.Manager, _ *unreachable, g *lock.Grant) {
+		g.Keep()
+		start := time.Now()
+		var beats []time.Duration
+		last := g.HeartbeatAt
+		for range 1_200 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			e, err := m.Request(t.Context(), g.ID)
+			if err != nil || e == nil {
+				t.Fatalf("the grant is gone: %v", err)
+			}
+			if left := e.ExpiresAt.Sub(time.Now()); left < 30*time.Second || left > 60*time.Second {
+				t.Fatalf("the lease ends in %s", left)
+			}
+			if e.HeartbeatAt != last {
+				beats, last = append(beats, time.Since(start).Round(time.Second)), e.HeartbeatAt
+			}
+		}
+		for i, at := range beats {
+			if want := time.Duration(i) * 10 * time.Second; at < want-time.Second || at > want+time.Second {
+				t.Errorf("heartbeat %d came after %s, want %s", i+1, at, want)
+			}
+		}
+		if len(beats) < 12 {
+			t.Errorf("%d heartbeats in two minutes: %v", len(beats), beats)
+		}
+	})
+}

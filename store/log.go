@@ -24,6 +24,13 @@ type LogTx interface {
 type EventQuery struct {
 	After  uint64 // only events with a larger number
 	Before uint64 // only events with a smaller number; 0: no bound
-	Limit  int
-	Latest bool // newest first instead of oldest first
+	Limit  int    // at most MaxPage
+	Latest bool   // newest first instead of oldest first
 }
+
+// MaxPage is the largest number of events or items that one query reads. A caller that needs
+// more reads page by page.
+const MaxPage = 50_000
+
+// Page returns the number of rows that a query with a limit reads.
+func Page(limit int) int { return max(0, min(limit, MaxPage)) }

@@ -94,7 +94,7 @@ func (l *eventLog) page(q store.EventQuery) []lockkeeper.Event {
 		hi = min(hi, q.Before-1)
 	}
 	var out []lockkeeper.Event
-	for n := uint64(0); lo+n <= hi && len(out) < q.Limit; n++ {
+	for n := uint64(0); lo+n <= hi && len(out) < store.Page(q.Limit); n++ {
 		seq := lo + n
 		if q.Latest {
 			seq = hi - n

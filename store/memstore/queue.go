@@ -155,7 +155,7 @@ func (t *tx) Items(q store.ItemQuery) (out []*lockkeeper.Item, err error) {
 		some = t.queue.ofStatus(q)
 	}
 	for it := range some {
-		if len(out) >= q.Limit || q.Status != "" && it.Status != q.Status {
+		if len(out) >= store.Page(q.Limit) || q.Status != "" && it.Status != q.Status {
 			break
 		}
 		out = append(out, it)

@@ -83,7 +83,7 @@ func itemsSQL(key int64, q store.ItemQuery) (sql string, args []any) {
 	if q.After != 0 {
 		sql += after + argument(&args, int64(q.After))
 	}
-	return sql + order + ` LIMIT ` + argument(&args, int64(q.Limit)), args
+	return sql + order + ` LIMIT ` + argument(&args, int64(store.Page(q.Limit))), args
 }
 
 func (t *tx) FirstReady(root string) (*lockkeeper.Item, error) {

@@ -183,7 +183,7 @@ func (t *tx) Events(q store.EventQuery) ([]lockkeeper.Event, error) {
 	}
 	var out []lockkeeper.Event
 	err := t.query(`SELECT seq, at, body FROM events WHERE space = $1 AND seq > $2 AND seq < $3 ORDER BY seq `+order+` LIMIT $4`,
-		[]any{t.key, int64(q.After), before, int64(q.Limit)}, func(scan func(...any) error) error {
+		[]any{t.key, int64(q.After), before, int64(store.Page(q.Limit))}, func(scan func(...any) error) error {
 			var seq, at int64
 			var body string
 			if err := scan(&seq, &at, &body); err != nil {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ import (
 var logTests = []test{
 	{"round trip of an event", testEvent},
 	{"numbers rise and pages turn both ways", testEventPages},
+	{"no page is larger than 50,000", testLargestPage},
 	{"pruning is bounded and numbers continue", testPrune},
 	{"pruning by age", testPruneByAge},
 }
@@ -82,7 +84,26 @@ func readEvents(t *testing.T, s store.Store, q store.EventQuery) (seqs []uint64)
 	return seqs
 }
 
-// shows: DL-53 DL-56
+// No query reads more than 50,000 events, whatever its limit.
+//
+// shows: DL-56
+func testLargestPage(t *testing.T, f Fixture) {
+	s := open(t, f, NewClock())
+	const most = 50_000
+	kept := 0 // a store in memory forgets some
+	all := appendEvents(t, s, most+1)
+	for after := all[0] - 1; after < all[most]; {
+		page := readEvents(t, s, store.EventQuery{After: after, Limit: 10_000})
+		after, kept = page[len(page)-1], kept+len(page)
+	}
+	for limit, want := range map[int]int{most + 1: min(most, kept), math.MaxInt: min(most, kept), most: min(most, kept), 3: 3, 0: 0, -1: 0} {
+		if got := len(readEvents(t, s, store.EventQuery{Limit: limit})); got != want {
+			t.Errorf("a page of %d has %d events, want %d", limit, got, want)
+		}
+	}
+}
+
+// shows: DL-53
 func testEventPages(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	if got := readEvents(t, s, store.EventQuery{Limit: 5, Latest: true}); len(got) != 0 {
