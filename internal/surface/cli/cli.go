@@ -58,11 +58,17 @@ func withWait(root *cobra.Command, args []string) []string {
 		if arg == "--" {
 			break
 		}
-		if arg == "--wait" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
+		if arg == "--wait" && (i+1 == len(args) || isFlag(args[i+1])) {
 			return slices.Insert(slices.Clone(args), i+1, lockkeeper.DefaultWait.String())
 		}
 	}
 	return args
+}
+
+// isFlag reports whether an argument is a flag and not a negative time.
+func isFlag(arg string) bool {
+	name, dashed := strings.CutPrefix(arg, "-")
+	return dashed && strings.IndexAny(name, "0123456789.") != 0
 }
 
 func root(p *command.Program) *cobra.Command {
