@@ -31,7 +31,13 @@ func TestCommitsOfSeveral(t *testing.T) {
 	t.Parallel()
 	w := newCrowd(t)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	if s := os.Getenv("LOCKKEEPER_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("LOCKKEEPER_SEED: %v", err)
+		}
+	}
+	t.Logf("repeat with LOCKKEEPER_SEED=%d", seed)
 	w.draw = rand.New(rand.NewPCG(seed, 0))
 	least := rounds()
 	for round := 0; round < least || w.isMissing() != "" && round < 20*least; round++ {

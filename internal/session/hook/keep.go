@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/project/protect"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/session/refusal"
 	"lockkeeper/internal/session/snapshot"
 )
@@ -82,18 +83,19 @@ func (v *visit) swept(missed []snapshot.Miss) (act string, hit []snapshot.Miss) 
 	return "", nil
 }
 
-// mostLost is how many lost files are reported one by one.
+// mostLost limits the lost files that are reported one by one.
 const mostLost = 5
 
 // lost reports uncommitted files that the session's commands removed or overwrote and that the
 // session did not create.
 func (v *visit) lost(ctx context.Context) error {
 	list, err := v.session.Lost(ctx)
-	for i, l := range list {
-		if i == mostLost || l.Rescue == "" {
-			v.out.tellBoth(fmt.Sprintf("REMOVED or overwritten as well: %s. Copies are kept. next: lockkeeper rescue list", more(len(list)-i, l.Path)))
-			break
-		}
+	unnamed := slices.ContainsFunc(list, func(l session.Loss) bool { return l.Rescue == "" })
+	if len(list) > mostLost || unnamed {
+		v.out.tellBoth(fmt.Sprintf("REMOVED or overwritten while your command ran: %s. They were not committed, and you did not make them. Copies are kept. next: lockkeeper rescue list", more(len(list), list[0].Path)))
+		return err
+	}
+	for _, l := range list {
 		did := "OVERWRITTEN"
 		if l.Gone {
 			did = "REMOVED"

@@ -16,7 +16,7 @@ func TestManyUncovered(t *testing.T) {
 		s.write(name, "x\n")
 		switch {
 		case i < 12:
-			s.passes(s.edit("A", name))
+			s.edits("A", name, "half\n")
 		case i < 20:
 			s.passes(s.edit("C", name))
 		}
@@ -26,8 +26,13 @@ func TestManyUncovered(t *testing.T) {
 		s.write(fmt.Sprintf("app/many/file_%02d.rb", i), "x = 1\n")
 	}
 	r := s.passes(s.bash("B", "PostToolUse", "./format ."))
-	s.says(r, "UNCOVERED 20 files that others hold", "12 of ", "8 of ", "app/many/file_00.rb", "and 17 more", "20 changes are kept: lockkeeper rescue list")
+	s.says(r, "UNCOVERED 20 files that others hold", "12 of ", "8 of ", "They are app/many/file_", "and 17 more", "20 changes are kept: lockkeeper rescue list", "overwritten while your command ran: 38 files")
 	if strings.Count(r.out, "UNCOVERED") != 2 { // for the agent and the person
+		t.Error(r.out)
+	}
+	r = s.passes(s.bash("A", "PreToolUse", "ls"))
+	s.says(r, "DISTURBED 12 files, which you hold", "12 by ", "app/many/file_00.rb", "and 9 more")
+	if strings.Count(r.out, "DISTURBED") != 2 {
 		t.Error(r.out)
 	}
 }

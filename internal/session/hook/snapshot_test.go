@@ -280,8 +280,8 @@ func TestVeryManyLost(t *testing.T) {
 		s.write(fmt.Sprintf("drafts/%d/draft.txt", i), fmt.Sprintln("draft", i))
 	}
 	_, after := s.tries("A", "find . -name 'draft.txt' -delete")
-	s.says(after, "REMOVED drafts/", "files, such as drafts/", "lockkeeper rescue list")
-	if lines := strings.Count(after.out, "REMOVED"); lines > 14 {
+	s.says(after, "REMOVED or overwritten while your command ran: 450 files, such as drafts/", "lockkeeper rescue list")
+	if lines := strings.Count(after.out, "REMOVED"); lines > 2 { // for the agent and the person
 		t.Errorf("%d lines: %s", lines, after.out)
 	}
 	kept := s.rescued()

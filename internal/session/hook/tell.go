@@ -100,11 +100,44 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 		return err
 	}
 	list, err := v.session.Disturbed(ctx, ended)
+	if len(list) > mostTold {
+		v.out.tellBoth(manyDisturbed(list))
+	}
 	for _, d := range list {
-		v.out.tellBoth(d.String())
+		if len(list) <= mostTold {
+			v.out.tellBoth(d.String())
+		}
 		v.session.NotifyBeside(d)
 	}
 	return err
+}
+
+// manyDisturbed reports many changes in one message, with their number for each writer.
+func manyDisturbed(list []session.Disturbance) string {
+	const named = 3
+	counts := map[string]int{}
+	var writers, paths []string
+	kept := 0
+	for i, d := range list {
+		by := d.By.String()
+		if d.DuringCommand && !d.By.Sure {
+			by = "your command or another program"
+		}
+		if counts[by]++; counts[by] == 1 {
+			writers = append(writers, by)
+		}
+		if i < named {
+			paths = append(paths, oneLine(d.Path))
+		}
+		if d.Rescue != "" {
+			kept++
+		}
+	}
+	for i, by := range writers {
+		writers[i] = fmt.Sprintf("%d by %s", counts[by], by)
+	}
+	return fmt.Sprintf("DISTURBED %d files, which you hold, were changed or removed without a lock: %s. They are %s, and %d more. Read them again before you continue. Your versions of %d are kept: lockkeeper rescue list.",
+		len(list), strings.Join(writers, ", "), strings.Join(paths, ", "), len(list)-named, kept)
 }
 
 // committed reports files of others in the commits that were made while a command ran.
