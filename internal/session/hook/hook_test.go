@@ -310,7 +310,7 @@ func TestInnerAgents(t *testing.T) {
 	s.edits("s1", post, "class Post # outer\nend\n")
 	s.passes(edit("a1", user))
 	s.passes(edit("a1", post))
-	s.refuses(edit("a2", user), "another subagent of this session (general-purpose) is working on it, 0 s")
+	s.refuses(edit("a2", user), "another subagent of this session (general-purpose) is working on it")
 	s.refuses(inner("a2", "PreToolUse", "Bash", map[string]any{"command": "echo x > " + post}), "another subagent of this session")
 	s.refuses(s.edit("s1", user), "another subagent of this session")
 	s.refuses(s.edit("s2", user), "held by")

@@ -235,7 +235,7 @@ func TestRegistrationDecides(t *testing.T) {
 			if err := os.Remove(filepath.Join(d.bin, "lockkeeper")); err != nil {
 				d.t.Fatal(err)
 			}
-		}, tools, "the hook program of PostToolUse, PostToolUseFailure, SessionStart, UserPromptSubmit, SubagentStop, Stop, SessionEnd fails: it ended with 127"},
+		}, tools, "the hook program of PostToolUse, PostToolUseFailure, SessionStart, UserPromptSubmit, SubagentStop, Stop, SessionEnd fails with exit status 127"},
 		"a small program that checks nothing": {func(d *workbench) { d.write(filepath.Join(d.bin, "lockkeeper-hook"), "#!/bin/sh\nexit 0\n", 0o755) }, nothing, "every write is allowed"},
 		"a right one beside a wrong one": {func(d *workbench) {
 			d.write(filepath.Join(d.home, ".claude/settings.json"), `{"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "lockkeeper hook claude-code"}]}]}}`, 0o644)
