@@ -39,7 +39,7 @@ func TestApprovalIsTyped(t *testing.T) {
 			}
 			d.must(0, "lock", "check", "--write", "project/p1")
 			audit := d.must(0, "audit", "--json")
-			if strings.Contains(audit, `"acquired"`) != c.ran || c.ran != strings.Contains(audit, "approved delete-project on project/p1") || c.ran && !strings.Contains(audit, `"actor":{"name":"ada`) {
+			if strings.Contains(audit, `"path":"project/p1"`) != c.ran || c.ran != strings.Contains(audit, "approved delete-project on project/p1") || c.ran && !strings.Contains(audit, `"actor":{"name":"ada`) {
 				t.Errorf("recorded:\n%s", audit)
 			}
 		})

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,9 +44,9 @@ func TestRescuedContentCannotSpeakToTheTerminal(t *testing.T) {
 	}
 }
 
-// For a directory that was moved aside, the output says where it is. Its note does not land as
-// its content.
-func TestRescuedWholeIsNotLanded(t *testing.T) {
+// For what was moved aside, the output says where it is. Its note does not land as its content;
+// if it is a directory, that lands.
+func TestRescuedWhole(t *testing.T) {
 	d := newConsole(t)
 	shelf := rescue.Open(filepath.Join(d.dir, ".lockkeeper", "rescue"), rescue.Limits{})
 	const note = "kept as it was in .lockkeeper/kept/20260131/1b4e28ba"
@@ -63,7 +64,7 @@ func TestRescuedWholeIsNotLanded(t *testing.T) {
 		t.Errorf("a program got %q", text)
 	}
 	for _, args := range [][]string{{"rescue", "land", "--json", e.ID}, {"rescue", "land", "--json", "--onto-current", e.ID}} {
-		if text := d.must(2, args...); !strings.Contains(text, "a directory or a special file that was moved aside") || !strings.Contains(text, "lockkeeper rescue show "+e.ID+" says where it is") {
+		if text := d.must(2, args...); !strings.Contains(text, "it is a special file that was moved aside, or is gone") || !strings.Contains(text, "lockkeeper rescue show "+e.ID+" says where it is") {
 			t.Errorf("%v said %q", args, text)
 		}
 	}
@@ -72,6 +73,18 @@ func TestRescuedWholeIsNotLanded(t *testing.T) {
 	}
 	if _, err := shelf.Get(e.ID); err != nil {
 		t.Error(err)
+	}
+
+	kept := filepath.Join(d.dir, ".lockkeeper", "kept", "20260131", "1b4e28ba")
+	if err := errors.Join(os.MkdirAll(kept, 0o755), os.WriteFile(filepath.Join(kept, "f"), []byte("new"), 0o644), os.MkdirAll(filepath.Join(d.dir, "app", "models"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	d.must(0, "rescue", "land", e.ID)
+	if text, err := os.ReadFile(filepath.Join(d.dir, "app", "models", "a.rb", "f")); err != nil || string(text) != "new" {
+		t.Errorf("landed %q, %v", text, err)
+	}
+	if _, err := shelf.Get(e.ID); err == nil {
+		t.Error("it is still on the shelf")
 	}
 }
 
