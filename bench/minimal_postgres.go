@@ -50,7 +50,7 @@ func (b *bench) openPostgres(url, space string) *lock.Manager {
 }
 
 // minimalSchema has copies of the product's tables with their indexes, and the
-// transactions that a developer would write by hand for these rows. Each is one
+// transactions that a developer would write by hand to change their rows. Each is one
 // function, so it takes one round trip. The row of the counter is the lock of the space. The
 // functions check and encode nothing.
 const minimalSchema = `

@@ -60,8 +60,8 @@ type sample struct {
 	acquired, released                       string // bodies of the events
 }
 
-// A minimalSQLite is what a developer would write by hand to store these rows in
-// these tables and nothing else. It looks for no conflicts, checks no token and encodes nothing.
+// A minimalSQLite is what a developer would write by hand to store the rows of a sample in
+// the tables of the product. It looks for no conflicts, checks no token and encodes nothing.
 type minimalSQLite struct {
 	seq int64
 	row sample

@@ -21,7 +21,7 @@ import (
 
 var tight = sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}
 
-// If a lifecycle is woken for a slot and ends without taking it, the next waiting item is
+// If an item is woken for the slot of its next phase and ends without taking it, the next waiting item is
 // woken.
 //
 // shows: GP-11
@@ -381,8 +381,8 @@ func TestNodeAndTree(t *testing.T) {
 	must(t, node.Release(t.Context()))
 }
 
-// A lifecycle that waits for a slot can be canceled, crash or give up, and its slots are
-// released once.
+// An item that waits for the slot of its next phase can be canceled, crash or give up. Its
+// slots are released once.
 //
 // shows: GP-11
 func TestWaitingForASlot(t *testing.T) {

@@ -79,7 +79,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// A lifecycle keeps its grant from phase to phase and returns its slot in between. When it
+// An item with several phases keeps its grant from phase to phase and returns its slot in between. When it
 // needs the slot of its next phase, it comes before all queued items.
 //
 // shows: CF-13 CF-12 SW-28
@@ -105,10 +105,10 @@ func TestLifecycle(t *testing.T) {
 	y.finish(one, nil)
 	must(t, <-done)
 	if three.Grant.ID != grant || y.item(id).GrantID != grant {
-		t.Error("the lifecycle changed its grant")
+		t.Error("the item changed its grant")
 	}
 	if y.claim() != nil {
-		t.Error("an item overtook a lifecycle under way")
+		t.Error("an item overtook a running one")
 	}
 	y.finish(three, nil)
 	if two := y.claim(); two == nil || two.Item.Workflow != "two" {

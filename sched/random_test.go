@@ -259,7 +259,7 @@ func (c *chaos) retry() {
 	}
 }
 
-// phase requests the slot of a lifecycle's next phase, without waiting for it.
+// phase requests the slot of the next phase of a running item, without waiting for it.
 func (c *chaos) phase(worker string) {
 	if jobs := c.jobs[worker]; len(jobs) > 0 {
 		_ = jobs[c.rnd.IntN(len(jobs))].Phase(impatient{c.t.Context()}, "test", c.pick(sched.PoolTest, sched.PoolAgent))

@@ -71,7 +71,8 @@ type Worker struct {
 	paused  atomic.Bool   // it dispatches nothing
 	resumed chan struct{} // it was resumed
 
-	strays map[string]time.Time // by grant: since when the store assigns an item to this worker that does not run here; used by the loop only
+	// strays has, by grant, the time at which the loop first saw a stray. Only the loop uses it.
+	strays map[string]time.Time
 
 	mu      sync.Mutex
 	running map[string]*attempt // by grant

@@ -68,7 +68,8 @@ func TestOwnDirectory(t *testing.T) {
 	}
 }
 
-// Codex renews an old login, and the person gets the new one.
+// If Codex renews an old login under its private directory, the new login is copied to the
+// person's own directory.
 func TestOwnLogin(t *testing.T) {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	token := func(name string, until int) string {

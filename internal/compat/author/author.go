@@ -27,12 +27,12 @@ const (
 
 // Keys of a claim in the metadata of its grant.
 const (
-	claimKey    = "claim"     // its resources, as a JSON list
-	whoKey      = "who"       // the person behind it
-	sessionKey  = "session"   // the session that made it
-	foreignKey  = "foreign"   // the site of the locks file it was imported from
-	stampKey    = "timestamp" // of the foreign entry
-	instanceKey = "instance"  // of the foreign entry
+	claimKey    = "claim"     // the claimed resources, as a JSON list
+	whoKey      = "who"       // the person behind the claim
+	sessionKey  = "session"   // the session that made the claim
+	foreignKey  = "foreign"   // the site of the locks file the claim was imported from
+	stampKey    = "timestamp" // the time in the imported entry
+	instanceKey = "instance"  // the instance in the imported entry
 )
 
 // An Author makes and ends claims on one codebase.

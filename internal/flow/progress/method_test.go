@@ -27,7 +27,7 @@ func TestTopicsByAPI(t *testing.T) {
 	wantRefused(t, b.WithdrawAPI(ctx, unit, first, "ann"), "waits for people")
 	ok(t, b.ChooseAPI(ctx, unit, first, "ann"))
 	byAPI(first)
-	wantRefused(t, b.ChooseAPI(ctx, unit, first, "bob"), "ann chose that")
+	wantRefused(t, b.ChooseAPI(ctx, unit, first, "bob"), "ann already chose this")
 	ok(t, b.ChooseAPI(ctx, unit, second, "bob"))
 	byAPI(first, second)
 	ok(t, b.WithdrawAPI(ctx, unit, first, "ann"))

@@ -135,7 +135,7 @@ type asked struct {
 func (b *Tracker) ChooseAPI(ctx context.Context, unit, slug, by string) error {
 	return b.choose(ctx, "ask the API about", unit, slug, by, func(t Topic, all methods) (methods, error) {
 		if at := all.find(t); at >= 0 {
-			return all, refused("ask the API about "+t.ref(unit), "run the flow", "%s chose that at %s", all.Topics[at].By, stamp(all.Topics[at].At))
+			return all, refused("ask the API about "+t.ref(unit), "run the flow", "%s already chose this at %s", all.Topics[at].By, stamp(all.Topics[at].At))
 		}
 		all.Topics = slices.DeleteFunc(all.Topics, func(a asked) bool { return a.Slug == slug })
 		all.Topics = append(all.Topics, asked{Topic: t.Topic, By: by, At: b.time()})
