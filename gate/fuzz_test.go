@@ -117,7 +117,7 @@ func forbidden(t *testing.T, w *world, outside string) map[string]string {
 		switch path {
 		case "app": // created as the parent of app/models
 			return strings.HasPrefix(what, "d")
-		case "test", "app/models": // may be a file, but a link belongs to another program
+		case "test", "app/models": // the gate may create a file here, but never a link
 			return !strings.HasPrefix(what, "L")
 		}
 		return strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "app/models/")

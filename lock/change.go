@@ -16,7 +16,7 @@ func (m *Manager) Upgrade(ctx context.Context, id, token string, paths ...string
 	return m.grow(ctx, id, token, lockkeeper.EventUpgraded, lockkeeper.EventUpgradeDenied,
 		func(policy lockkeeper.Policy, rec *store.Record) (asked, whole []lockkeeper.Lock, err error) {
 			if !policy.Upgrade {
-				return nil, nil, &lockkeeper.RefusedError{Act: "upgrade", Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
+				return nil, nil, &lockkeeper.RefusedError{Act: "upgrade", Reason: fmt.Sprintf("policy %q does not allow changes to the locks of a grant", policy.Name),
 					Next: "release, and acquire with write"}
 			}
 			whole = slices.Clone(rec.Locks)
@@ -41,7 +41,7 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 	return m.grow(ctx, id, token, lockkeeper.EventExtended, lockkeeper.EventExtendDenied,
 		func(policy lockkeeper.Policy, rec *store.Record) (asked, whole []lockkeeper.Lock, err error) {
 			if policy.Extend == lockkeeper.ExtendNever {
-				return nil, nil, &lockkeeper.RefusedError{Act: "extend", Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
+				return nil, nil, &lockkeeper.RefusedError{Act: "extend", Reason: fmt.Sprintf("policy %q does not allow changes to the locks of a grant", policy.Name),
 					Next: "record the missing path as a gap and declare it next time"}
 			}
 			if err := lockkeeper.CheckCount(len(rec.Locks) + len(locks)); err != nil {

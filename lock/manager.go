@@ -180,7 +180,7 @@ func checkLocks(holder string, policy lockkeeper.Policy, locks []lockkeeper.Lock
 			return &lockkeeper.OverLockError{Holder: holder, Path: l.Path, Policy: policy.Name}
 		}
 		if l.Mode == lockkeeper.Upgradeable && !policy.Upgrade {
-			return &lockkeeper.RefusedError{Act: "upgradeable " + l.Path, Reason: fmt.Sprintf("policy %q fixes the lock set when it is granted", policy.Name),
+			return &lockkeeper.RefusedError{Act: "upgradeable " + l.Path, Reason: fmt.Sprintf("policy %q does not allow changes to the locks of a grant", policy.Name),
 				Next: "ask for write, or use policy dal"}
 		}
 	}

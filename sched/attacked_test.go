@@ -21,8 +21,8 @@ import (
 
 var tight = sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}
 
-// If an item is woken for the slot of its next phase and ends without taking it, the next waiting item is
-// woken.
+// If an item is woken for the slot of its next phase and ends without taking it, the next
+// waiting item is woken.
 //
 // shows: GP-11
 func TestEndsWhileWoken(t *testing.T) {

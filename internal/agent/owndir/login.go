@@ -99,7 +99,7 @@ func (l *login) end(ctx context.Context) {
 		l.done.Wait()
 	}
 	if err := l.sync(ctx); err != nil {
-		l.tell(fmt.Errorf("the agent changed its login, which was not saved to %s: %w", l.file, err))
+		l.tell(fmt.Errorf("the agent renewed its login, but the new one could not be saved to %s: %w", l.file, err))
 	}
 }
 

@@ -57,12 +57,12 @@ func (v *visit) keep(ctx context.Context) (id string, err error) {
 	text := fmt.Sprintf("NOT KEPT %s: %s.", missed[0].Path, missed[0].Why)
 	switch {
 	case missed[0].Path == all:
-		text = fmt.Sprintf("NOT KEPT any uncommitted file: %s.", missed[0].Why)
+		text = fmt.Sprintf("NOT KEPT: no uncommitted file was copied: %s.", missed[0].Why)
 	case len(missed) > 1:
 		text = fmt.Sprintf("NOT KEPT %d uncommitted files, such as %s: %s.", len(missed), missed[0].Path, missed[0].Why)
 	}
 	if v.session.Unkept(text) {
-		v.out.tellBoth(text + " If a command removes or overwrites it, it cannot be restored. Copy it elsewhere, or commit it if it is yours, before you run such a command.")
+		v.out.tellBoth(text + " A file without a copy cannot be restored after a command removes or overwrites it. Before you run such a command, copy the file elsewhere, or commit it if it is yours.")
 	}
 	return id, nil
 }

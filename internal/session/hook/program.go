@@ -11,9 +11,9 @@ import (
 	"lockkeeper/internal/session"
 )
 
-// hints finds possible writes in source text. quoted matches any text that could be a file name,
-// and joined two parts of one. reading matches a name that the program only reads. writing matches
-// signs that the program writes at all.
+// hints finds possible writes in source text. quoted matches any text that could be a file name.
+// joined matches two parts of a file name. reading matches the name of a file that the program only
+// reads. If writing matches nothing, the program writes no file.
 type hints struct{ quoted, joined, writing, reading *regexp.Regexp }
 
 var hintsOf = sync.OnceValue(func() hints {

@@ -244,7 +244,7 @@ func TestNotKept(t *testing.T) {
 func TestNothingKept(t *testing.T) {
 	s := newRepository(t)
 	s.write(".lockkeeper/snapshots", "not a directory\n")
-	s.says(s.passes(s.bash("A", "PreToolUse", "make")), "NOT KEPT any uncommitted file: ")
+	s.says(s.passes(s.bash("A", "PreToolUse", "make")), "NOT KEPT: no uncommitted file was copied: ")
 	s.passes(s.bash("A", "PostToolUse", "make"))
 	r := s.bash("A", "PreToolUse", "find . -name '*.txt' -delete")
 	s.refuses(r, "find -delete", "cannot be copied first", "next: lockkeeper doctor")

@@ -66,7 +66,7 @@ type Limits struct {
 	StreamWrite time.Duration // time to write one page of a stream; 10 s
 
 	LoginBurst int           // failed logins allowed at once; 10
-	LoginEvery time.Duration // time until one more is allowed; 6 s
+	LoginEvery time.Duration // time until one more failed login is allowed; 6 s
 }
 
 func (l *Limits) fill() {

@@ -186,7 +186,8 @@ func (s *sharedReads) join(name string) (*reads, *read) {
 	return of, of.next
 }
 
-// leave forgets a question when its last caller leaves.
+// leave ends one caller's wait for the answer to a question. It removes the question after its last
+// caller.
 func (s *sharedReads) leave(name string, of *reads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
