@@ -213,7 +213,7 @@ func TestHeartbeatsEveryTenSeconds(t *testing.T) {
 			if err != nil || e == nil {
 				t.Fatalf("the grant is gone: %v", err)
 			}
-			if left := time.Until(e.ExpiresAt); left < 30*time.Second || left > 60*time.Second {
+			if left := time.Until(*e.ExpiresAt); left < 30*time.Second || left > 60*time.Second {
 				t.Fatalf("the lease ends in %s", left)
 			}
 			if e.HeartbeatAt != last {
