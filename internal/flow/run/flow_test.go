@@ -19,7 +19,7 @@ func newSpace(testing.TB) string {
 
 // Four controllers go from analysis to verified changes. A policy decides in place of people.
 //
-// shows: PL-27 PL-29 PL-38 SW-1 SW-65 CF-26
+// shows: PL-27 PL-38 SW-1 SW-65 CF-26
 func TestControllers(t *testing.T) {
 	for store := range stores {
 		t.Run(store, func(t *testing.T) {

@@ -237,7 +237,7 @@ func (s *scene) askedOnce() {
 // Forty controllers share twelve slots and contended files. No two agents hold conflicting locks,
 // nothing is lost, and the landed files equal the tested ones.
 //
-// shows: SW-1 SW-4 SW-12 SW-23 PL-9 PL-26
+// shows: SW-1 SW-12 SW-23 PL-9 PL-26
 func TestManyControllers(t *testing.T) {
 	large := sample.Large{Controllers: 40, Seed: 7}
 	s := newScene(t, "SQLite", "controllers")

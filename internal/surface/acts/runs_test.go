@@ -170,7 +170,7 @@ func TestStopARun(t *testing.T) {
 // A person can start phases of one unit after the other, all in one run. No other unit starts. Answers and the
 // next phase continue the run.
 //
-// shows: PL-77 PL-78 SW-64
+// shows: PL-77 PL-78
 func TestStartPhases(t *testing.T) {
 	o := newOffice(t, 0)
 	ctx := t.Context()

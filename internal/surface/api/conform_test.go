@@ -135,7 +135,7 @@ func ofDashboard(rt *route) bool {
 // The document describes exactly the existing routes, including those of the dashboard, of agents and of
 // git-lfs. The tour requests each of them and sees every documented response.
 //
-// shows: GP-25 CF-32 SW-70 PL-77
+// shows: GP-25 CF-32 PL-77
 func TestEveryRoute(t *testing.T) {
 	u := newTour(t)
 	u.tourLocks()
