@@ -91,7 +91,7 @@ func gateWrite(b *bench) []row {
 		times(func() { turn++; peer.write(one, small(turn)) }))
 	return []row{row{
 		What: "Gate: one file, to a hand-written durable write", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "A file of 3.6 kB is replaced through the gate, under a grant on ten: three checks, staged, synced, decided in SQLite FULL, exchanged, compared, directory synced, original kept. The peer writes a temporary file, syncs it, renames it over the target, syncs the directory and inserts the same rows in one SQLite FULL transaction; it checks, fences and keeps nothing.",
+		How: "A file of 3.6 kB is replaced through the gate, under a grant on ten files. This includes every step: three checks, stage, sync, decision in SQLite FULL, exchange, comparison, sync of the directory, and keeping the original. The peer writes a temporary file, syncs it, renames it over the target and syncs the directory. It inserts the same rows in one SQLite FULL transaction. It checks, fences and keeps nothing.",
 	}.atMost(median(ratios(t[0], t[1])), 1.4, "%.2f×")}
 }
 
@@ -111,7 +111,7 @@ func gateBatch(b *bench) []row {
 			How: "The same 100 files in ten directories, as one commit and as a hundred.",
 		}.atLeast(median(ratios(t[1], t[0])), 2.5, "%.1f×"),
 		row{What: "Gate: 100 files in one commit, to a hand-written batch", Ours: ns(median(t[0])), Peer: ns(median(t[2])),
-			How: "The peer writes and syncs the 100 files sixteen at a time, renames them, syncs the ten directories in parallel and inserts the same rows in one SQLite FULL transaction.",
+			How: "The peer writes and syncs the 100 files sixteen at a time, renames them, and syncs the ten directories in parallel. It inserts the same rows in one SQLite FULL transaction.",
 		}.atMost(median(ratios(t[0], t[2])), 1.4, "%.2f×"),
 	}
 }
@@ -120,7 +120,7 @@ func gateChecks(b *bench) []row {
 	ours := newLanded(b, "gate-checks", batchPaths()[:pathsPerGrant])
 	t := b.race(memorySlice, times(func() { check(errors.Join(ours.gate.Check(b.ctx, &ours.grant.Grant, ours.paths[0])...)) }))
 	return []row{row{What: "Gate: the three checks", Ours: ns(median(t[0])), Peer: "–",
-		How: "Path identity and allowlist, grant live with the right token, path held for writing; the grant holds ten files, in SQLite. Nothing is hashed.",
+		How: "The gate checks that the path is allowed, that the grant is live and the token its own, and that the path is held for writing. The grant holds ten files, in SQLite. Nothing is hashed.",
 	}.atMost(median(t[0])/1e3, 20, "%.1f µs")}
 }
 

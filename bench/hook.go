@@ -109,12 +109,12 @@ func hookCall(b *bench) []row {
 			}
 		}
 	}
-	how := "`lockkeeper-hook claude-code` from the start of the process to its exit, before an Edit, while others hold 10,000 files by a grant each; the peer is a Python script over a lock file of JSON with as many entries."
+	how := "`lockkeeper-hook claude-code` runs before an Edit, while others hold 10,000 files by a grant each. The time is from the start of the process to its exit. The peer is a Python script that reads a JSON lock file with as many entries."
 	both := slices.Concat(fresh, again)
 	return []row{
 		row{What: "Hook: a file that is new to the session, median", Ours: ns(median(fresh)), Peer: ns(median(freshPeer)) + " (Python)", How: how}.atMost(median(fresh)/1e6, 20, "%.1f ms"),
-		row{What: "Hook: a file that it has, median", Ours: ns(median(again)), Peer: ns(median(againPeer)) + " (Python)", How: "The same, asked again."}.atMost(median(again)/1e6, 20, "%.1f ms"),
-		row{What: "Hook: 99 of 100 calls", Ours: ns(percentile(both, 99)), Peer: ns(percentile(slices.Concat(freshPeer, againPeer), 99)) + " (Python)", How: "Of both kinds of call together."}.atMost(percentile(both, 99)/1e6, 60, "%.1f ms"),
+		row{What: "Hook: a file that it has, median", Ours: ns(median(again)), Peer: ns(median(againPeer)) + " (Python)", How: "The same call again, for a file that the session has claimed."}.atMost(median(again)/1e6, 20, "%.1f ms"),
+		row{What: "Hook: 99 of 100 calls", Ours: ns(percentile(both, 99)), Peer: ns(percentile(slices.Concat(freshPeer, againPeer), 99)) + " (Python)", How: "The time within which 99 of 100 calls of both kinds end."}.atMost(percentile(both, 99)/1e6, 60, "%.1f ms"),
 	}
 }
 
@@ -143,7 +143,7 @@ func hookCompare(b *bench) []row {
 	out := b.race(100*time.Millisecond, compare, stat)
 	ratio := median(ratios(out[0], out[1]))
 	return []row{row{What: "Hook: comparison after a command, to stat of 10,000 files that others hold", Ours: ns(median(out[0])), Peer: ns(median(out[1])),
-		How: "The list of files that others hold is updated from the events, and each file is checked; the peer calls os.Lstat for each of them."}.atMost(ratio, 2, "%.2f×")}
+		How: "The list of files that others hold is updated from the events, and each file is checked. The peer calls os.Lstat for each file."}.atMost(ratio, 2, "%.2f×")}
 }
 
 const commandsPerRound = 20
@@ -191,6 +191,6 @@ func commandAcquire(b *bench) []row {
 	}
 	return []row{row{
 		What: "A whole `lockkeeper lock acquire`", Ours: ns(median(ours)), Peer: ns(median(nothing)) + " (`true`)",
-		How: "From the start of the process to its exit, with one durable transaction on SQLite; for comparison, a program that does nothing.",
+		How: "The time is from the start of the process to its exit, with one durable transaction on SQLite. The peer is a program that does nothing.",
 	}.atMost(median(ours)/1e6, 15, "%.1f ms")}
 }

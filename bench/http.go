@@ -195,9 +195,9 @@ func httpStream(b *bench) []row {
 	took := median(few.took)
 	return []row{
 		row{What: fmt.Sprintf("event to client, %d clients", streamClients), Ours: fmt.Sprintf("%.1f ms", took), Peer: "–",
-			How: fmt.Sprintf("From just before an event is stored, by another process than the server, to when a client has received all of it: median over %d events and all clients.", streamEvents)}.atMost(took, latencyLimit, "%.1f ms"),
+			How: fmt.Sprintf("Another process than the server stores an event. The time is from just before that until a client has received all of the event. The figure is the median over %d events and all clients.", streamEvents)}.atMost(took, latencyLimit, "%.1f ms"),
 		row{What: fmt.Sprintf("processor time for each delivered event, %d clients", costClients), Ours: fmt.Sprintf("%.1f µs", each), Peer: "–",
-			How: fmt.Sprintf("User and system time of the server over %d events, one every few milliseconds, divided by events and clients.", streamEvents)}.atMost(each, costPerEvent, "%.1f µs"),
+			How: fmt.Sprintf("This is the user and system time of the server over %d events, one every few milliseconds, divided by events and clients.", streamEvents)}.atMost(each, costPerEvent, "%.1f µs"),
 	}
 }
 
@@ -240,5 +240,5 @@ func httpState(b *bench) []row {
 	after := s.cpu()
 	is, cpu := median(took), float64((after-before).Milliseconds())/float64(times)
 	return []row{row{What: "state of 10,000 grants as JSON", Ours: fmt.Sprintf("%.1f ms", is), Peer: "–",
-		How: fmt.Sprintf("GET /state from another process, to the last of %.1f MB; it takes %.0f ms of the server's processor time.", float64(size)/1e6, cpu)}.atMost(is, stateLimit, "%.1f ms")}
+		How: fmt.Sprintf("Another process sends GET /state and reads all %.1f MB. The response takes %.0f ms of the server's processor time.", float64(size)/1e6, cpu)}.atMost(is, stateLimit, "%.1f ms")}
 }

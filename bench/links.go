@@ -75,7 +75,7 @@ func linksGoldmark(b *bench) []row {
 	times := b.race(100*time.Millisecond, ours, peer)
 	return []row{row{
 		What: "Links: 10,000 documents with 100,000 links, to goldmark alone", Ours: ns(median(times[0])), Peer: ns(median(times[1])),
-		How: fmt.Sprintf("A deep check from the disk: walk, read, parse, look up files and anchors, draw the graph, and find the nearest path for %d broken links, on %d cores. The peer parses the same texts from memory, with no extension, on as many cores, and does nothing with them.", linksToBreak, runtime.GOMAXPROCS(0)),
+		How: fmt.Sprintf("Ours is a deep check from the disk: it walks, reads, parses, looks up files and anchors, and draws the graph. It finds the nearest path for %d broken links, on %d cores. The peer only parses the same texts from memory, with no extension, on as many cores.", linksToBreak, runtime.GOMAXPROCS(0)),
 	}.atMost(median(ratios(times[0], times[1])), 3, "%.2f×")}
 }
 
@@ -92,15 +92,15 @@ func linksRemark(b *bench) []row {
 	}
 	ours := get(checkLinks(b.ctx, tree, `(?m)^broken: .*documnet`, b.build("lockkeeper", dir), "links", "--deep"))
 	theirs, err := checkLinks(b.ctx, tree, "Cannot find file", filepath.Join(tree, "node_modules", ".bin", "remark"), "--frail", "--quiet", "--no-stdout", "docs", "README.md")
-	peer, how := ns(float64(theirs)), fmt.Sprintf("both find the same %d broken links", linksToBreak)
+	peer, how := ns(float64(theirs)), fmt.Sprintf("Both find the same %d broken links", linksToBreak)
 	if errors.Is(err, context.DeadlineExceeded) {
-		peer, how = "more than "+ns(float64(theirs)), "the peer was stopped when it was not done after that time"
+		peer, how = "more than "+ns(float64(theirs)), "The peer was stopped when it was not done after that time"
 	} else {
 		check(err)
 	}
 	return []row{row{
 		What: "Links: the whole command, faster than remark-validate-links", Ours: ns(float64(ours)), Peer: peer,
-		How: fmt.Sprintf("`lockkeeper links --deep` and `remark` with remark-validate-links, each once from its start to its exit, on the same %d documents; %s.", linkedDocuments, how),
+		How: fmt.Sprintf("`lockkeeper links --deep` and `remark` with remark-validate-links check the same %d documents. Each is measured once, from its start to its exit. %s.", linkedDocuments, how),
 	}.atLeast(float64(theirs)/float64(ours), 1, "%.0f×")}
 }
 

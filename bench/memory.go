@@ -56,7 +56,7 @@ func memoryMap(b *bench) []row {
 	t := b.race(memorySlice, b.acquireAndRelease(m, request("asked", 1)), guarded)
 	return []row{row{
 		What: "Memory: 10 paths, acquire and release, to a map behind a mutex", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "The manager on the memory store acquires and releases ten files, with id, token, lease and two events; the peer looks the same ten strings up in a Go map, sets them and deletes them, under a mutex.",
+		How: "The manager on the memory store acquires and releases ten files, with id, token, lease and two events. Under a mutex, the peer looks up the same ten strings in a Go map, sets them and deletes them.",
 	}.atMost(median(ratios(t[0], t[1])), 6, "%.1f×")}
 }
 
@@ -67,7 +67,7 @@ func memoryGrowth(b *bench) []row {
 	t := b.race(memorySlice, b.acquireAndRelease(many, spread()...), b.acquireAndRelease(few, spread()...))
 	return []row{row{
 		What: "Memory: 100,000 active grants to 1,000", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, 1,000)",
-		How: "The same acquire and release, over 256 requests in turn, beside 100,000 and beside 1,000 active grants of ten paths each.",
+		How: "256 requests are acquired and released in turn, beside 100,000 active grants of ten paths each, and beside 1,000.",
 	}.atMost(100*(median(ratios(t[0], t[1]))-1), 40, "%+.1f %%")}
 }
 
@@ -101,7 +101,7 @@ func memoryScan(b *bench) []row {
 	t := b.race(memorySlice, b.acquireAndRelease(m, request("asked", 1)), scan)
 	return []row{row{
 		What: "Memory: faster than a linear scan at 10,000 grants", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "Beside 10,000 active grants of ten paths; the peer compares each asked lock with each held one, in a slice, and keeps no events.",
+		How: "Ten paths are acquired and released beside 10,000 active grants of ten paths. The peer compares each requested lock with each held one, in a slice, and keeps no events.",
 	}.atLeast(median(ratios(t[1], t[0])), 500, "%.0f×")}
 }
 
@@ -122,7 +122,7 @@ func memoryWebdav(b *bench) []row {
 	t := b.race(memorySlice, b.acquireAndRelease(m, request("asked", 1)), inTurn)
 	return []row{row{
 		What: "Memory: faster than webdav MemLS", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "The peer is the lock system of golang.org/x/net/webdav, which locks one file at a time: ten files locked, then unlocked, in turn, with a duration of 30 minutes.",
+		How: "The peer is the lock system of golang.org/x/net/webdav. It locks ten files one after the other, for 30 minutes each, and then unlocks them.",
 	}.atLeast(median(ratios(t[1], t[0])), 1, "%.2f×")}
 }
 
@@ -148,7 +148,7 @@ func memoryWaiters(b *bench) []row {
 	t := b.race(5*memorySlice, b.acquireAndRelease(queued, request("asked", 1)), b.acquireAndRelease(quiet, request("asked", 1)))
 	return []row{row{
 		What: "Memory: 1,000 queued waiters to none", Ours: ns(mean(t[0])), Peer: ns(mean(t[1])) + " (ours, none)",
-		How: "Acquire and release of free paths while 1,000 requests wait for ten other paths in the wait list and renew their places; means instead of medians, because renewals may come in bursts; up to 10 % counts as no difference.",
+		How: "Free paths are acquired and released while 1,000 requests wait for ten other paths and renew their places in the wait list. The figures are means, because renewals may come in bursts. A difference of up to 10 % does not count.",
 	}.atMost(100*(mean(t[0])/mean(t[1])-1), 10, "%+.1f %%")}
 }
 
@@ -165,7 +165,7 @@ func memoryBytes(b *bench) []row {
 	}
 	return []row{row{
 		What: "Memory: bytes for each held path", Ours: fmt.Sprintf("%.0f B", median(perPath)), Peer: "–",
-		How: "Growth of the heap after garbage collection for 100,000 held paths in grants of ten: records, index, events and the strings of the paths.",
+		How: "This is the growth of the heap, after garbage collection, for 100,000 held paths in grants of ten. It includes records, index, events and the strings of the paths.",
 	}.atMost(median(perPath), 400, "%.0f B")}
 }
 

@@ -100,7 +100,7 @@ func pipelineLarge(b *bench) []row {
 	return []row{row{
 		What: fmt.Sprintf("A run of %d controllers, agents of %s, %d slots, to what simulate predicts", runControllers, runPause, runSlots),
 		Ours: took.Round(100 * time.Millisecond).String(), Peer: fmt.Sprintf("%.1fs", forecast.Prediction.Finish),
-		How: "The whole command with scripted agents in workspaces and a sandbox, contended files, tests and landing; simulate knows the agents' time and a tenth of a second for the tests of a batch.",
+		How: "The whole command runs, with scripted agents in workspaces and a sandbox, contended files, tests and landing. `simulate` is given the agents' time, and a tenth of a second for the tests of a batch.",
 	}.atMost(took.Seconds()/forecast.Prediction.Finish, 1.1, "%.2f×")}
 }
 
@@ -133,6 +133,6 @@ func pipelineCall(b *bench) []row {
 	over := median(each) - median(bare)
 	return []row{row{
 		What: "What a run adds to one call of an agent", Ours: ns(median(each)), Peer: ns(median(bare)) + " (the agent alone)",
-		How: fmt.Sprintf("%d tasks one after the other, each with a call to apply and one to verify, with workspaces, sandbox, documents and landing.", soloTasks),
+		How: fmt.Sprintf("%d tasks run one after the other, with workspaces, sandbox, documents and landing. Each calls an agent to apply and to verify.", soloTasks),
 	}.atMost(over/1e6, 50, "%.0f ms")}
 }

@@ -14,7 +14,7 @@ func postgresMinimal(b *bench) []row {
 	t := b.race(diskSlice, b.acquireAndRelease(m, request("asked", 1)), peer)
 	return []row{row{
 		What: "PostgreSQL: one client, speed relative to the minimal transaction", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "Acquire and release of ten paths against two hand-written functions on copies of the same tables, which insert and delete the same rows in one round trip each and check nothing.",
+		How: "Ten paths are acquired and released. The peer is two hand-written functions on copies of the same tables. They insert and delete the same rows in one round trip each and check nothing.",
 	}.atLeast(median(ratios(t[1], t[0])), 0.7, "%.2f")}
 }
 
@@ -31,7 +31,7 @@ func postgresGrowth(b *bench) []row {
 	t := b.race(diskSlice, full, small)
 	return []row{row{
 		What: "PostgreSQL: 100,000 held paths to none", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, none)",
-		How: "The same acquire and release, over 256 requests in turn, in a space with 10,000 active grants of ten paths and in an empty one of the same database.",
+		How: "256 requests are acquired and released in turn, in a space with 10,000 active grants of ten paths, and in an empty space of the same database.",
 	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.1f %%")}
 }
 
@@ -72,7 +72,7 @@ func postgresSpaces(b *bench) []row {
 	t := b.race(4*diskSlice, crowd(ours), crowd(theirs))
 	return []row{row{
 		What: "PostgreSQL: 16 clients in 16 spaces, throughput relative to etcd", Ours: perSecond(median(t[0])), Peer: perSecond(median(t[1])),
-		How: "Acquires with release of ten paths each second, against etcd in a process of its own, fsync on: one transaction that puts ten keys if none of them exists, one that deletes them. Our release does not wait for the disk, which etcd cannot leave out.",
+		How: "The figure is how often ten paths are acquired and released per second. The peer is etcd in a process of its own, with fsync: one transaction puts ten keys if none of them exists, and another deletes them. Our release does not wait for the disk. In etcd every transaction waits for it.",
 	}.atLeast(median(ratios(t[1], t[0])), 1, "%.3f×")}
 }
 
@@ -87,6 +87,6 @@ func postgresOneSpace(b *bench) []row {
 	t := b.race(4*diskSlice, crowd(ours), crowd(theirs))
 	return []row{row{
 		What: "PostgreSQL: 16 clients in one space, throughput relative to the minimal transaction", Ours: perSecond(median(t[0])), Peer: perSecond(median(t[1])),
-		How: "Acquires with release of ten paths each second, against 16 clients of the hand-written functions, which lock the same row of the space.",
+		How: "The figure is how often ten paths are acquired and released per second. The peer is 16 clients of the hand-written functions, which lock the same row of the space.",
 	}.atLeast(median(ratios(t[1], t[0])), 0.8, "%.2f")}
 }

@@ -87,11 +87,11 @@ func dispatch(b *bench, name string, turns int, limit float64, open func(items i
 		}
 	}
 	few, many, most := median(logs[0].took), median(logs[1].took), median(logs[2].took)
-	how := "One transaction ends an item, frees its locks and slots, and dispatches the next: " + name + "."
+	how := "In one transaction an item ends, its locks and slots are released, and the next item is dispatched."
 	return []row{
 		row{What: name + ": end of an item to the next dispatch, 10,000 queued, 9,000 of them blocked", Ours: ns(many), Peer: "–", How: how}.atMost(many/1e3, limit, "%.0f µs"),
 		row{What: name + ": the same, to 200 queued", Ours: ns(many), Peer: ns(few), How: how}.atMost(many/few, 2, "%.2f×"),
-		row{What: name + ": 100,000 queued, to 10,000", Ours: ns(most), Peer: ns(many), How: how + " Ten times as many items make a logarithm of four thirds."}.atMost(most/many, 4.0/3, "%.2f×"),
+		row{What: name + ": 100,000 queued, to 10,000", Ours: ns(most), Peer: ns(many), How: how + " The target is the ratio of the logarithms of the two numbers: a search in an index may take that much longer."}.atMost(most/many, 4.0/3, "%.2f×"),
 	}
 }
 

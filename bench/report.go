@@ -128,9 +128,9 @@ After reading this page you know how fast Lockkeeper is compared with its peers,
 
 Measured on %s: %s.
 
-Each line compares Lockkeeper with a peer, or with a target alone; the list below describes them. Both sides are measured in the
-same run, in short slices that alternate. A figure is the median over %d rounds of turns, a ratio
-the median of the ratios of neighboring slices, unless a line says otherwise below. Both sides write to the same disk with the same durability.
+Each line compares Lockkeeper with a peer, or with a target alone. The list below describes them. Both sides are measured in the
+same run, in short slices that alternate. Unless the list says otherwise, a figure is the median over %d rounds of turns.
+A ratio is the median of the ratios of neighboring slices. Both sides write to the same disk with the same durability.
 
 | what | ours | peer | ratio | target | met |
 |---|---|---|---|---|---|

@@ -19,7 +19,7 @@ func sqliteMinimal(b *bench) []row {
 	t := b.race(diskSlice, b.acquireAndRelease(m, request("asked", 1)), times(peer.acquireAndRelease))
 	return []row{row{
 		What: "SQLite: speed relative to the minimal transaction", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "Acquire and release of ten paths, WAL and synchronous=FULL, against two hand-written transactions in another database with the same tables, driver and settings, which insert and delete the same rows through prepared statements and check nothing.",
+		How: "Ten paths are acquired and released, with WAL and synchronous=FULL. The peer is two hand-written transactions in another database with the same tables, driver and settings. They insert and delete the same rows through prepared statements and check nothing.",
 	}.atLeast(median(ratios(t[1], t[0])), 0.75, "%.2f")}
 }
 
@@ -33,7 +33,7 @@ func sqliteGrowth(b *bench) []row {
 	t := b.race(diskSlice, b.acquireAndRelease(many, spread()...), b.acquireAndRelease(few, spread()...))
 	return []row{row{
 		What: "SQLite: 100,000 held paths to none", Ours: ns(median(t[0])), Peer: ns(median(t[1])) + " (ours, none)",
-		How: "The same acquire and release, over 256 requests in turn, beside 10,000 active grants of ten paths and in an empty database.",
+		How: "256 requests are acquired and released in turn, beside 10,000 active grants of ten paths, and in an empty database.",
 	}.atMost(100*(median(ratios(t[0], t[1]))-1), 25, "%+.1f %%")}
 }
 
@@ -67,13 +67,13 @@ func sqliteProcesses(b *bench) []row {
 	told := func(way string) string {
 		return fmt.Sprintf("%.2f, %.0f/s", median(fair[way]), median(sums[way])/contendFor.Seconds())
 	}
-	how := fmt.Sprintf("Eight processes acquire and release ten paths of their own each in one database for %s; the peer is the minimal transaction with SQLite's busy timeout alone.", contendFor)
+	how := fmt.Sprintf("For %s, eight processes each acquire and release ten paths of their own in one database. The peer is the minimal transaction with SQLite's busy timeout alone.", contendFor)
 	return []row{
 		row{What: "SQLite: 8 processes, least served to most served",
 			Ours: told(ourWay), Peer: told(busyTimeout), How: how,
 		}.atLeast(median(fair[ourWay]), 0.8, "%.2f"),
 		row{What: "SQLite: 8 processes, longest wait", Ours: ns(slices.Max(long[ourWay])), Peer: ns(slices.Max(long[busyTimeout])),
-			How: "In the same runs, the longest single acquire or release of any process in any round, with its own writing.",
+			How: "This is the longest acquire or release, with its own write, of any process in any round of the same runs.",
 		}.atMost(slices.Max(long[ourWay])/1e6, 100, "%.0f ms"),
 	}
 }

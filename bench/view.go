@@ -60,7 +60,7 @@ func viewState(b *bench) []row {
 	size := 0
 	took := b.repeat(func() { size = len(get(get(views.State(b.ctx)).JSON())) })
 	return []row{row{What: fmt.Sprintf("The state with %d grants, as JSON", viewGrants), Ours: ms(took), Peer: "–",
-		How: fmt.Sprintf("All grants, items and units of a space in SQLite, of one moment: %.1f MB.", float64(size)/1e6)}.atMost(took, viewStateLimit, "%.0f ms")}
+		How: fmt.Sprintf("%.1f MB with all grants, items and units of a space in SQLite, read at one moment.", float64(size)/1e6)}.atMost(took, viewStateLimit, "%.0f ms")}
 }
 
 // viewBoard measures a board of many controllers whose documents were read before.
@@ -77,7 +77,7 @@ func viewBoard(b *bench) []row {
 		}
 	})
 	return []row{row{What: fmt.Sprintf("The board of %d controllers", viewControllers), Ours: ms(took), Peer: ms(cold) + " (the first time)",
-		How: "The status of every controller and its batches, from documents and the queue; unchanged documents are not read again."}.atMost(took, viewBoardLimit, "%.0f ms")}
+		How: "The status of every controller and its batches is read from documents and the queue. Unchanged documents are not read again."}.atMost(took, viewBoardLimit, "%.0f ms")}
 }
 
 func ms(took float64) string { return fmt.Sprintf("%.1f ms", took) }

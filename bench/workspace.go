@@ -93,10 +93,10 @@ func workspaceMake(b *bench) []row {
 		copiesBy(b, "git", "-C", root, "worktree", "add", "-q", "--detach"))
 	return []row{
 		row{What: "Workspace of 10,000 files, to cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-			How: "A tree of 200 MB is copied, each file hashed, checked for changes meanwhile, and recorded, with a private repository. The peer copies the files. A turn is one copy, and all are kept.",
+			How: "A tree of 200 MB is copied. Each file is hashed, checked for changes during the copy, and recorded. A private repository is made. The peer copies the files. A turn is one copy, and all copies are kept.",
 		}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×"),
 		row{What: "Workspace of 10,000 files, to git worktree add", Ours: ns(median(t[0])), Peer: ns(median(t[2])),
-			How: "The same. The peer checks the commit out of one pack, contains only committed files, and shares refs and configuration with the repository.",
+			How: "The workspace is made in the same way. The peer checks the commit out of one pack, contains only committed files, and shares refs and configuration with the repository.",
 		}.atMost(median(ratios(t[0], t[2])), 1.5, "%.2f×"),
 	}
 }
@@ -112,6 +112,6 @@ func workspaceCrowd(b *bench) []row {
 	}
 	t := b.copies("crowd", min(b.rounds, crowdRounds), copiersAtOnce, ourCopies(b, root, workspace.NewSums()), copiesBy(b, "cp", "-a", root))
 	return []row{row{What: "Sixteen workspaces at once, to sixteen cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "The same tree copied sixteen times at once, until all copies are complete; at most two turns, each started after the disk has written everything. As in a run, files that do not change are hashed once, before.",
+		How: "The same tree is copied sixteen times at once, until all copies are complete. There are at most two turns, and each starts after the disk has written everything. As in a run, files that do not change are hashed once, before the copies.",
 	}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×")}
 }

@@ -41,7 +41,7 @@ func (m *Manager) RetryRecovered(ctx context.Context, grantID, act string, relea
 			return err
 		}
 		if rec != nil && rec.State == store.StateRevoking {
-			return &lockkeeper.RefusedError{Act: act, Reason: "the grant was revoked, and the work under it is being ended", Next: "lockkeeper why " + grantID}
+			return &lockkeeper.RefusedError{Act: act, Reason: "the grant was revoked, and the work under it is being stopped", Next: "lockkeeper why " + grantID}
 		}
 	}
 	return &lockkeeper.RefusedError{Act: act, Reason: "new landings keep beginning under it", Next: "stop the process that writes under it"}

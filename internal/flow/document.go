@@ -261,8 +261,8 @@ type Review struct {
 
 // A Landed records the landing of a batch.
 type Landed struct {
-	Landings []uint64  `json:"landings" doc:"Numbers of its landings."`
-	Grant    string    `json:"grant_id" doc:"Id of the grant that it landed under."`
+	Landings []uint64  `json:"landings" doc:"Numbers of the landings of the batch."`
+	Grant    string    `json:"grant_id" doc:"Id of the grant under which the batch landed."`
 	Fence    uint64    `json:"fence" doc:"The fencing number of the grant."`
 	Commit   string    `json:"commit,omitempty" doc:"The git commit, if one was made."`
 	Files    []File    `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`

@@ -202,7 +202,7 @@ func (r *record) mayWrite(path string, now int64) bool {
 func fileClock() (int64, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t); err != nil {
-		return 0, fmt.Errorf("the clock of files: %w", err)
+		return 0, fmt.Errorf("read the clock for file times: %w", err)
 	}
 	return t.Nano(), nil
 }

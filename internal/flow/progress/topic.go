@@ -81,7 +81,7 @@ func (b *Tracker) answer(ctx context.Context, act, unit, slug, method, text, by 
 	})
 }
 
-// ReopenTopic undoes the answer to a topic, until the extract is made from it.
+// ReopenTopic undoes the answer to a topic. It fails after the extract was made from the answer.
 func (b *Tracker) ReopenTopic(ctx context.Context, unit, slug, by string) error {
 	return b.setTopic(ctx, "reopen", unit, slug, by, func(t Topic) (*documents.Text, error) {
 		if t.State == Pending {
@@ -95,7 +95,7 @@ func (t Topic) ref(unit string) string {
 	return Ref{Kind: TopicKind, Unit: unit, Topic: t.Slug}.String()
 }
 
-// setTopic replaces the text of a topic, until the extract is made.
+// setTopic replaces the text of a topic. It fails after the extract was made.
 func (b *Tracker) setTopic(ctx context.Context, act, unit, slug, by string, decide func(Topic) (*documents.Text, error)) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
 		what := fmt.Sprintf("%s topic %s/%s", act, unit, slug)

@@ -190,7 +190,7 @@ type grantPage struct {
 
 func listGrants(s *Server, c *call, q struct {
 	paged
-	After string `json:"after" doc:"The next of the previous page."`
+	After string `json:"after" doc:"The field next of the previous page."`
 }) (grantPage, error) {
 	entries, err := s.opt.App.Locks.Requests(c.r.Context())
 	if err != nil {

@@ -29,7 +29,7 @@ func queueRoutes() []route {
 
 func listItems(s *Server, c *call, q struct {
 	Status string `json:"status" doc:"queued, dispatched, completed or error; empty: any."`
-	After  uint64 `json:"after" doc:"The next of the previous page."`
+	After  uint64 `json:"after" doc:"The field next of the previous page."`
 	paged
 }) (*view.Items, error) {
 	status := lockkeeper.ItemStatus(q.Status)

@@ -154,7 +154,7 @@ func replaceDir(s *Server, c *call, in replacing) (out replaced, err error) {
 
 func listLandings(s *Server, c *call, q struct {
 	paged
-	After uint64 `json:"after" doc:"The next of the previous page."`
+	After uint64 `json:"after" doc:"The field next of the previous page."`
 	Path  string `json:"path"`
 }) (*view.Landings, error) {
 	return s.opt.View.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: *q.Limit, Path: q.Path})
@@ -175,7 +175,7 @@ type rescuedPage struct {
 
 func listRescued(s *Server, c *call, q struct {
 	paged
-	After string `json:"after" doc:"The next of the previous page."`
+	After string `json:"after" doc:"The field next of the previous page."`
 }) (rescuedPage, error) {
 	all, err := s.opt.View.Rescue(c.r.Context())
 	if err != nil {

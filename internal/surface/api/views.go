@@ -100,7 +100,7 @@ type waitingPage struct {
 func waiting(s *Server, c *call, q struct {
 	flowQuery
 	paged
-	After string `json:"after" doc:"The next of the previous page."`
+	After string `json:"after" doc:"The field next of the previous page."`
 }) (waitingPage, error) {
 	queue, err := s.opt.View.Decisions(c.r.Context(), q.Flow)
 	if err != nil {
@@ -135,7 +135,7 @@ func gateDetail(s *Server, c *call, q flowQuery) (*view.Decision, error) {
 
 func audit(s *Server, c *call, q struct {
 	paged
-	After uint64    `json:"after" doc:"The next of the previous page."`
+	After uint64    `json:"after" doc:"The field next of the previous page."`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Who   string    `json:"who" doc:"A holder, an actor, an item, or the name of an item."`

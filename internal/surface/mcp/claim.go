@@ -54,7 +54,7 @@ func check(ctx context.Context, v *call, in checkInput) (out checked, err error)
 	})
 }
 
-// nodes adds the state of nodes, as if this session wrote them.
+// nodes adds for each node whether a write lock on it is free, and otherwise the holder.
 func (c *checked) nodes(ctx context.Context, v *call, names []string) error {
 	for _, name := range names {
 		locks, err := acts.NodeLocks(v.app, lockkeeper.Write, name)

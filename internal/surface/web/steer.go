@@ -229,7 +229,7 @@ func clearLocks(d *Dashboard, ctx context.Context, f form) (said, error) {
 	}
 	s := said{Changed: len(cleared.Freed) > 0}
 	for _, kept := range cleared.Kept {
-		s = s.with(fmt.Errorf("the grant of %s stays: %w", kept.Holder, kept.Err))
+		s = s.with(fmt.Errorf("the grant of %s was not released: %w", kept.Holder, kept.Err))
 	}
 	what := "All locks are cleared."
 	if s.Bad {

@@ -124,7 +124,7 @@ func (p *program) showInit(done *project.InitResult, next string) error {
 	}
 	fmt.Fprintf(p.Out, "%s is ready: space %s, made %s\n", term.Clean(done.Root), done.Space, strings.Join(done.Made, ", "))
 	if done.NextMachine != "" {
-		fmt.Fprintf(p.Out, "next machine: %s, or lockkeeper init where lockkeeper.yaml is committed\n", term.Clean(done.NextMachine))
+		fmt.Fprintf(p.Out, "on the next machine run: %s (in a clone that has this lockkeeper.yaml, lockkeeper init is enough)\n", term.Clean(done.NextMachine))
 	}
 	if len(done.Allowed) > 0 {
 		fmt.Fprintf(p.Out, "the gate may write only to: %s, and none of these exist here; change gate.allowed_write_paths in %s\n", term.Clean(strings.Join(done.Allowed, ", ")), config.FileName)
