@@ -39,7 +39,7 @@ func hookClaude(b *bench) []row {
 			hooked, plain, added = append(hooked, with), append(plain, without), append(added, with-without)
 		}
 		rows = append(rows, row{What: "Hook: added to each " + m.what + " of the real Claude Code", Ours: ns(median(hooked)), Peer: ns(median(plain)) + " (no hooks)",
-			How: fmt.Sprintf("The median time between requests to a scripted model in a session with %d calls, beside a session without hooks.", stepsPerSession)}.
+			How: fmt.Sprintf("The median time between requests to a scripted model in a session with %d calls. The peer is a session without hooks.", stepsPerSession)}.
 			atMost(median(added)/1e6, m.limit, "%.1f ms"))
 	}
 	return rows

@@ -100,7 +100,7 @@ func wakeRow(store string, target float64, format string, unit float64, t wakeTi
 		What: store + ": from release to the waiter's return", Peer: ns(median(t.polled)) + " (polling)",
 		Ours: fmt.Sprintf("%s (release %s)", ns(median(t.waited)), ns(median(t.releasing))),
 		How: "One file is contested. The time is from the return of Release to the return of Acquire in " + map[bool]string{true: "another goroutine", false: "another process"}[store == "Memory"] +
-			", which confirms the grant with a transaction of its own. The duration of Release is in parentheses: add it for the time from the call of Release. The peer is a loop that tries every 500 ms.",
+			". Acquire confirms the grant with a transaction of its own. The duration of Release is in parentheses: add it for the time from the call of Release. The peer is a loop that tries every 500 ms.",
 	}.atMost(median(t.waited)/unit, target, format)
 }
 

@@ -54,7 +54,7 @@ func (m *Manager) recoverOne(ctx context.Context, rec *store.Record, seen lockke
 	return freed, err
 }
 
-// A leftError says that processes or landings of a holder could not be ended.
+// A leftError says that a process of a holder could not be stopped, or a landing not completed.
 type leftError struct {
 	what string
 	err  error

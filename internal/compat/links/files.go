@@ -131,8 +131,8 @@ func (f *files) read(name string) ([]byte, error) {
 
 var errTooLarge = errors.New("larger than 32 MiB")
 
-// rules are patterns as in .gitignore. A pattern with a slash is relative to the root, one
-// without matches at any depth, and both include everything below.
+// rules are patterns as in .gitignore. A pattern with a slash is relative to the root. A pattern
+// without a slash matches at any depth. Both include everything below.
 type rules []rule
 
 type rule struct {

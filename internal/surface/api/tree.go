@@ -213,7 +213,8 @@ func dropRescued(s *Server, c *call, in struct {
 	return dropped{e}, err
 }
 
-// landedAgain is the response to landing a rescued change. Without a landing, the tree already had that state.
+// landedAgain is the response to landing a rescued change. Landing is nil if the tree already had
+// the rescued content.
 type landedAgain struct {
 	Entry   rescue.Entry        `json:"entry"`
 	Landing *lockkeeper.Landing `json:"landing"`

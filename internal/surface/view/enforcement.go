@@ -221,7 +221,7 @@ func otherHooks(st enrol.Status) Protection {
 	}
 	return Protection{Writer: st.Host.Name, Name: "tool calls of " + st.Host.Name + " that other hooks change", Level: Detected, OfTools: true,
 		Fact: "such a hook can change which file is written after the hook of Lockkeeper has checked it; the session that holds that file is told with its next call: " + strings.Join(list, "; "),
-		Next: "check that none of these hooks changes the input of a tool, or remove it"}
+		Next: "check that none of these hooks changes the input of a tool, and remove those that do"}
 }
 
 // commandsOf returns the protection against programs that an agent's commands run, given

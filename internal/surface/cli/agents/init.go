@@ -76,7 +76,7 @@ with a note. Another hook of that name runs after them.`,
 			if o.undo {
 				return p.dismiss(cmd, o, enrol.Hosts()...)
 			}
-			done, err := p.initialise(cmd.Context(), o.initOptions)
+			done, err := p.initialize(cmd.Context(), o.initOptions)
 			if err != nil {
 				return err
 			}
@@ -94,8 +94,8 @@ with a note. Another hook of that name runs after them.`,
 	return cmd
 }
 
-// initialise makes a root, and installs the hooks of git that were asked for.
-func (p *program) initialise(ctx context.Context, o initOptions) (*project.InitResult, error) {
+// initialize makes a root, and installs the hooks of git that were asked for.
+func (p *program) initialize(ctx context.Context, o initOptions) (*project.InitResult, error) {
 	hooks, err := o.hooks()
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error 
 		return err
 	}
 	if isNew {
-		done, err := p.initialise(cmd.Context(), o.initOptions)
+		done, err := p.initialize(cmd.Context(), o.initOptions)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func (p *program) presetCommand(name string) *cobra.Command {
 			if _, _, err := withTables(filepath.Join(p.Base(), config.FileName), preset); err != nil {
 				return err // before init creates anything
 			}
-			done, err := p.initialise(cmd.Context(), o)
+			done, err := p.initialize(cmd.Context(), o)
 			if err != nil {
 				return err
 			}

@@ -123,8 +123,8 @@ func (p *program) resolveClaim(ctx context.Context, au *author.Author, w author.
 	}
 }
 
-// awaitClaim retries a claim. It returns nil if the patience ends, after a last try, or if the
-// blocking holder turns out to be gone or stale.
+// awaitClaim retries a claim. It returns no result if the blocking holder turns out to be gone or
+// stale. When the patience ends, it tries a last time and then returns timedOut.
 func (p *program) awaitClaim(ctx context.Context, au *author.Author, w author.Request, c author.Conflict, o claimOptions) (_ *author.Result, timedOut bool, err error) {
 	poll, patience := max(time.Duration(o.poll), time.Millisecond), time.Duration(o.patience)
 	if !p.JSON {
