@@ -9,41 +9,63 @@ import (
 	"sync"
 	"time"
 
-	"lockkeeper"
 	"lockkeeper/internal/machine/filelock"
-	"lockkeeper/lock"
-	"lockkeeper/rescue"
+	"lockkeeper/internal/machine/process"
 	"lockkeeper/store"
 )
 
-// Hooks compare files when their session calls. A program that detached itself from a session's command
-// may write later, while no session calls. So long-running processes of the codebase watch the held
-// files: MCP servers, which live as long as their sessions, language servers and the dashboard.
+// Hooks compare files when their session calls. A program that detached itself from a command may write
+// later, while no session calls. So long-running processes of the codebase watch the held files: MCP
+// servers, which live as long as their sessions, language servers, runs, workers, lock exec and the dashboard.
 
 // watchPause is the time between two looks at the held files. A look that takes long is followed by a
 // pause that is longer by the factor watchShare.
 const (
 	watchPause = 2 * time.Second
 	watchShare = 50
+	lastHeard  = time.Second // limit of the last read of the log, when the work has ended
 )
 
-// Watched does some work and meanwhile compares the held files. Of several processes only one compares.
-// report gets what fails while the work goes on.
-func (b *Registry) Watched(ctx context.Context, report func(error), work func(context.Context) error) error {
+// A Watcher is told what the processes that compare held files find.
+type Watcher struct {
+	Failed  func(error)      // a look failed; the same error is told once
+	Changed func(HeldChange) // a file of a holder that is not a session was changed; nil: not told
+}
+
+// Watched does some work and meanwhile compares the held files. Of several processes only one compares,
+// and all are told.
+func (b *Registry) Watched(ctx context.Context, tell Watcher, work func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	defer stop()
-	watcher.Go(func() {
-		if err := b.watch(watching); err != nil && watching.Err() == nil {
-			report(err)
-		}
-	})
+	watcher.Go(func() { b.Watch(watching, tell) })
 	return work(ctx)
 }
 
-// watch compares the held files until the context ends, or until that fails.
-func (b *Registry) watch(ctx context.Context) (err error) {
+// Watch does the same until the context ends.
+func (b *Registry) Watch(ctx context.Context, tell Watcher) {
+	w := watch{registry: b, tell: tell, left: map[string]Print{}, moments: map[string]*process.Moment{}}
+	if err := w.run(ctx); err != nil && ctx.Err() == nil {
+		tell.Failed(err)
+	}
+}
+
+// A watch knows the last states of files whose holders are not sessions of this user.
+type watch struct {
+	registry *Registry
+	tell     Watcher
+	heard    uint64                     // number of the last event of the log that was read
+	left     map[string]Print           // by grant and path
+	moments  map[string]*process.Moment // of the commands that hold files, by grant, at the last look
+}
+
+// run looks at the held files until the context ends.
+func (w *watch) run(ctx context.Context) (err error) {
+	b := w.registry
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err
 	}
@@ -52,7 +74,7 @@ func (b *Registry) watch(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := watch{registry: b, left: map[string]Print{}}
+	said := ""
 	for mine := false; ; {
 		began := time.Now()
 		if !mine {
@@ -60,23 +82,22 @@ func (b *Registry) watch(ctx context.Context) (err error) {
 				return err
 			}
 		}
+		var wrong error
 		if mine {
-			if err := w.look(ctx); err != nil {
-				return err
-			}
+			wrong = w.look(ctx)
+		}
+		if wrong = errors.Join(wrong, w.hear(ctx)); wrong != nil && wrong.Error() != said && ctx.Err() == nil {
+			said = wrong.Error()
+			w.tell.Failed(wrong)
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastHeard)
+			defer stop()
+			return w.hear(last)
 		case <-time.After(max(watchPause, watchShare*time.Since(began))):
 		}
 	}
-}
-
-// A watch knows the last states of files whose holders are not sessions of this user.
-type watch struct {
-	registry *Registry
-	left     map[string]Print
 }
 
 // look compares the held files once.
@@ -139,66 +160,4 @@ func (b *Registry) tellSession(ctx context.Context, file string) (err error) {
 		err = errors.Join(err, s.save())
 	}
 	return err
-}
-
-// others keeps the versions of files that people, runs and commands hold, if a command of a session may
-// have changed them. Such a holder does not report what it writes, so nothing else shows who wrote.
-func (w *watch) others(ctx context.Context, grants []*store.Record, sessions map[string]record) (err error) {
-	seen := map[string]Print{}
-	for _, g := range grants {
-		for _, l := range g.Locks {
-			if l.Mode != lockkeeper.Write || l.Kind != lockkeeper.File || isReserved(l.Path) {
-				continue
-			}
-			is, wrong := w.registry.stat(l.Path)
-			was, known := w.left[l.Path]
-			if wrong == nil && (!known || was.touched(is)) {
-				is, wrong = w.changed(ctx, g, l.Path, was, known, sessions)
-			} else {
-				is.Sum = was.Sum
-			}
-			seen[l.Path], err = is, errors.Join(err, wrong)
-		}
-	}
-	w.left = seen
-	return err
-}
-
-// changed returns the current state of a file and keeps a copy of it. If it changed while a session's
-// command may have run, it keeps the version before on the shelf.
-func (w *watch) changed(ctx context.Context, g *store.Record, path string, was Print, known bool, sessions map[string]record) (is Print, err error) {
-	b := w.registry
-	is, content, err := b.read(path)
-	if err == nil && is.Sum != "" {
-		err = b.copy(is.Sum, content)
-	}
-	before := Copy(b.app, was.Sum)
-	if err != nil || !known || !was.changed(is) || before == nil {
-		return is, err
-	}
-	writer := ""
-	for _, r := range sessions {
-		if b.alive(r.Info) && r.mayHaveWritten(is) {
-			writer = r.Callsign
-		}
-	}
-	if writer == "" {
-		return is, nil
-	}
-	s := &Session{registry: b}
-	reason := "it was changed while " + g.Holder + " held it, maybe by a command of " + writer
-	kept, err := s.shelve(ctx, rescue.Entry{Kind: rescue.Displaced, Path: path, GrantID: g.ID, Holder: g.Holder, Mode: 0o644, Reason: reason}, before)
-	if err != nil {
-		return is, err
-	}
-	return is, b.app.Locks.Update(ctx, func(a *lock.Tx) error {
-		_, err := a.Append(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: writer, Kind: lockkeeper.ActorAgent}, Holder: g.Holder, GrantID: g.ID,
-			Locks: []lockkeeper.Lock{write(path)}, Reason: reason, Data: map[string]string{"rescue": kept.ID, "doubt": "its holder does not report what it writes"}})
-		return err
-	})
-}
-
-// mayHaveWritten reports whether a command of a session ran when a file changed, or continues.
-func (r *record) mayHaveWritten(is Print) bool {
-	return is.Inode != 0 && r.ranAt(is.Ctime) || slices.ContainsFunc(r.Background, func(c Call) bool { return c.At <= is.Ctime && is.Ctime-c.At < int64(longestCall) })
 }

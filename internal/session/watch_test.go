@@ -87,7 +87,7 @@ func TestWatched(t *testing.T) {
 // The watcher of a process begins to compare when that of another one ends, and ends with the work.
 func TestWatchedByOne(t *testing.T) {
 	b := newBook(t)
-	fails := func(err error) { t.Error(err) }
+	fails := Watcher{Failed: func(err error) { t.Error(err) }}
 	begun, end := make(chan bool), make(chan bool)
 	done := make(chan error, 1)
 	go func() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -171,6 +172,23 @@ func (s *Server) asked(r *root, ev lockkeeper.Event) error {
 		if d.root == r && d.own && d.path == ev.Locks[0].Path {
 			return s.show(messageInfo, fmt.Sprintf("%s waits for %s, which you hold; next: finish it, then release it", refusal.Line(ev.Actor.Name), d.name()))
 		}
+	}
+	return nil
+}
+
+// saveTime is how long after a save a change on the disk may be that save, or a formatter that it ran.
+const saveTime = 10 * time.Second
+
+// heldChange shows that another program may have changed a file that this person holds.
+func (s *Server) heldChange(r *root, c session.HeldChange) error {
+	for _, d := range s.documents {
+		if d.root != r || !d.own || d.path != c.Path {
+			continue
+		}
+		if c.Doubt != "" && s.opt.Now().Sub(d.saved) < saveTime {
+			return nil
+		}
+		return s.show(messageWarning, c.String())
 	}
 	return nil
 }

@@ -7,7 +7,8 @@
 //
 // An open file that others hold gets a diagnostic that names the holder. The first edit of such
 // a file warns, and a message says when the file is free. Code actions claim the file for the
-// person, release the claim, ask the holder, and show why the file is held.
+// person, release the claim, ask the holder, and show why the file is held. If another program changes a
+// file that the person holds, a message says so.
 //
 // Invariants:
 //
@@ -20,6 +21,6 @@
 //     store cannot be read, its files keep their last diagnostics. Other codebases are not affected.
 //  5. Names from files and other programs stay on one line.
 //
-// Goroutines: one reads the editor's messages, and one for each codebase follows its feed. All
-// have ended when Serve returns. Everything else happens on the goroutine of Serve.
+// Goroutines: one reads the editor's messages. For each codebase one follows its feed, and one compares
+// the held files. All have ended when Serve returns. Everything else happens on the goroutine of Serve.
 package lsp

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/compat/author"
@@ -22,6 +23,7 @@ type document struct {
 	root    *root  // nil: it belongs to no codebase
 	path    string // from the root
 	edited  bool   // since it was opened or saved
+	saved   time.Time
 	holders []holder
 	own     bool            // the person holds it
 	claimed bool            // by this server, which releases it
@@ -63,7 +65,7 @@ func (s *Server) saved(ctx context.Context, uri string) error {
 	if d == nil {
 		return nil
 	}
-	d.edited = false
+	d.edited, d.saved = false, s.opt.Now()
 	clear(s.failed)
 	return s.placeAndShow(ctx, d)
 }

@@ -21,10 +21,13 @@ type root struct {
 	done     sync.WaitGroup
 }
 
-// A news is a batch of events from the feed of a codebase.
+// A news is a batch of events from the feed of a codebase, or a change of a held file, or a failure to
+// compare them.
 type news struct {
-	root   *root
-	events []lockkeeper.Event
+	root    *root
+	events  []lockkeeper.Event
+	changed *session.HeldChange
+	failed  error
 }
 
 // rootOf returns the codebase of a file and opens it if needed, or nil if there is none.
@@ -60,6 +63,12 @@ func (s *Server) openRoot(ctx context.Context, dir string) (*root, error) {
 	following, stop := context.WithCancel(ctx)
 	r := &root{dir: dir, app: app, sessions: session.Open(app), feed: events, stop: stop}
 	r.done.Go(func() { r.follow(following, s.woken) })
+	r.done.Go(func() {
+		r.sessions.Watch(following, session.Watcher{
+			Failed:  func(err error) { r.pass(following, s.woken, news{root: r, failed: err}) },
+			Changed: func(c session.HeldChange) { r.pass(following, s.woken, news{root: r, changed: &c}) },
+		})
+	})
 	return r, nil
 }
 
@@ -72,11 +81,14 @@ func (r *root) follow(ctx context.Context, to chan<- news) {
 			return
 		}
 		seen = events[len(events)-1].Seq
-		select {
-		case to <- news{r, events}:
-		case <-ctx.Done():
-			return
-		}
+		r.pass(ctx, to, news{root: r, events: events})
+	}
+}
+
+func (r *root) pass(ctx context.Context, to chan<- news, n news) {
+	select {
+	case to <- n:
+	case <-ctx.Done():
 	}
 }
 
@@ -122,6 +134,12 @@ func (s *Server) logged(about string, failed error) error {
 func (s *Server) hear(ctx context.Context, n news) error {
 	if s.roots[n.root.dir] != n.root {
 		return nil // it was closed meanwhile
+	}
+	if n.failed != nil {
+		return s.log(n.root.dir+" (held files)", n.failed)
+	}
+	if n.changed != nil {
+		return s.heldChange(n.root, *n.changed)
 	}
 	for _, ev := range n.events {
 		if err := s.asked(n.root, ev); err != nil {

@@ -70,7 +70,7 @@ lockkeeper serve has the same protocol at /mcp, for tokens of the role agent.`,
 				return mcp.ServeNowhere(ctx, project.Version(), p.In, p.IO.Out)
 			}
 			return p.WithSettings(ctx, p.ForOthers(), func(a *project.Project) error {
-				return session.Open(a).Watched(ctx, p.Report, func(ctx context.Context) error {
+				return session.Open(a).Watched(ctx, session.Watcher{Failed: p.Report}, func(ctx context.Context) error {
 					return mcp.New(mcp.Options{App: a, View: view.New(a), Version: project.Version()}).Serve(ctx, p.In, p.IO.Out)
 				})
 			})

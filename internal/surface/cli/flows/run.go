@@ -20,6 +20,7 @@ import (
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/server"
@@ -161,7 +162,24 @@ func (r *flowRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.withUI(ctx, func() error { return r.conduct(ctx, active) }), active.Close(ctx))
+	return errors.Join(r.withUI(ctx, func() error {
+		return session.Open(r.a).Watched(ctx, r.watcher(), func(ctx context.Context) error { return r.conduct(ctx, active) })
+	}), active.Close(ctx))
+}
+
+// watcher adds changes that other programs make to files of the run's items to its news.
+func (r *flowRun) watcher() session.Watcher {
+	tell := func(item, text string) {
+		r.board.hear(run.News{At: r.Now(), Kind: run.NewsRun, Item: item, Text: text})
+	}
+	return session.Watcher{
+		Failed: func(err error) { tell("", "cannot compare the files that are held: "+lockkeeper.Message(err)) },
+		Changed: func(c session.HeldChange) {
+			if c.Doubt == "" && c.Item != "" {
+				tell(c.Item, c.String())
+			}
+		},
+	}
 }
 
 // conduct runs the flow until every remaining step needs a decision, or a signal ends it.

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/view"
@@ -292,6 +294,13 @@ func (b *board) trouble(err error) {
 		fmt.Fprint(b.p.Out, term.ClearLine)
 	}
 	b.p.Say(err.Error())
+}
+
+// changed shows that another program changed a file of an item that runs.
+func (b *board) changed(c session.HeldChange) {
+	if c.Doubt == "" && c.Item != "" {
+		b.trouble(errors.New(c.String()))
+	}
 }
 
 // stopping shows that the worker stops, and which items it waits for.

@@ -16,6 +16,7 @@ import (
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/sched"
@@ -99,7 +100,7 @@ func (p *program) work(ctx context.Context, a *project.Project, q *job.Queue, o 
 		return err
 	}
 	b.begin(ctx)
-	err = p.supervise(w, came, b)
+	err = session.Open(a).Watched(ctx, session.Watcher{Failed: b.trouble, Changed: b.changed}, func(context.Context) error { return p.supervise(w, came, b) })
 	if ending := b.end(ctx, o.untilEmpty); err == nil {
 		err = ending
 	}

@@ -14,6 +14,7 @@ import (
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/lock"
@@ -83,22 +84,37 @@ func RunUnder(ctx, waiting context.Context, p *command.Program, a *project.Proje
 	if err != nil {
 		return errors.Join(err, g.Release(context.WithoutCancel(ctx)))
 	}
-	end.Code, end.Err = a.Host.Run(g.Context(), process.Command{
-		Argv: argv, Dir: p.Base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
-		Grant: g.ID, Foreground: true, KillAfter: job.KillAfter(g),
-		Killed: func(by syscall.Signal) { end.By = by },
-		Started: func(group lockkeeper.Process) error {
-			if waiting.Err() != nil { // the signal came after the wait and before the command
-				return context.Cause(waiting)
-			}
-			_, err := a.Locks.SetProcess(ctx, g.ID, g.Token, group)
-			return err
-		},
+	end.Err = session.Open(a).Watched(ctx, watcher(p, g), func(context.Context) (err error) {
+		end.Code, err = a.Host.Run(g.Context(), process.Command{
+			Argv: argv, Dir: p.Base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
+			Grant: g.ID, Foreground: true, KillAfter: job.KillAfter(g),
+			Killed: func(by syscall.Signal) { end.By = by },
+			Started: func(group lockkeeper.Process) error {
+				if waiting.Err() != nil { // the signal came after the wait and before the command
+					return context.Cause(waiting)
+				}
+				_, err := a.Locks.SetProcess(ctx, g.ID, g.Token, group)
+				return err
+			},
+		})
+		return err
 	})
 	if err := unshare(); err != nil {
 		p.Say("cannot remove the token of the ended grant: " + err.Error())
 	}
 	return finish(ctx, p, a, g, end)
+}
+
+// watcher tells the person at the terminal that another program changed a file of the grant.
+func watcher(p *command.Program, g *lock.Grant) session.Watcher {
+	return session.Watcher{
+		Failed: func(err error) { p.Say("cannot compare the files that are held: " + lockkeeper.Message(err)) },
+		Changed: func(c session.HeldChange) {
+			if c.GrantID == g.ID && c.Doubt == "" {
+				p.Say(c.String())
+			}
+		},
+	}
 }
 
 // Ending is how a command ended: with a code, by a signal, or with an error of the

@@ -91,7 +91,8 @@ func (p *program) serve(ctx context.Context, a *project.Project, o serveOptions)
 	if err := p.welcome(ctx, s); err != nil {
 		return err
 	}
-	return session.Open(a).Watched(ctx, func(err error) { log.Warn("cannot compare the files that are held", "error", err) }, func(ctx context.Context) error {
+	failed := func(err error) { log.Warn("cannot compare the files that are held", "error", err) }
+	return session.Open(a).Watched(ctx, session.Watcher{Failed: failed}, func(ctx context.Context) error {
 		select {
 		case <-came: // the usual end
 			return nil
