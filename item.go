@@ -37,7 +37,7 @@ type Item struct {
 	WokenBy      string        `json:"-"`                   // the key it waited on before it was made ready
 	Since        Instant       `json:"-"`                   // when it began to wait on a lock, or last counted a retry; 0: it does not wait
 	FirstSince   Instant       `json:"-"`                   // when it became the first to wait for its lock, or the first of its rank to wait for a slot; 0: it is not first
-	Blocked      time.Duration `json:"blocked,omitempty"`   // how long it was first in earlier waits, before FirstSince
+	Blocked      time.Duration `json:"blocked,omitempty"`   // total time of its earlier periods as the first, before FirstSince
 	CheckAt      Instant       `json:"-"`                   // when a tick must check it; 0: never
 	Blockers     uint64        `json:"-"`                   // digest of the blockers that were last found
 	Retries      int           `json:"retries"`             // consecutive lock waits that were over the limit

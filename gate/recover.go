@@ -249,7 +249,7 @@ func (g *Gate) Abandon(ctx context.Context, seq uint64, by lockkeeper.Actor, rea
 	}
 	ended, err := g.endLanding(ctx, mine, lockkeeper.Undone, "abandoned by "+by.Name+", with "+siteOf(l)+": "+reason)
 	if err == nil && !ended {
-		err = refuse("another process is recovering it", "run `lockkeeper gate recover` there")
+		err = refuse("another process is recovering it", "run `lockkeeper gate recover` on the machine with the files")
 	}
 	return l, err
 }

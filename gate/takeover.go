@@ -25,7 +25,7 @@ const takeOverTries = 5
 func (g *Gate) recoverOne(ctx context.Context, l *lockkeeper.Landing, abandoned string) (lockkeeper.LandingState, error) {
 	if !g.isHere(l) {
 		return l.State, &lockkeeper.RefusedError{Act: fmt.Sprintf("recovery of landing %d", l.Seq), Reason: "its files are on " + siteOf(l),
-			Next: "run `lockkeeper gate recover` there"}
+			Next: "run `lockkeeper gate recover` on the machine with the files"}
 	}
 	removed, err := g.isRemoved(g.recovs)
 	if err != nil {

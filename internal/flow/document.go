@@ -225,10 +225,10 @@ type Checked struct {
 type CheckRun struct {
 	Command string        `json:"command" text:"words" doc:"The command."`
 	Attempt int           `json:"attempt" doc:"The number of earlier fixes."`
-	Exit    int           `json:"exit" doc:"Its exit status."`
+	Exit    int           `json:"exit" doc:"The exit status of the command."`
 	Took    time.Duration `json:"took" doc:"Duration in nanoseconds."`
-	Output  string        `json:"output" doc:"Path of the file with its output, relative to the root."`
-	Last    string        `json:"last,omitempty" doc:"The end of its output."`
+	Output  string        `json:"output" doc:"Path of the file with the output of the command, relative to the root."`
+	Last    string        `json:"last,omitempty" doc:"The last part of the output of the command."`
 }
 
 // A Recheck records that a batch was tested again because its dependencies changed.

@@ -73,8 +73,8 @@ func (m *Mine) Was(holder string, at time.Time) bool {
 	return holder == m.holder && (m.info.ID == "" || !at.Before(m.info.Began))
 }
 
-// Made returns the paths whose current content the session left or made during its commands, as
-// its record proves. A caller outside every session has no record.
+// Made returns the paths whose current content the session wrote itself or created by its
+// commands, as its record proves. A caller outside every session has no record.
 func (m *Mine) Made(paths []string) (map[string]bool, error) {
 	if m.info.ID == "" {
 		return nil, nil
