@@ -82,7 +82,7 @@ func TestPostgresIsLeftToTheMainProgram(t *testing.T) {
 		t.Fatalf("the main program is in PATH: exit %d\n%s", code, out)
 	}
 	code, out = c.run(t, c.write("A"), c.bin, "lockkeeper-hook", "claude-code")
-	if !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "neither beside it nor in PATH") || !strings.Contains(out, "install lockkeeper in the directory of lockkeeper-hook") {
+	if !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "nor in PATH") || !strings.Contains(out, "install lockkeeper in the directory of lockkeeper-hook") {
 		t.Fatalf("the main program is missing: exit %d\n%s", code, out)
 	}
 }
