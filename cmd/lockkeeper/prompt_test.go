@@ -85,8 +85,8 @@ lockkeeper claim status >>$STEPS
 }
 
 // An agent that fails releases the claim and commits nothing. If the claim is released before
-// the commit, another instance can claim the chapter, and git refuses the commit. So it does
-// without any claim.
+// the commit, another instance can claim the chapter, and git refuses the commit. Git also
+// refuses a commit if nobody has claimed the chapter.
 //
 // shows: LM-20 LM-38
 func TestPrompt3InAnotherOrder(t *testing.T) {

@@ -28,17 +28,17 @@ const (
 // An Analysis describes the purpose of a controller. It is the answer of the phase analyze.
 type Analysis struct {
 	Purpose   string     `json:"purpose" text:"words" doc:"The purpose of the controller, in a few sentences."`
-	Behaviour string     `json:"behaviour" text:"words" doc:"What it does today: actions, rules, side effects, and which inputs and permissions it does and does not check."`
-	Screens   []Served   `json:"screens" doc:"The screens that it serves."`
-	Relations []Relation `json:"relations" doc:"Other controllers that it relates to."`
-	Files     []string   `json:"files" text:"words" doc:"The files of the controller and the files that it depends on." each:"Path relative to the root."`
+	Behaviour string     `json:"behaviour" text:"words" doc:"What the controller does today: actions, rules, side effects, and which inputs and permissions it does and does not check."`
+	Screens   []Served   `json:"screens" doc:"The screens that the controller serves."`
+	Relations []Relation `json:"relations" doc:"Other controllers that this one relates to."`
+	Files     []string   `json:"files" text:"words" doc:"The files of the controller and the files that the controller depends on." each:"Path relative to the root."`
 	Topics    []Topic    `json:"research_topics" doc:"Research questions about things outside of this codebase. The answers should help to improve the controller."`
 }
 
 // A Served is a screen that a controller serves.
 type Served struct {
 	Name   string `json:"name" text:"words" doc:"The name that people use for the screen."`
-	Action string `json:"action" text:"words" doc:"The action that serves it."`
+	Action string `json:"action" text:"words" doc:"The action that serves the screen."`
 }
 
 // A Relation describes how a controller relates to another one.

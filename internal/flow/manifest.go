@@ -21,10 +21,10 @@ type Manifest struct {
 type ManifestScreen struct {
 	Name             string   `json:"name" text:"words" doc:"The name that people use for the screen."`
 	Module           string   `json:"module" doc:"The module that the screen belongs to. Empty if it belongs to none."`
-	Controller       string   `json:"controller" text:"words" doc:"The controller that serves it."`
-	PrimaryAction    string   `json:"primary_action" text:"words" doc:"The action that shows it."`
-	SecondaryActions []string `json:"secondary_actions" text:"words" doc:"Other actions that belong to it." each:"An action."`
-	ReadsFrom        []string `json:"reads_from" text:"words" doc:"Files and directories that it depends on beyond its controller, views and models." each:"Path relative to the root."`
+	Controller       string   `json:"controller" text:"words" doc:"The controller that serves the screen."`
+	PrimaryAction    string   `json:"primary_action" text:"words" doc:"The action that shows the screen."`
+	SecondaryActions []string `json:"secondary_actions" text:"words" doc:"Other actions that belong to the screen." each:"An action."`
+	ReadsFrom        []string `json:"reads_from" text:"words" doc:"Files and directories that the screen depends on beyond its controller, views and models." each:"Path relative to the root."`
 }
 
 // Unit returns the controller with its module, such as blog/posts.

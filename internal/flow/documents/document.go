@@ -38,7 +38,7 @@ type Doc struct {
 	About About           // zero if a person or another tool wrote it
 }
 
-// A note is the member "lockkeeper".
+// A note is the value of the member "lockkeeper" of a document.
 type note struct {
 	Format int    `json:"format"`
 	SHA256 string `json:"sha256"`

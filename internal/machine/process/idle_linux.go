@@ -18,8 +18,9 @@ type Moment struct {
 	threads map[string]string // how long and how often each thread ran, by its directory in /proc
 }
 
-// Moment returns the state of the command that p supervises, or nil if that cannot be seen. The
-// moment before saves a walk over all processes if none of the command ran since; it may be nil.
+// Moment returns the state of the command that p supervises, or nil if that cannot be seen.
+// before is an earlier Moment of the same command, or nil. If no process of the command ran since,
+// before is returned, without a walk over all processes.
 func (h *Host) Moment(p lockkeeper.Process, before *Moment) (*Moment, error) {
 	if p.Keeper == 0 || !h.sees(p) {
 		return nil, nil

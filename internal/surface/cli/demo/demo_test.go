@@ -83,7 +83,7 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// The picture shows who worked, who waited and when it crashed, in the given width.
+// The picture shows who worked, who waited and when the run crashed, in the given width.
 func TestPicture(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	did := func(what view.Activity, from, to int) view.Interval {
