@@ -255,7 +255,7 @@ func TestStoreThatFailsAtTheEnd(t *testing.T) {
 	})
 }
 
-// An item is requeued if the answer to the transaction that claimed it was lost.
+// An item is requeued if the response to the transaction that dispatched it was lost.
 //
 // shows: SW-74 GP-11
 func TestLostAnswer(t *testing.T) {

@@ -71,10 +71,10 @@ func (r *itemRow) item(known *locksCache) (*lockkeeper.Item, error) {
 	}
 	var err error
 	if it.Locks, err = known.decode(r.locks); err != nil {
-		return nil, fmt.Errorf("locks of item %s: %w", r.id, err)
+		return nil, fmt.Errorf("decode the locks of item %s: %w", r.id, err)
 	}
 	if err := decode(r.pools, &it.Pools); err != nil {
-		return nil, fmt.Errorf("pools of item %s: %w", r.id, err)
+		return nil, fmt.Errorf("decode the pools of item %s: %w", r.id, err)
 	}
 	if err := decode(r.failure, &it.Failure); err != nil {
 		return nil, fmt.Errorf("failure of item %s: %w", r.id, err)

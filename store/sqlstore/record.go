@@ -71,11 +71,11 @@ func (r *recordRow) record(space string, known *locksCache) (*store.Record, erro
 		return nil, fmt.Errorf("process of %s: %w", r.id, err)
 	}
 	if err := decode(r.metadata, &rec.Metadata); err != nil {
-		return nil, fmt.Errorf("metadata of %s: %w", r.id, err)
+		return nil, fmt.Errorf("decode the metadata of request %s: %w", r.id, err)
 	}
 	var err error
 	if rec.Locks, err = known.decode(r.locks); err != nil {
-		return nil, fmt.Errorf("locks of %s: %w", r.id, err)
+		return nil, fmt.Errorf("decode the locks of request %s: %w", r.id, err)
 	}
 	return rec, nil
 }

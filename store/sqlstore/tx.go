@@ -191,7 +191,7 @@ func (t *tx) Events(q store.EventQuery) ([]lockkeeper.Event, error) {
 			}
 			ev := lockkeeper.Event{}
 			if err := decode(body, &ev); err != nil {
-				return fmt.Errorf("event %d: %w", seq, err)
+				return fmt.Errorf("decode event %d: %w", seq, err)
 			}
 			ev.Seq, ev.Space, ev.At = uint64(seq), t.space, toTime(at)
 			out = append(out, ev)

@@ -76,7 +76,7 @@ func (l *ledger) all() (list []record, err error) {
 	for _, name := range names {
 		r, err := durable.ReadJSON[record](name)
 		if err != nil {
-			return nil, fmt.Errorf("the record of a call: %w", err)
+			return nil, fmt.Errorf("read the record of a call: %w", err)
 		}
 		list = append(list, r)
 	}

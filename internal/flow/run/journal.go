@@ -151,7 +151,7 @@ func readCall(dir string) (e CallRecord, err error) {
 	}
 	rec, err := trace{dir: dir}.record()
 	if err != nil {
-		return e, fmt.Errorf("the record of a call: %w", err)
+		return e, fmt.Errorf("read the record of a call: %w", err)
 	}
 	e.Cut = rec == nil || rec.Error == errCutShort.Error()
 	if rec != nil {

@@ -218,7 +218,7 @@ func (p *Pipeline) keepOriginal(ctx context.Context, f flow.File, blobs *documen
 	defer root.Close()
 	body, err := root.Open(filepath.FromSlash(f.Path))
 	if err != nil {
-		return fmt.Errorf("the original of %s: %w", f.Path, err)
+		return fmt.Errorf("read the original of %s: %w", f.Path, err)
 	}
 	sum, err := blobs.Keep(ctx, body)
 	if err = errors.Join(err, body.Close()); err != nil {

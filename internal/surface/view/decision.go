@@ -114,7 +114,7 @@ func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Re
 	return d, nil
 }
 
-// fill adds the part of the decision's kind.
+// fill adds the fields of d that its kind of decision needs.
 func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) {
 	missing := func() error {
 		return &lockkeeper.InputError{Field: "reference", Value: d.Ref.String(), Reason: u.Name + " has no such " + string(d.Ref.Kind), Next: "lockkeeper decide show plan " + u.Name}

@@ -152,7 +152,8 @@ func TestStaleGrantsAndResources(t *testing.T) {
 	}
 }
 
-// The state contains all of thousands of grants, the page only the first. A second read shows the changes.
+// The state contains all of thousands of grants, and the page contains only the first of them. A
+// second read shows the changes.
 func TestManyGrants(t *testing.T) {
 	s := newScene(t, "")
 	const n = 2_000

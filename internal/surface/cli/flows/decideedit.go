@@ -213,7 +213,7 @@ func (d *decider) runEditor(ctx context.Context, command, path string) error {
 		cmd.Stdout = d.Err
 	}
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("the editor %s: %w", command, err)
+		return fmt.Errorf("run the editor %s: %w", command, err)
 	}
 	return nil
 }
