@@ -9,7 +9,7 @@ import (
 )
 
 // LockReader reads the requests of a space, waiting or granted. The records that it
-// returns are shared: a caller that changes one works on a copy.
+// returns are shared: a caller that changes one must work on a copy.
 type LockReader interface {
 	// Get finds a record by its id; nil if there is none.
 	Get(id string) (*Record, error)

@@ -13,8 +13,8 @@ import (
 	"lockkeeper/internal/git/gittest"
 )
 
-// newFork creates a work tree whose branches main and side changed the same file, and each also
-// another one.
+// newFork creates a work tree whose branches main and side changed the same file. Each branch also
+// changed a file of its own.
 func newFork(t *testing.T) string {
 	t.Helper()
 	root := newTree(t, map[string]string{"both": "1\n", "free": "1\n"})

@@ -53,7 +53,7 @@ func readMarker(root string) (*marker, error) {
 	}
 	if err != nil {
 		return nil, &lockkeeper.StoreError{Store: path, Reason: "the marker of this root cannot be read", Err: err,
-			Next: "restore the file; the space's id is also in the witness that `lockkeeper init` names"}
+			Next: "restore the file; the space's id is also in the file that `lockkeeper init` names"}
 	}
 	return &m, nil
 }
@@ -199,7 +199,7 @@ func (w world) recall() (*witness, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &lockkeeper.StoreError{Store: w.path, Reason: "the witness of the locks at " + w.root + " cannot be read", Err: err,
+		return nil, &lockkeeper.StoreError{Store: w.path, Reason: "the record of the locks at " + w.root + " cannot be read", Err: err,
 			Next: "make it readable; remove it only if nothing at this root is locked"}
 	}
 	return &seen, nil

@@ -68,7 +68,7 @@ func (r *recordRow) record(space string, known *locksCache) (*store.Record, erro
 	}
 	copy(rec.TokenHash[:], r.token)
 	if err := decode(r.process, &rec.Process); err != nil {
-		return nil, fmt.Errorf("process of %s: %w", r.id, err)
+		return nil, fmt.Errorf("decode the process of request %s: %w", r.id, err)
 	}
 	if err := decode(r.metadata, &rec.Metadata); err != nil {
 		return nil, fmt.Errorf("decode the metadata of request %s: %w", r.id, err)

@@ -26,8 +26,8 @@
 //  1. A Level is what Probe saw enforced on this machine. A command runs under all
 //     of its Level or not at all (ExitFailed).
 //  2. No file can be read, and no directory listed, outside of the Confinement
-//     and the system (HoldsReads). Of the system, what not every user of the
-//     machine may read is left out, also for root: password hashes, host keys.
+//     and the system (HoldsReads). Files of the system that not every user of the
+//     machine may read, such as password hashes and host keys, are left out, also for root.
 //  3. No file's content and no directory changes outside of Confinement.Write,
 //     devices that keep nothing, and the command's own directories (HoldsWrites).
 //  4. Paths are opened without following links. A link that is swapped in after
@@ -35,34 +35,37 @@
 //  5. Nothing inside gains privileges: no set-user-ID program, and root keeps no
 //     capability by which mounts, devices or the kernel could be changed.
 //  6. The command has no controlling terminal and no descriptor of one, and only
-//     its standard files are open. It cannot type into any terminal but one that
-//     it made itself, and not even there with TIOCSTI. It stays in its control group.
-//  7. With namespaces, the end of the command, or the death of the supervisor or
-//     of anything between them, ends all that the command started, whatever
-//     group, session, parent or environment it gave itself. All of it has ended
-//     before the end can be seen from outside.
+//     its standard files are open. It can type only into a terminal that it made
+//     itself, and not with TIOCSTI. It stays in its control group.
+//  7. With namespaces, all that the command started ends when the command ends, or
+//     when the supervisor or a process between them dies. Groups, sessions, parents
+//     and environments make no difference. All processes have ended before the end
+//     of the command can be seen from outside.
 //  8. Signals to the command's process group reach the command once. The signal that
 //     ended the command is seen outside.
 //
 // What is not enforced:
 //
 //   - By Landlock alone: a command sees names, sizes, times and link texts of all
-//     files, and can watch them; it can change modes, times, owners and extended
-//     attributes; it can connect to every socket whose path it knows; it shares
-//     /dev/shm and the memory and queues of System V with all processes, and cannot
-//     make pseudo-terminals. What it leaves running is left to process.Run. Before version 3 it can truncate other files, and before version
-//     6 it can send signals to other processes of the user.
+//     files, and can watch them. It can change modes, times, owners and extended
+//     attributes. It can connect to every socket whose path it knows. It shares
+//     /dev/shm and the memory and queues of System V with all processes. It cannot
+//     make pseudo-terminals. process.Run stops what the command leaves running.
+//     Before version 3 the command can truncate other files. Before version 6 it can
+//     send signals to other processes of the user.
 //   - Without version 6 of Landlock: sockets with an abstract name.
 //   - The network, which agents need for their API, and so every service that
 //     listens on TCP here. Services must not trust a caller for being local.
 //   - What is listed: an agent reads its own login.
 //   - How much a command uses of the machine: memory, time, disk, processes.
 //
-// A command may notice these differences: the root is read-only and has few
-// directories; for root, /proc is read-only; a rename or a hard link from one path of
-// Write into another fails with EXDEV, as between disks; a file in Write can be
-// written in place, but not replaced by a rename; its process group has the number 0,
-// since its leader is outside.
+// A command may notice these differences:
+//
+//   - The root is read-only and has few directories. For root, /proc is read-only.
+//   - A rename or a hard link from one path of Write into another fails with EXDEV,
+//     as between disks.
+//   - A file that Write lists can be written in place, but not replaced by a rename.
+//   - The process group has the number 0, because its leader is outside.
 //
 // Restrictions belong to a thread and are inherited by the processes that it starts.
 // So they are applied to one locked thread. Applying them to all threads, as

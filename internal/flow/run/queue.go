@@ -155,7 +155,7 @@ func (p *Pipeline) locksOf(d workItem) ([]lockkeeper.Lock, error) {
 		for _, at := range paths {
 			l, err := p.opt.Root.Resolve(p.opt.Root.Dir(), at, mode)
 			if err != nil {
-				return fmt.Errorf("%s target of %s: %w", mode, d.Name(), err)
+				return fmt.Errorf("resolve a %s target of %s: %w", mode, d.Name(), err)
 			}
 			locks = append(locks, l)
 		}

@@ -88,7 +88,7 @@ func (p *program) rescueShowCommand() *cobra.Command {
 		Short: "Show a kept change as a diff",
 		Long: `Show a kept change: its facts, and a diff against the file as it is now. If the change is
 in the tree already, the diff is against the file before it, if that is known. For binary
-content, a directory that was moved aside, and damaged content it prints where it is.`,
+content, damaged content, and a directory that was moved aside it prints the path instead.`,
 		Example: `  lockkeeper rescue show 20260131T090000.123-1b4e28ba
   lockkeeper rescue show 20260131T090000.123-1b4e28ba --json | jq -r .diff`,
 		Args: command.Exactly(1, "the id of a kept change"),
