@@ -61,7 +61,7 @@ func (w *watch) begin(ctx context.Context) error {
 // eventsAtOnce is how many events of the log are read at once.
 const eventsAtOnce = 1_000
 
-// hear tells the changes that this process or another one has added to the log.
+// hear passes each change of a held file that any process has added to the log to w.tell.Changed.
 func (w *watch) hear(ctx context.Context) error {
 	for w.tell.Changed != nil {
 		events, err := w.registry.app.Locks.Events(ctx, store.EventQuery{After: w.heard, Limit: eventsAtOnce})

@@ -49,7 +49,8 @@ var rewriters = sync.OnceValue(func() map[string][]rewriterForm {
 	return table
 })
 
-// runnersOfPackages are programs that run the program that follows their own words.
+// runnersOfPackages lists programs that run another program, such as npx, with the subcommands
+// that do so. Without subcommands, the first operand is the other program.
 var runnersOfPackages = map[string][]string{"npx": nil, "bunx": nil, "uvx": nil, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "run"}, "npm": {"exec", "x"}, "bundle": {"exec"}, "uv": {"run"},
 	"poetry": {"run"}, "pipenv": {"run"}}
 

@@ -175,7 +175,7 @@ func (p *Program) AfterDashes(cmd *cobra.Command, args []string) error {
 func SplitPart(name string) (unit, in string, err error) {
 	at := strings.LastIndexByte(name, '/')
 	if at < 1 || at == len(name)-1 {
-		return "", "", &lockkeeper.InputError{Field: "name", Value: name, Reason: "not a unit and a part of it", Next: "write it like blog/posts/b1"}
+		return "", "", &lockkeeper.InputError{Field: "name", Value: name, Reason: "not of the form UNIT/PART", Next: "write it like blog/posts/b1"}
 	}
 	return name[:at], name[at+1:], nil
 }
