@@ -18,7 +18,7 @@ type State struct {
 	Phase   string      `json:"phase"` // ready once the units are known
 	Units   []UnitState `json:"units"`
 	Spent   agent.Spent `json:"spent"`
-	Rest    float64     `json:"rest_usd"` // the estimate of Rest
+	Rest    float64     `json:"rest_usd"` // estimated cost in dollars of the calls that are left
 	Sandbox string      `json:"sandbox"`
 }
 
