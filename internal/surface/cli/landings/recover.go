@@ -22,7 +22,7 @@ func (p *program) recoverCommand() *cobra.Command {
 		Long: `Recover landings that a crash interrupted. A decided landing is completed, or rolled back
 if another edit conflicts with it; the rest is removed. Originals and kept changes older
 than gate.keep are deleted. Every command recovers by itself when it finds an interrupted
-landing. It can run at any time, and leaves running landings alone.
+landing. Recovery can run at any time, and leaves running landings alone.
 
 A landing decided on another machine can only be completed there. A landing in a
 directory that was moved out of the tree waits until the directory is back. If the
