@@ -163,8 +163,8 @@ func (d *agentRequests) Grant(context.Context) (supervisor.GrantView, error) {
 }
 
 func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
-	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": asked for: " + reason})
-	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("asked for: %s", reason))
+	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": the agent asked for this file: " + reason})
+	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("the agent asked for this file: %s", reason))
 	if err != nil {
 		return err
 	}
