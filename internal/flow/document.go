@@ -133,7 +133,7 @@ type Decided struct {
 	Ready
 	Decision Decision  `json:"decision" doc:"The decision."`
 	By       string    `json:"by" text:"words" doc:"Who decided."`
-	At       time.Time `json:"at" doc:"When it was decided."`
+	At       time.Time `json:"at" doc:"When the item was decided."`
 	Notes    string    `json:"notes,omitempty" doc:"The person's notes."`
 	Added    bool      `json:"added,omitempty" doc:"Whether a person added the item."`
 }

@@ -170,7 +170,7 @@ func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
 	}
 	d.p.mu.Lock()
 	defer d.p.mu.Unlock()
-	d.p.requested[d.t.ID()] = append(d.p.requested[d.t.ID()], flow.Gap{Path: path, Reason: "asked for: " + reason, Rescue: e.ID, At: time.Now().UTC()})
+	d.p.requested[d.t.ID()] = append(d.p.requested[d.t.ID()], flow.Gap{Path: path, Reason: "the agent asked for this file: " + reason, Rescue: e.ID, At: time.Now().UTC()})
 	return nil
 }
 
