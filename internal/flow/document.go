@@ -111,7 +111,7 @@ type Prior struct {
 	Decision    Decision  `json:"decision" enum:"DEFER REJECT" doc:"The decision."`
 	Description string    `json:"description" text:"words" doc:"Description of the item that was decided."`
 	Similar     bool      `json:"similar,omitempty" doc:"Whether that item is only similar, not the same."`
-	At          time.Time `json:"at" doc:"When it was made."`
+	At          time.Time `json:"at" doc:"When the audit was made."`
 	Notes       string    `json:"notes,omitempty" doc:"The person's notes."`
 }
 
