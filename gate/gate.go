@@ -71,7 +71,7 @@ type Gate struct {
 	root   *os.File
 	stages *os.File // one directory for each landing in progress
 	recovs *os.File // one directory for each recovery in progress
-	kept   *os.File // one directory for each day, in it one for each landing
+	kept   *os.File // one directory for each day, with one for each landing in it
 
 	buffers sync.Pool
 

@@ -153,8 +153,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// If the demonstration is stopped while its run works, it still kills that run in the middle,
-// because the run does not finish without it.
+// The demonstration kills its run in the middle even if the demonstration itself is paused
+// (SIGSTOP) before that. The run waits for it and cannot finish meanwhile.
 func TestDemoStopped(t *testing.T) {
 	d := demonstrate(t, os.Getenv("PATH"), func(demo *os.Process, temp string) {
 		run := waitFor(t, "a run", func() (int, bool) { return childNamed(demo.Pid, "run") })

@@ -13,7 +13,7 @@ func ReplaceDir(ctx context.Context, a *project.Project, grant *lockkeeper.Grant
 	target, final := Split(dir)
 	if target == lockkeeper.Root {
 		return nil, &lockkeeper.InputError{Field: "directory", Value: dir, Reason: "at the top of the codebase: its replacement is prepared beside it, in a directory that a lock can hold",
-			Next: "name a directory in another one"}
+			Next: "name a directory that is inside another directory"}
 	}
 	g, err := a.Gate()
 	if err != nil {

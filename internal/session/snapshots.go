@@ -22,8 +22,8 @@ func Snapshots(a *project.Project) *snapshot.Store {
 // orphaned is how long a snapshot of an unknown process stays open.
 const orphaned = 24 * time.Hour
 
-// RecoverSnapshots puts files on the rescue shelf that were lost during commands after which
-// no hook compared them: the session or its hook died, or its time ran out.
+// RecoverSnapshots puts files on the rescue shelf that were lost during a command and that no
+// hook compared afterwards. The session or the hook died, or the hook ran out of time.
 func RecoverSnapshots(ctx context.Context, a *project.Project) error {
 	store := Snapshots(a)
 	err := store.Recover(func(snap *snapshot.Snapshot) bool { return mayRun(a, snap) }, func(snap *snapshot.Snapshot) error {

@@ -69,7 +69,8 @@ func isIn(file, dir string) bool {
 // watchEvery limits how often a session reads the process table.
 const watchEvery = 5 * time.Second
 
-// Beside returns the unchecked agents that a session which holds files was not told of yet.
+// Beside returns the unchecked agents that the session has not been told about yet. It returns
+// none if the session holds no files.
 func (s *Session) Beside(ctx context.Context) (list []Unchecked, err error) {
 	now := s.registry.now()
 	if s.rec.GrantID == "" || now.Sub(s.rec.Watched) < watchEvery {

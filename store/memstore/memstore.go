@@ -13,7 +13,7 @@ import (
 
 // Options configures a store. The zero value is ready to use.
 type Options struct {
-	// Now reads the clocks. The default are the clocks of the process.
+	// Now reads the clocks. Default: the clocks of the process.
 	Now func() store.Moment
 	// KeepEvents bounds the event log, by whole chunks. Default 4,096.
 	KeepEvents int

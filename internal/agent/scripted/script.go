@@ -134,7 +134,7 @@ func (c *Call) check() (err error) {
 			return fmt.Errorf("step %d has %d acts, want one", i+1, n)
 		}
 		if step.Edit != nil && (step.Edit.Find == "" || step.Edit.Find == step.Edit.Replace) {
-			return fmt.Errorf("step %d: an edit finds some text and replaces it with another one", i+1)
+			return fmt.Errorf("step %d: an edit finds a text and replaces it with a different one", i+1)
 		}
 		if step.Die != nil {
 			if _, known := signals[*step.Die]; !known {

@@ -168,7 +168,7 @@ func isGone(err error) bool {
 // isInUse reports whether a directory could not be removed because it is not empty.
 func isInUse(err error) bool { return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) }
 
-// isClosed reports whether a path exists that cannot be read.
+// isClosed reports whether a path exists but cannot be read.
 func isClosed(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }

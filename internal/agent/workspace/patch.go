@@ -16,8 +16,8 @@ const (
 	maxPatches = 16 << 20  // bytes of all patches of one TakeOut
 )
 
-// describe makes the patch of a change between text files. The original, if any, must be the
-// temporary file.
+// describe makes the patch of a change between text files. The original, if any, must be in
+// the temporary file.
 func (t *takeOut) describe(c *Taken) error {
 	if !c.CanLand() || c.Now != nil && c.File == "" {
 		return nil

@@ -91,7 +91,7 @@ func (r *removal) run() error {
 			return pathError("remove", r.dir, err)
 		}
 	}
-	return lockkeeper.WithNext(errors.New("a process still writes into it"), "end that process, then close it again")
+	return lockkeeper.WithNext(pathError("remove", r.dir, errors.New("a process still writes into it")), "end that process, then try again")
 }
 
 // empty removes all names in a directory, and calls a function for directories. It repeats

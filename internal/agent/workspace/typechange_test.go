@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A path whose type changes between two reads is copied again, and the copy has one of both
-// types.
+// A path whose type changes between two reads is copied again, and the copy has one of
+// the two types.
 func TestTypeChangeIsCopiedAgain(t *testing.T) {
 	kinds := map[string]map[string]string{
 		"file": {"x": "file"}, "link": {"x": "->a"}, "folder": {"x/y/z": "inside"}, "empty": {"x/": ""}, "nothing": {},

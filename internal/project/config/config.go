@@ -45,7 +45,7 @@ type Config struct {
 	MaxConcurrentMapJobsPerProject int `key:"max_concurrent_map_jobs_per_project" also:"maxConcurrentMapJobsPerProject" env:"MAX_CONCURRENT_MAP_JOBS_PER_PROJECT" min:"1" max:"10000" default:"2" doc:"Maximum number of submitted map jobs running at once in one project."`
 	MaxCPUJobs                     int `key:"max_cpu_jobs" env:"LOCKKEEPER_MAX_CPU_JOBS" min:"1" max:"10000" default:"4" doc:"Maximum number of submitted jobs of class cpu running at once."`
 
-	JobPolicy string `key:"job_policy" env:"LOCKKEEPER_JOB_POLICY" enum:"agent session dal tidy author person" default:"agent" doc:"The policy of submitted jobs that name none and no resource. Jobs on resources have the policy dal."`
+	JobPolicy string `key:"job_policy" env:"LOCKKEEPER_JOB_POLICY" enum:"agent session dal tidy author person" default:"agent" doc:"The policy of submitted jobs that name neither a policy nor a resource. Jobs on resources have the policy dal."`
 
 	Roots []string `key:"roots" env:"LOCKKEEPER_ROOTS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"main" doc:"Names of the roots that this machine reaches. In a multi-node deployment queued work names its root and goes to machines that reach it. Machines that share this file but reach different roots set LOCKKEEPER_ROOTS."`
 

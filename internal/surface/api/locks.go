@@ -38,13 +38,13 @@ const longestWait = 10 * time.Minute
 
 // targets lists paths from the root, by mode.
 type targets struct {
-	Read        []string `json:"read,omitempty" doc:"A path from the root. Can be repeated."`
-	Upgradeable []string `json:"upgradeable,omitempty" doc:"The same, to read now and possibly write later."`
-	Write       []string `json:"write,omitempty" doc:"The same, to write."`
+	Read        []string `json:"read,omitempty" doc:"A path from the root, to read. Can be repeated."`
+	Upgradeable []string `json:"upgradeable,omitempty" doc:"A path from the root, to read now and possibly write later. Can be repeated."`
+	Write       []string `json:"write,omitempty" doc:"A path from the root, to write. Can be repeated."`
 
-	ReadNodes        []string `json:"read_nodes,omitempty" doc:"A node, such as project/p1/map/m2, with its files; with a slash at the end with all below it. Can be repeated."`
-	UpgradeableNodes []string `json:"upgradeable_nodes,omitempty" doc:"The same, to read now and possibly write later."`
-	WriteNodes       []string `json:"write_nodes,omitempty" doc:"The same, to write."`
+	ReadNodes        []string `json:"read_nodes,omitempty" doc:"A node, such as project/p1/map/m2, with its files, to read. A slash at the end adds everything below it. Can be repeated."`
+	UpgradeableNodes []string `json:"upgradeable_nodes,omitempty" doc:"A node, like one of read_nodes, to read now and possibly write later. Can be repeated."`
+	WriteNodes       []string `json:"write_nodes,omitempty" doc:"A node, like one of read_nodes, to write. Can be repeated."`
 }
 
 // both returns the targets with those of a request in the form of the source documents.

@@ -220,7 +220,7 @@ func otherHooks(st enrol.Status) Protection {
 		list = append(list, one)
 	}
 	return Protection{Writer: st.Host.Name, Name: "tool calls of " + st.Host.Name + " that other hooks change", Level: Detected, OfTools: true,
-		Fact: "such a hook can change which file is written after the hook of Lockkeeper has checked it; the session that holds that file is told with its next call: " + strings.Join(list, "; "),
+		Fact: strings.Join(list, "; ") + ": after the check by Lockkeeper, such a hook can change which file is written; a session that holds that file learns of it with its next call",
 		Next: "check that none of these hooks changes the input of a tool, and remove those that do"}
 }
 

@@ -155,7 +155,7 @@ func finish(ctx context.Context, p *command.Program, a *project.Project, g *lock
 		lost = g.Live(ctx)
 	}
 	if _, left := errors.AsType[*process.LeftoversError](end.Err); left {
-		// The grant stays held until a recovery, after this process, finds the command's processes gone.
+		// The grant stays held. After this process exits, a recovery releases it once the command's processes are gone.
 		return &command.ExitError{Code: command.ExitFailed, Err: end.Err}
 	}
 	released := g.Release(ctx)
