@@ -20,7 +20,7 @@ import (
 const module = "lockkeeper"
 
 // ranks orders the packages of the module. A package imports only packages of
-// lower ranks; packages of one rank do not import each other, so the engine and the
+// lower ranks, and packages of one rank do not import each other. So the engine and the
 // stores meet only in the interfaces of package store. A name that ends with /... is the
 // rank of every package in that folder that has no entry of its own.
 var ranks = [][]string{

@@ -27,8 +27,9 @@ func lognormal(r *rand.Rand, median time.Duration, sigma float64, least, most ti
 
 // bigPlan draws a plan. Screens are analyzed first: each reads its controller, a model of its
 // module and, one in five, a file that all modules share, and writes notes of its own. A controller
-// is changed once its screens are analyzed: it reads their notes and writes the controller and the
-// views; one in four also writes a model of its module, one in twenty a file that all share.
+// is changed once its screens are analyzed. The change reads their notes and writes the controller
+// and the views. One change in four also writes a model of its module, and one in twenty a file that
+// all modules share.
 func bigPlan(seed uint64) *simulate.Plan {
 	r := rand.New(rand.NewPCG(seed, 0))
 	shared := []string{"app/views/layouts/application.html.erb", "app/controllers/concerns/authentication.rb"}

@@ -127,9 +127,9 @@ func (p *applier) close() {
 	clear(p.held)
 }
 
-// dirOf returns the directory in which a path was changed: the held one, or the one at the
-// dirOf returns the directory in which a path was changed. It tries the held directory, the one at
-// the path, and the one that was there when the commit began, which may have moved within the tree.
+// dirOf returns the directory in which a path was changed. It tries the held directory, then the
+// one at the path, then the one that was there when the commit began. The last one may have moved
+// within the tree.
 // If it finds none, it returns an *awayError.
 func (p *applier) dirOf(path string) (dir *os.File, release func(), err error) {
 	parent, _ := split(path)

@@ -134,8 +134,8 @@ func (tx *Tx) wakeItems(r *store.Record) error {
 	return err
 }
 
-// ItemKey is the key in the metadata of a request, and in the data of its events, of the
-// queued item that the request is for.
+// ItemKey is the metadata key of the queued item that a request is for. The data of the
+// request's events has the same key.
 const ItemKey = "item"
 
 func withItem(data map[string]string, r *store.Record) map[string]string {

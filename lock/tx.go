@@ -19,8 +19,8 @@ type Tx struct {
 	body     func(*Tx) error      // the caller's part
 	run      func(store.Tx) error // tx.runBody, bound once
 
-	// The arguments and results of the two hottest transactions, stored here so that they
-	// need no closures, which would be much of the garbage with a memory store.
+	// The arguments and results of the two hottest transactions. They are stored here so that
+	// the transactions need no closures, which would be much of the garbage with a memory store.
 	attempt attempt
 	release release
 }

@@ -36,9 +36,9 @@ type taken struct {
 	more bool // it stopped before it had examined all ready items
 }
 
-// take gives slots to dispatched items that wait for their next phase, and dispatches the
-// first queued item of some roots that can start to a worker; "" stands for items without a
-// root. Without a worker it dispatches nothing.
+// take gives slots to dispatched items that wait for their next phase. It also dispatches the
+// first queued item of the given roots that can start to a worker. The root "" stands for items
+// without a root. Without a worker take dispatches nothing.
 func (q *Queue) take(tx *lock.Tx, w *lockkeeper.Worker, roots []string) (taken, error) {
 	for range examineAtOnce {
 		it, err := first(tx, roots)

@@ -104,8 +104,8 @@ func TestEndOfACanceledAttempt(t *testing.T) {
 	}
 }
 
-// An item that is requeued and taken again by the same worker is reported in the order
-// of its attempts, although the second attempt may end before the first one's callback.
+// If a worker takes a requeued item again, its attempts are reported in order, although
+// the second attempt may end before the callback of the first one.
 func TestEndsOfOneItemInOrder(t *testing.T) {
 	y := newYard(t, sched.Options{})
 	const attempts = 200

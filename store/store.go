@@ -63,9 +63,9 @@ type Tx interface {
 	QueueTx
 	// Wake wakes the listeners of an id once the transaction has committed.
 	Wake(id string)
-	// Prune deletes events that are older than before or not among the newest keep,
-	// ended landings older than before, items completed before it, and denials older
-	// than an hour. It does a bounded amount of work.
+	// Prune deletes events that are older than before or not among the newest keep.
+	// It also deletes landings that ended and items that completed before that time,
+	// and denials older than an hour. It does a bounded amount of work.
 	Prune(before time.Time, keep int) error
 }
 
@@ -83,9 +83,9 @@ type FastPath interface {
 	// conflicts with it. It fills in ticket, fence and times.
 	TryGrant(ctx context.Context, rec *Record, ev lockkeeper.Event) (granted bool, err error)
 	// TryRelease deletes a held record and appends the event that its holder released
-	// it. It does nothing if a request waits on the record, if a listener may wait
-	// for its end (records with a process), if the id is unknown or if the token
-	// differs.
+	// it. It does nothing if the id is unknown or the token differs. It also does
+	// nothing if a request waits on the record, or if a listener may wait for its end
+	// (records with a process).
 	TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
 }
 

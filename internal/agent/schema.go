@@ -35,8 +35,8 @@ const maxObjects = 1000
 
 // find returns the answer in a text: the text itself, or else the first complete object in it that
 // fits. Members that the schema does not have are removed. The note says what was ignored. If the
-// schema asks for one text only and plain is set, a text without such an object is the answer; it
-// may contain other objects, such as a log. The error is about the text itself if it is JSON, and
+// schema asks for one text only and plain is set, a text without such an object is the answer. Such
+// a text may contain other objects, for example a log. The error is about the text itself if it is JSON, and
 // otherwise about the first object.
 func (s *schema) find(from Origin, text []byte, plain bool) (answer []byte, note string, err error) {
 	answer, ignored, err := s.fit(from, text, 0, text)

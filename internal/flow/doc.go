@@ -8,8 +8,8 @@
 //	prompt.go, prompts/                              what agents are asked
 //
 // To add a flow, write one file with a function that returns a Flow and add it to All. To
-// add a phase, add an entry to the flow's table with one of the existing steps, its document,
-// its rank in the queue and its settings, its prompt in prompts/, and the answer of the
+// add a phase, add an entry to the flow's table: one of the existing steps, its document, its
+// rank in the queue and its settings. Also add its prompt in prompts/, and the answer of the
 // scripted agent in sample/script/rest.yaml.
 //
 // Invariants:

@@ -186,7 +186,7 @@ func (i *initializer) inUse(err error, seen *witness) error {
 		return &lockkeeper.RefusedError{Act: "init", Reason: busy.Error(), Next: "try again when they are done"}
 	}
 	return &lockkeeper.RefusedError{Act: "init", Reason: fmt.Sprintf("the locks of space %s were here, and %s; a new lock database would not contain their locks", seen.Space, busy),
-		Next: "stop these processes, then run it again"}
+		Next: "stop these processes, then repeat the command"}
 }
 
 // endWorld asks a person to confirm that the old world can be given up.

@@ -161,9 +161,9 @@ func (b *Registry) isDocument(path string) bool {
 	return slices.ContainsFunc(b.app.Config.DocumentDirs(), func(dir string) bool { return lockkeeper.IsAncestor(dir, path) })
 }
 
-// changed returns the current state of a file and keeps a copy of it. If another program may have changed
-// it, it keeps the version before on the shelf, and records the change. After an
-// error it returns the state before, so that the next look compares again.
+// changed returns the current state of a file and keeps a copy of it. If another program may
+// have changed the file, changed keeps the version before on the shelf and records the change. After
+// an error it returns the state before, so that the next comparison finds the change again.
 func (w *watch) changed(ctx context.Context, h watched, path string, was Print, known bool, sessions map[string]record) (is Print, err error) {
 	b := w.registry
 	is, content, err := b.read(path)

@@ -87,8 +87,9 @@ func (s *Session) Continue(ids []string) (working bool) {
 	return working
 }
 
-// concerned lists the agents of the session, other than the calling one, that work on a file that
-// changed, or whose command ran when it changed, by the host's ids. A file that no subagent works on is the main agent's.
+// concerned lists the other agents of the session that a changed file concerns, by the host's ids.
+// Such an agent works on the file, or its command ran when the file changed. A file that no subagent
+// works on is the main agent's.
 func (s *Session) concerned(path string, is Print) (list []string) {
 	add := func(id string) {
 		if id != s.inner && !slices.Contains(list, id) {

@@ -18,8 +18,8 @@ import (
 // later, while no session calls. So long-running processes of the codebase watch the held files: MCP
 // servers, which live as long as their sessions, language servers, runs, workers, lock exec and the dashboard.
 
-// watchPause is the time between two looks at the held files. A look that takes long is followed by a
-// pause that is longer by the factor watchShare.
+// watchPause is the time between two comparisons of the held files. After a comparison that takes
+// long, the pause is longer: watchShare times the duration of the comparison.
 const (
 	watchPause = 2 * time.Second
 	watchShare = 50
@@ -28,7 +28,7 @@ const (
 
 // A Watcher is told what the processes that compare held files find.
 type Watcher struct {
-	Failed  func(error)      // a look failed; the same error is told once
+	Failed  func(error)      // a comparison failed; the same error is told once
 	Changed func(HeldChange) // a file of a holder that is not a session was changed; nil: not told
 }
 

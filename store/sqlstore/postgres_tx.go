@@ -40,9 +40,9 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return nil
 }
 
-// with runs fn on a connection of the pool. It retries on another connection if fn reports that
-// its connection was dead and nothing was done, because after a restart of the server every
-// pooled connection may be dead.
+// with runs fn on a connection of the pool. If fn reports that its connection was dead and nothing
+// was done, with retries on another connection. After a restart of the server every pooled
+// connection may be dead.
 func (p *Postgres) with(ctx context.Context, fn func(*pgx.Conn) (again bool, err error)) error {
 	for range p.conns {
 		if again, err := p.once(ctx, fn); !again {

@@ -1,8 +1,8 @@
 //go:build agents
 
-// The tests in this directory run the real Claude Code, Codex, Gemini CLI and opencode, through the
-// adapters and the supervisor that the program uses, against a scripted API on loopback.
-// `make test-agents` installs them.
+// The tests in this directory run the real Claude Code, Codex, Gemini CLI and opencode against a
+// scripted API on loopback. They use the adapters and the supervisor of the program.
+// `make test-agents` installs the agents.
 package agents_test
 
 import (

@@ -73,7 +73,7 @@ func (p *Enrolment) Apply(ctx context.Context) (err error) {
 			return err
 		}
 		if now.Exists != e.Exists || !bytes.Equal(now.Before, e.Before) {
-			return &lockkeeper.RefusedError{Act: "init", Reason: e.Path + " was changed meanwhile, and init changed nothing", Next: "run it again"}
+			return &lockkeeper.RefusedError{Act: "init", Reason: e.Path + " was changed meanwhile, and init changed nothing", Next: "repeat the command"}
 		}
 	}
 	if p.undo {

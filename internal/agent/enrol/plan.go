@@ -193,7 +193,7 @@ func (p *Enrolment) check() error {
 			return err
 		}
 		if info.Mode()&0o200 == 0 {
-			return &lockkeeper.RefusedError{Act: "init", Reason: e.Path + " is read-only; nothing was changed", Next: "chmod u+w " + e.File + ", and run it again"}
+			return &lockkeeper.RefusedError{Act: "init", Reason: e.Path + " is read-only; nothing was changed", Next: "chmod u+w " + e.File + ", then repeat the command"}
 		}
 	}
 	return nil
@@ -207,7 +207,7 @@ func refused(e Edit, err error) error {
 	}
 	line, column := jsonplace.Position(e.Before, int64(wrong.at))
 	return &lockkeeper.InputError{Field: "settings", Value: fmt.Sprintf("%s:%d:%d", e.Path, line, column), Reason: wrong.reason,
-		Next: "fix that file and run it again; nothing was changed"}
+		Next: "fix that file, then repeat the command; nothing was changed"}
 }
 
 func (e Edit) Diff() string {

@@ -31,7 +31,7 @@ type login struct {
 	lock  string // the lock file that serializes writers of the person's login
 	tell  func(error)
 
-	seen    []byte // the content of both when they were last equal
+	seen    []byte // the content of the copy's login and the person's when they were last equal
 	watcher *fsnotify.Watcher
 	done    sync.WaitGroup
 }

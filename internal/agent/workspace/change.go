@@ -91,7 +91,7 @@ func stateAt(dir int, name string, seen fileStat) (*State, error) {
 }
 
 // judge returns how a name differs from the copied one. If it does not differ, judge records the
-// new stat and restores the copied time of the file, because build tools rely on it and an agent
+// new stat and restores the copied time of the file. Build tools rely on that time, and an agent
 // can set it.
 func (h *worker) judge(dir int, name string, was *node, now fileStat) (Kind, error) {
 	start := time.Now()

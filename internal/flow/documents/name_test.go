@@ -90,8 +90,8 @@ func unitOf(folder string) (unit string, ok bool) {
 	return strings.Join(parts, "/"), true
 }
 
-// Two names never share a folder, even if the disk ignores case or decomposes accents, and no
-// folder of a unit is one that another unit has for its own documents.
+// Two names never share a folder, even if the disk ignores case or decomposes accents. No folder
+// of a unit is one that another unit has for its own documents.
 // shows: GP-23
 func TestTwoNamesNeverShareAFolder(t *testing.T) {
 	odd := rapid.OneOf(rapid.String(), rapid.StringMatching(`[.+%~]?[a-zA-Z%/_.+~ ]{0,6}`), rapid.StringOf(rapid.SampledFrom([]rune("%2Ff.+/d~1 "))),

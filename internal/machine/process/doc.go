@@ -47,9 +47,9 @@
 // proves which grant it belongs to. EndLeftovers fails and names it (refuseLowered).
 //
 // Some work still escapes: what an outside daemon does on request (docker, systemd, at,
-// cron). If there is no control group and supervisor and keeper are both killed, so does a
-// process of root that resets its limit for resident memory, and a process that sets it to
-// the mark of another keeper.
+// cron). If there is no control group and supervisor and keeper are both killed, two more
+// kinds of processes escape: a process of root that resets its limit for resident memory,
+// and a process that sets it to the mark of another keeper.
 //
 // Goroutines: Exited owns one per watched process, which ends with the process
 // or the context; Run waits for its own before it returns. The package variable reaper

@@ -113,7 +113,7 @@ type Run struct {
 	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" default:"app/controllers/**/*_controller.rb" doc:"Pattern of the controller files."`
 	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" default:"application_controller" doc:"Names of controllers to leave out."`
 	Screens           string        `key:"screens" default:"screens.json" doc:"The manifest of the screens flow, relative to the root."`
-	ScreensGate       string        `key:"screens_gate" enum:"off on" default:"off" doc:"Whether a person must approve the changes that a controller's screens want before its merge starts."`
+	ScreensGate       string        `key:"screens_gate" enum:"off on" default:"off" doc:"Whether a person must approve the changes proposed for a controller's screens before its merge starts."`
 	LockReads         string        `key:"lock_reads" enum:"auto on off" default:"auto" doc:"Whether phases that only read acquire read locks. auto: only in the screens flow."`
 	TestPathResolver  string        `key:"test_path_resolver" default:"test/controllers/{controller}_controller_test.rb" doc:"The test file of a controller. {controller} and {module} are replaced by its name. Empty: none."`
 	SuiteCommand      string        `key:"suite_command" example:"bin/rails test" doc:"The command that runs all tests, for a batch whose test file does not exist. A shell runs it in the workspace. Empty: such a batch is not tested."`

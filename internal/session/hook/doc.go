@@ -1,5 +1,6 @@
-// Package hook answers the hooks of interactive agents. Claude Code, Codex and Gemini CLI,
-// and a plugin in opencode, run it before and after each tool call, and when a session or a turn starts or ends.
+// Package hook answers the hooks of interactive agents. Claude Code, Codex, Gemini CLI and
+// a plugin in opencode run it before and after each tool call. They also run it when a
+// session or a turn starts or ends.
 //
 //	decode (claude.go, …) ──▶ Call ──▶ check (check.go) on internal/session ──▶ Answer ──▶ encode
 //

@@ -50,8 +50,8 @@ func (o allowed) read(args []string) words {
 	return w
 }
 
-// split returns the options in one word, whether the grammar has all of them, and whether the
-// next word is the value of the last one.
+// split returns the options in one word. ok reports whether the grammar has all of them, and
+// next whether the next word is the value of the last option.
 func (o allowed) split(word string) (list []option, ok, next bool) {
 	name, value, joined := strings.Cut(word, "=")
 	if kind, is := o.kind(name); is {

@@ -6,8 +6,8 @@
 // A Store is a directory on the disk of the tree. It holds one manifest for each open
 // snapshot, and the copies that the manifests refer to. A copy is named after the state of
 // the file that it was made from: device, inode, size and times. So a file that has not
-// changed since the last snapshot costs one stat call and is not read again, and sessions
-// that work at the same time share the copies.
+// changed since the last snapshot costs one stat call and is not read again. Sessions that
+// work at the same time share the copies.
 //
 // Invariants:
 //

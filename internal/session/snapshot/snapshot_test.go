@@ -36,7 +36,7 @@ func (x *tree) write(name, text string) {
 	}
 }
 
-// settle waits until a file is older than the clock that stamps files.
+// settle waits until the clock that stamps files is past the time of a file.
 func (x *tree) settle(name string) {
 	x.t.Helper()
 	for {

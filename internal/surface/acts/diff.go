@@ -82,9 +82,9 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 	return "", nil
 }
 
-// Difference returns the diff of a kept change, or a note if it has none. If the content is
-// in place already, for example after an unlocked command, the diff is against the file
-// before it, if a session knows that.
+// Difference returns the diff of a kept change, or a note if it has none. The content may
+// be in place already, for example after an unlocked command. Then the diff is against the
+// previous version of the file, if a session knows it.
 func Difference(a *project.Project, e rescue.Entry) (text, note string, err error) {
 	shelf := a.Shelf()
 	content := shelf.ContentPath(e.ID)

@@ -89,9 +89,8 @@ func (s *Server) answer(c *call) error {
 	return s.once.do(s, c)
 }
 
-// toItsEnd returns a context that does not end when the client disconnects, so that an act
-// is not left half done and a retry with the same key gets its answer. It ends with the
-// server.
+// toItsEnd returns a context that ends with the server, not when the client disconnects. So
+// no act is left half done, and a retry with the same key gets its answer.
 func (s *Server) toItsEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(s.running, cancel)

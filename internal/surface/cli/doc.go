@@ -16,6 +16,6 @@
 //
 // No goroutine outlives its command.
 //
-// A new command is one constructor in its group, one word in the function Commands of the
-// group or in the parent command, and for a top-level command its name in help.go.
+// A new command is one constructor in its group and one word in the function Commands of
+// the group, or in the parent command. A top-level command also has its name in help.go.
 package cli

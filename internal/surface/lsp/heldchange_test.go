@@ -23,7 +23,7 @@ func TestHeldChange(t *testing.T) {
 	e.hears(shown, "app/user.rb is claimed by you")
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for n, heard := 0, false; !heard; n++ { // until a look has seen the file before
+	for n, heard := 0, false; !heard; n++ { // until a comparison has seen the file before the change
 		agent.call(func(_ context.Context, s *session.Session) {
 			must(t, s.Begin("1", session.Call{Command: "./daemon.sh"}))
 			must(t, os.WriteFile(in(blog, "app/user.rb"), fmt.Appendf(nil, "class User # %d\nend\n", n), 0o644))

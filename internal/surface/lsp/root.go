@@ -112,7 +112,7 @@ func (s *Server) leave(r *root) error {
 	return s.logged(r.dir, r.close())
 }
 
-// drop closes a codebase after an error. Its documents wait for the next look.
+// drop closes a codebase after an error. Its documents belong to none until the server searches again.
 func (s *Server) drop(r *root, failed error) error {
 	for _, d := range s.documents {
 		if d.root == r {

@@ -44,7 +44,7 @@ func (rd *Reader) unchecked(ctx context.Context) (list []Protection) {
 	}
 	for _, u := range found {
 		list = append(list, Protection{Writer: "agents", Name: u.String(), Level: Advisory, Fact: "it works here, and its hooks have not reported: nothing refuses its writes",
-			Next: "end it, and start it again without what disables hooks"})
+			Next: "restart the agent without the option or setting that disables its hooks"})
 	}
 	return list
 }
