@@ -151,8 +151,8 @@ func (it *Item) QueueKey() QueueKey { return QueueKey{it.Precedence(), it.Rank, 
 // CompareItems compares the QueueKeys of two items.
 func CompareItems(a, b *Item) int { return a.QueueKey().Compare(b.QueueKey()) }
 
-// Precedence returns 0 for dispatched items that were escalated, 1 for other dispatched
-// ones, 2 for queued items that were escalated and 3 for other queued ones.
+// Precedence returns 0 for escalated dispatched items, 1 for other dispatched items, 2
+// for escalated queued items and 3 for other queued items.
 func (it *Item) Precedence() int {
 	precedence := 3
 	if it.IsHolding() {

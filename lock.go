@@ -224,8 +224,8 @@ func (t Target) validateSegments(bad func(string) error) error {
 	return nil
 }
 
-// isPlain reports whether a path, or the part of one after a slash, is ASCII and has no
-// segment that is empty or begins with a dot.
+// isPlain reports whether a path, or the part of one after a slash, is ASCII and has
+// only plain segments. A plain segment is not empty and does not begin with a dot.
 func isPlain(p string) bool {
 	last := byte('/')
 	for i := range len(p) {

@@ -115,7 +115,7 @@ func enclosing(file *ast.File, at token.Pos) string {
 }
 
 // trace fills the last column of each table in text with the tests that show its
-// requirement, and returns the ids that text does not list or lists twice.
+// requirement. It returns the ids that text does not list or lists twice.
 func trace(text string, cited []citation) (traced string, problems []string) {
 	tests := map[string][]citation{}
 	for _, c := range cited {

@@ -72,8 +72,8 @@ func (l *backlog) turn() {
 	get(l.queue.Enqueue(l.ctx, l.free()))
 }
 
-// dispatch measures the time from the end of an item to the dispatch of the next in
-// backlogs of 200, 10,000 and 100,000 items, in turns.
+// dispatch measures the time from the end of an item to the dispatch of the next.
+// It uses backlogs of 200, 10,000 and 100,000 items, in turns.
 func dispatch(b *bench, name string, turns int, limit float64, open func(items int) store.Store) []row {
 	var logs []*backlog
 	for _, items := range []int{200, 10_000, 100_000} {

@@ -74,8 +74,9 @@ func (b *bench) wakes(m *lock.Manager, w waiter) (t wakeTimes) {
 	return t
 }
 
-// wakeTimes has durations in nanoseconds: from the return of Release to the return of the waiter,
-// of Release itself, and from the return of Release to the return of a polling waiter.
+// wakeTimes has durations in nanoseconds. waited is from the return of Release to the return of
+// the waiter, and polled to the return of a polling waiter. releasing is the duration of Release
+// itself.
 type wakeTimes struct{ waited, releasing, polled []float64 }
 
 func (b *bench) wake(m *lock.Manager, w waiter, way string) (took, releasing float64) {

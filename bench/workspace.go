@@ -27,9 +27,9 @@ const (
 // A copier copies a tree to a path that does not exist yet.
 type copier func(to string)
 
-// copies makes copies in turns, atOnce each time, and returns the duration in nanoseconds
-// by copier and turn. All copies stay until the bench ends. ext4 takes several times as long to
-// create files where it freed some in the last minutes, so a removal would slow down the next
+// copies makes copies in turns, atOnce each time, and returns the duration in nanoseconds by
+// copier and turn. All copies stay until the bench ends. ext4 takes several times as long to
+// create files where it freed some in the last minutes. So a removal would slow down the next
 // copier. For the same reason each turn starts only when all earlier writes are on the disk.
 func (b *bench) copies(name string, rounds, atOnce int, copiers ...copier) [][]float64 {
 	spreadOut(b.dir)

@@ -10,8 +10,8 @@ import (
 	"lockkeeper"
 )
 
-// A draft is a directory that is prepared in the tree, in the same directory as the one
-// that it replaces, instead of in a stage.
+// A draft is a directory that is prepared in the tree instead of in a stage. It is in
+// the same directory as the one that it replaces.
 type draft struct {
 	in   *os.File
 	name string

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzCommitPaths runs scripts with one command per line. The commands mkdir P, file P, link P TO,
-// hard P TO and move P TO create entries in the tree; OUT is a directory outside of it. The
+// hard P TO and move P TO create entries in the tree. OUT is a directory outside of it. The
 // commands put P…, delete P…, chmod P… and rename P TO go through the gate. For any spelling and
 // any entry, nothing changes outside the root or the allowlist.
 //

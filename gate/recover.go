@@ -222,7 +222,7 @@ func (g *Gate) Unfinished(ctx context.Context) (list []*lockkeeper.Landing, err 
 
 // Abandon ends a landing whose files are lost, so that its paths can be locked again. The
 // landing counts as undone. If its files are on another disk, their state stays unknown.
-// If directories of this tree are away, the landing is rolled back without them, and the
+// If directories of this tree are away, the landing is rolled back without them. The
 // originals of their files are kept on the rescue shelf. Only a person may declare a disk
 // or a directory lost.
 func (g *Gate) Abandon(ctx context.Context, seq uint64, by lockkeeper.Actor, reason string) (*lockkeeper.Landing, error) {

@@ -19,11 +19,11 @@ import (
 	"lockkeeper"
 )
 
-// A stage is the directory through which the changes of one landing pass. Its writer
-// made it, or a recovery that took over the landing. Entry n holds the new content of
-// change n before the change, and the old content after it. Every entry has the commit in
-// its name, so that a late writer of one commit touches nothing of another one that uses
-// the same directory.
+// A stage is the directory through which the changes of one landing pass. Its writer made
+// it, or a recovery that took over the landing. Entry n holds the new content of change n
+// before the change, and the old content after it. Every entry has the commit in its
+// name. So a late writer of one commit touches nothing of another commit that uses the
+// same directory.
 type stage struct {
 	g      *Gate
 	in     *os.File

@@ -300,8 +300,8 @@ type recoveryLock struct {
 	held bool
 }
 
-// wait waits until it holds the lock and no other process works on the landing, but not
-// longer than limit, because that process may be stopped.
+// wait waits until it holds the lock and no other process works on the landing. It
+// waits no longer than limit, because that process may be stopped.
 func (r *recoveryLock) wait(ctx context.Context, l *lockkeeper.Landing, limit time.Duration) (err error) {
 	if r.dir == nil {
 		if r.dir, err = r.g.disk.OpenDir(r.g.recovs, "."); err != nil {

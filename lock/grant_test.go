@@ -196,8 +196,8 @@ func TestReaper(t *testing.T) {
 	})
 }
 
-// A kept grant is renewed every ten seconds under the policy of data, from the first moment on,
-// so that its lease never comes near its end.
+// Under the policy dal a kept grant is renewed every ten seconds from the first moment on. So
+// its lease never comes near its end.
 //
 // shows: DL-15 DL-16
 func TestHeartbeatsEveryTenSeconds(t *testing.T) {

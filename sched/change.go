@@ -11,8 +11,8 @@ import (
 	"lockkeeper/store"
 )
 
-// Retry returns an item from the error state to the queue, in the phase in which it failed
-// and behind the items that are queued now.
+// Retry returns an item from the error state to the queue. The item keeps the phase in
+// which it failed, and comes after the items that are queued now.
 func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*lockkeeper.Item, error) {
 	var next *lockkeeper.Item
 	err := q.locks.Update(ctx, func(tx *lock.Tx) error {

@@ -104,8 +104,8 @@ func TestEndOfACanceledAttempt(t *testing.T) {
 	}
 }
 
-// If a worker takes a requeued item again, its attempts are reported in order, although
-// the second attempt may end before the callback of the first one.
+// If a worker takes a requeued item again, its attempts are reported in order. The
+// second attempt may end before the callback of the first one.
 func TestEndsOfOneItemInOrder(t *testing.T) {
 	y := newYard(t, sched.Options{})
 	const attempts = 200

@@ -11,8 +11,8 @@
 //	landings   landings, their changes        gate
 //	queue      items, slots, turns, workers   sched
 //
-// A Reader reads all four in one consistent state and a Tx changes them in one
-// transaction, so a change in several facets happens as a whole: an item takes its
+// A Reader reads all four in one consistent state, and a Tx changes them in one
+// transaction. So a change in several facets happens as a whole: an item takes its
 // locks and its status together, a landing is decided and its grant marked together.
 //
 // Every facet is one file with a pair of small interfaces, such as LockReader and LockTx

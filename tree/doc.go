@@ -1,6 +1,6 @@
 // Package tree resolves a spelling of a path to exactly one lockkeeper.Target, or
-// refuses it with a *lockkeeper.InputError that says why and what to do instead. It
-// reads the disk and changes nothing on it.
+// refuses it. The *lockkeeper.InputError says why and what to do instead. It reads
+// the disk and changes nothing on it.
 //
 // Invariants:
 //
@@ -17,8 +17,8 @@
 //     writing, a short FAT name, a bind mount) is refused.
 //  5. Nothing is cached between two calls except the open root.
 //
-// A target that does not exist yet is a file, or a directory if it is spelled
-// with a trailing slash; its parents need not exist either.
+// A target that does not exist yet is a file, or a directory if it is spelled with
+// a trailing slash. Its parents need not exist either.
 //
 // Reserved at the top of the root: .git, as a directory, file or link, is one
 // lockkeeper.GitTarget and cannot be locked in part; .lockkeeper cannot be

@@ -324,8 +324,8 @@ func (w *crowd) check(a *actor, act, before string, held map[string]string) {
 	}
 }
 
-// nothingIsLost checks that each line is in the work tree, in the history of a branch or of HEAD,
-// in the stash, or on the rescue shelf.
+// nothingIsLost checks that no line is lost. Each is in the work tree, in the history of a branch
+// or of HEAD, in the stash, or on the rescue shelf.
 func (w *crowd) nothingIsLost() {
 	w.Helper()
 	left := maps.Clone(w.lines)

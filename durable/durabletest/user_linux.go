@@ -12,7 +12,7 @@ const unprivilegedUser = 65534
 
 // Unprivileged reports whether permissions apply to this test, as they do unless it runs as
 // root. As root it runs the test again as another user, in a new process with its own
-// temporary directory, and returns false; then the caller must return.
+// temporary directory, and returns false. Then the caller must return.
 func Unprivileged(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {

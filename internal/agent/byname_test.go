@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The error for a command without a program says where to configure it, and the error of a
+// The error for a command without a program says where to configure it. The error of a
 // failed call names the command that retries it.
 func TestAdviceNamesWhatWorks(t *testing.T) {
 	_, err := ByName("command")

@@ -30,9 +30,9 @@ type FoundUnit struct {
 	Files  []string `json:"files"`           // the existing files
 }
 
-// Discover lists the controllers of a tree by name. It leaves out invalid ones, such as a link
-// out of the root or a name with a line break, and names them in the error. It follows no link
-// to a directory.
+// Discover lists the controllers of a tree by name. It leaves out invalid ones and names them
+// in the error. Examples are a link out of the root and a name with a line break. It follows
+// no link to a directory.
 func Discover(fsys fs.FS, o DiscoverOptions) ([]FoundUnit, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -46,8 +46,9 @@ func (a *Project) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 	return g, nil
 }
 
-// ShareOperation lets the command that this process runs under a grant use it at the gate, if
-// the policy of the grant holds locks for one operation. The returned function ends that.
+// ShareOperation lets the command that this process runs under a grant use the grant at the
+// gate. The policy of the grant must hold locks for one operation. The returned function ends
+// that.
 func (a *Project) ShareOperation(ctx context.Context, g *lock.Grant) (end func() error, err error) {
 	policy, err := a.Locks.Policy(g.Policy)
 	if err != nil || !policy.Operation {

@@ -141,7 +141,7 @@ func (s *Session) with(c Call, now int64) Call {
 }
 
 // growsInBackground reports whether a file only grew and a background command of the session is
-// known to write it, such as the log of a server.
+// known to write it. An example is the log of a server.
 func (s *Session) growsInBackground(path string, was File, is Print, content []byte, now int64) bool {
 	left := Copy(s.registry.app, was.Sum)
 	return was.Own && was.Found == nil && was.Inode == is.Inode && was.Size <= is.Size && (left == nil || content == nil || bytes.HasPrefix(content, left)) &&

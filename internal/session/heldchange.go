@@ -251,12 +251,12 @@ func (w *watch) judge(h watched, path string, is Print, sessions map[string]reco
 	return c, by, nil
 }
 
-// landingsRead is how many landings of a file are read, because some may be made between the look at the
-// file and this.
+// landingsRead is how many landings of a file are read. One is not enough: others may land between
+// the reading of the file and that of the landings.
 const landingsRead = 16
 
-// byGate reports whether the gate left a file in a state. A landing that is decided has either state of
-// the file, because the gate exchanges it at once.
+// byGate reports whether the gate left a file in a state. While a landing is decided and not
+// complete, the file has its old or its new state, because the gate exchanges both in one step.
 func (b *Registry) byGate(ctx context.Context, path string, is Print) (left bool, err error) {
 	same := func(v lockkeeper.Version) bool {
 		if is.Inode == 0 || !v.Exists() {

@@ -31,7 +31,7 @@ func (s *Session) ran(c Call, to int64) {
 }
 
 // Unknown lists the files whose content the session neither saw nor made. A file that was created
-// or last written during one of its commands counts as made by it, because builds leave files
+// or last written during one of its commands counts as made by the session. Builds leave files
 // that no command names. That does not apply to a file that was uncommitted before the command,
 // or that another session left in this state.
 func (s *Session) Unknown(paths []string) (list []string, err error) {

@@ -1,6 +1,6 @@
 // Package memstore keeps a space in memory, for one process, for tests and for
-// simulations. A trie of path segments finds the locks that overlap others, in time that
-// depends on the depth of the paths and not on the number of locks. Sorted lists in short
+// simulations. A trie of path segments finds the locks that overlap others. The time
+// depends on the depth of the paths, not on the number of locks. Sorted lists in short
 // runs find the first item of the queue, however long it is.
 //
 // Invariants:

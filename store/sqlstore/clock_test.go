@@ -116,8 +116,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// A container that sees a different boot id than its host and opens the same database must not
-// restart the leases, or they would never end.
+// A container can open its host's database and see a different boot id. It must not restart
+// the leases, or they would never end.
 func TestOtherBootIDOfTheSameBoot(t *testing.T) {
 	s, clock := sqliteSite(t), storetest.NewClock()
 	for i, boot := range []string{"host@1800000000", "container@1800000001", "host@1800000000"} {

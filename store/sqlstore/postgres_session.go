@@ -13,8 +13,7 @@ import (
 )
 
 // A pgSession runs statements on one connection. It queues statements that return no rows and
-// sends them with the next query or the commit, because a round trip costs more than most
-// statements.
+// sends them with the next query or the commit. A round trip costs more than most statements.
 type pgSession struct {
 	ctx    context.Context
 	conn   *pgx.Conn

@@ -340,7 +340,7 @@ func TestHookTwoSessions(t *testing.T) {
 }
 
 // If a command of the real Claude Code unpredictably removes a person's uncommitted file, a
-// copy is kept and the model is told how to restore it.
+// copy is kept. The model is told how to restore it.
 //
 // shows: GP-5
 func TestHookKeepsUncommitted(t *testing.T) {

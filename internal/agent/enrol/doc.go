@@ -1,5 +1,5 @@
-// Package enrol registers Lockkeeper with interactive agents. It adds our hooks, the MCP
-// server and a short instruction to the settings of Claude Code, Codex, Gemini CLI and opencode, and
+// Package enrol registers Lockkeeper with interactive agents. It adds our hooks, the MCP server and
+// a short instruction to the settings of Claude Code, Codex, Gemini CLI and opencode. It also
 // removes them again.
 //
 //	Site.Plan ──▶ Enrolment, whose edits can be shown ──Apply──▶ files changed, and a record of their old content

@@ -1,5 +1,5 @@
-// Package owndir gives each call of an agent a private copy of the directory in which the
-// agent's program keeps its login, settings and sessions, such as ~/.claude.
+// Package owndir gives each call of an agent a private copy of the directory of its
+// program, such as ~/.claude. The program keeps its login, settings and sessions there.
 //
 // A session of a person obeys what it finds in that directory: hooks, servers, instructions,
 // memories, transcripts to resume. So nothing that a call leaves in its copy gets into the

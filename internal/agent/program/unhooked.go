@@ -7,7 +7,7 @@ import (
 
 // Unhooked returns the option or variable that keeps a running program from running hooks, or "" if
 // there is none. The options of Claude Code, CLAUDE_CODE_SIMPLE, and those of opencode were tried
-// with the real programs; the others follow the documentation of Claude Code and Codex.
+// with the real programs. The others follow the documentation of Claude Code and Codex.
 func Unhooked(name string, args, env []string) string {
 	for i, arg := range args {
 		value, joined := "", false

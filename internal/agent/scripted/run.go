@@ -194,7 +194,7 @@ func (a *agent) write(w *Write) error {
 	return a.root.WriteFile(w.Path, []byte(w.Content), 0o644)
 }
 
-// edit replaces a text. An edit that does not match is reported like any failed tool call, and
+// edit replaces a text. An edit that does not match is reported like any failed tool call. It
 // then ends the play, so that the author of the script notices.
 func (a *agent) edit(e *Edit) error {
 	var failed error

@@ -35,7 +35,7 @@ type Request struct {
 type Server struct {
 	URL string // the base of the API
 
-	dir     string // stands for {dir}
+	dir     string // replaces {dir} in texts and tool inputs
 	ids     atomic.Int64
 	closing chan struct{}
 

@@ -98,8 +98,8 @@ func TestConfiguredCommandsDoNotRun(t *testing.T) {
 	}
 }
 
-// Everything that an agent creates in its workspace is reported and can be taken out, in a time
-// that is at most proportional to its size.
+// Everything that an agent creates in its workspace is reported and can be taken out. The time
+// is at most proportional to the size.
 //
 // shows: GP-5 SW-75
 func TestMuchIsTakenOut(t *testing.T) {

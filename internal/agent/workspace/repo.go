@@ -138,8 +138,8 @@ func (r *repository) copyState(ctx context.Context, to string) error {
 	return nil
 }
 
-// copyOver replaces a file by a copy of another one, including its time, because git compares
-// the time of its index with those of the files. A missing source removes the file.
+// copyOver replaces a file by a copy of another one, including its time. Git compares the
+// time of its index with those of the files. A missing source removes the file.
 func (h *worker) copyOver(from, to string) error {
 	if err := unix.Unlink(to); err != nil && !isGone(err) {
 		return pathError("remove", to, err)

@@ -24,8 +24,9 @@ func (e *AmbiguousError) Error() string {
 	return e.Field + ": " + e.Reason
 }
 
-// Check returns an *AmbiguousError for a text that is not UTF-8, has half of a surrogate pair, or
-// has two members of one name in an object. It does not report other invalid JSON.
+// Check returns an *AmbiguousError for a text that is not UTF-8 or has half of a surrogate pair.
+// It also does so for an object with two members of one name. It does not report other invalid
+// JSON.
 func Check(text []byte) error { return check(text, nil) }
 
 // check does the same as Check. If t is not nil, it also compares the names of members with the

@@ -132,8 +132,8 @@ func (s *simulation) begin(job *sched.Job) {
 	s.began = append(s.began, r)
 }
 
-// advance advances the time to the next end. Of items that end at the same time only the last
-// one dispatches a new item, because only then are the locks of all of them free.
+// advance advances the time to the next end. If several items end at the same time, only the
+// last one dispatches a new item. Only then are the locks of all of them free.
 func (s *simulation) advance(ctx context.Context) error {
 	s.now = s.running[0].end
 	for len(s.running) > 0 && s.running[0].end == s.now {

@@ -35,8 +35,8 @@ type history struct {
 
 	open  map[string]bool      // grants that have not ended, from the store
 	ended map[string]time.Time // the ends of other grants, from the log
-	// awaited has grants that ended after a change that they may cover and whose beginning was
-	// not read yet, with those changes. Reading continues while there are any.
+	// awaited has the grants whose beginning was not read yet, with the changes that each may
+	// cover: those made before the grant ended. Reading continues while there are any.
 	awaited map[string][]*Change
 }
 

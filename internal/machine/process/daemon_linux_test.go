@@ -248,7 +248,7 @@ func frozen(t *testing.T, pids ...int) {
 }
 
 // A daemon that changed its session, parent and environment does not outlive the command that
-// started it, even if other commands run at the same time.
+// started it. Other commands may run at the same time.
 //
 // shows: SW-71
 func TestDaemonEndsWithItsCommand(t *testing.T) {

@@ -85,8 +85,8 @@ func workOf(p lockkeeper.Process, grantID string) *work {
 }
 
 // end kills the work and returns when it is gone. The keeper comes last: while it lives,
-// orphans of the command become its children. It is killed even if nothing is below it,
-// because its supervisor may have asked it to start a command that it has not started yet.
+// orphans of the command become its children. It is killed even if nothing is below it.
+// Its supervisor may have asked it to start a command that it has not started yet.
 func (w *work) end(ctx context.Context) error {
 	for _, w.spareKeeper = range []bool{true, false} {
 		if err := end(ctx, w.grantID, w.cgroup, w.mark, w.find); err != nil {

@@ -1,11 +1,11 @@
 // Package config reads lockkeeper.yaml, the environment and the flags into one
 // Config, and records where every value came from.
 //
-// The struct Config is the only description of the file: its tags name each
-// key, its environment variable, its limits and its meaning. The decoder, the
-// sample file, the defaults, the flags, the listing of values, the published JSON schema
-// (docs/lockkeeper.schema.json) and the reference (docs/config.md) are all generated from it.
-// To add a setting, add a field and run go generate ./internal/project/config.
+// The struct Config is the only description of the file: its tags name each key, its
+// environment variable, its limits and its meaning. The decoder, the sample file, the
+// defaults, the flags and the listing of values are all generated from it. So are the
+// published JSON schema (docs/lockkeeper.schema.json) and the reference (docs/config.md). To
+// add a setting, add a field and run go generate ./internal/project/config.
 //
 // Invariants:
 //

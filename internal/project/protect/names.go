@@ -161,8 +161,9 @@ func Real(file string) string {
 }
 
 // starters lists files and directories of a project that make agents, editors, shells or git hooks
-// start programs although no person invokes the file, or stop asking before they do. An agent or an
-// editor may be started in any directory, so these files are protected at any depth.
+// start programs although no person invokes the file. It also lists those that make them stop
+// asking before they start programs. An agent or an editor may be started in any directory, so
+// these files are protected at any depth.
 //
 // Files that only take effect when they are invoked, such as commands, skills and
 // instructions, are not in the list: a lock and a review are enough for them.

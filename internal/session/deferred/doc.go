@@ -5,7 +5,7 @@
 //	                  └────▶ rescued: its base no longer matches, or the gate refuses it
 //
 // A patch is a unified diff of one file, or the file's whole new content. A diff matches if
-// every hunk finds its lines in exactly one place; line numbers count only while the file
+// every hunk finds its lines in exactly one place. Line numbers count only while the file
 // still has the content the author saw. A whole content matches if the file still has the
 // content that its author saw.
 //

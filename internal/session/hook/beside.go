@@ -6,7 +6,7 @@ import (
 )
 
 // beside handles a file outside every codebase. It records the file in the codebases of other work
-// trees of the same repository, so that sessions that change the same file there are warned.
+// trees of the same repository. So sessions that change the same file there are warned.
 func (s *sorter) beside(file string) error {
 	file = protect.Real(file)
 	roots, err := session.RootsBeside(file, s.env)

@@ -52,8 +52,8 @@ func TestShownBeforeItChanged(t *testing.T) {
 	}
 }
 
-// When a session ends, the effects of a command without a reported end are compared, also if the
-// holder of the file is not a session. The session still leaves.
+// When a session ends, the effects of a command without a reported end are compared. The holder
+// of the file need not be a session. The session still leaves.
 //
 // shows: GP-5 CF-15
 func TestEndAfterAnInterruptedCommand(t *testing.T) {

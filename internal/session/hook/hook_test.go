@@ -324,8 +324,8 @@ func TestInnerAgents(t *testing.T) {
 	s.refuses(s.edit("s2", user), "held by")
 }
 
-// A subagent cannot write a file that another subagent works on, even if the command names only
-// the directory, or names the file in source text.
+// A subagent cannot write a file that another subagent works on. This holds even if the command
+// names only the directory, or names the file in source text.
 //
 // shows: GP-5 CF-15
 func TestSubagentsAndDirectories(t *testing.T) {

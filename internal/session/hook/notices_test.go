@@ -87,8 +87,8 @@ func TestGeminiBackground(t *testing.T) {
 	}
 }
 
-// If a command of one subagent changes a file that another one works on, without naming it, both are
-// told, and the version before is kept.
+// If a command of one subagent changes a file that another one works on, without naming it, both
+// are told. The version before is kept.
 //
 // shows: GP-5
 func TestSubagentsComputedWrite(t *testing.T) {

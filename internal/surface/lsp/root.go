@@ -21,8 +21,8 @@ type root struct {
 	done     sync.WaitGroup
 }
 
-// A news is a batch of events from the feed of a codebase, or a change of a held file, or a failure to
-// compare them.
+// A news is a batch of events from the feed of a codebase, a change of a held file, or a failure to
+// compare the held files.
 type news struct {
 	root    *root
 	events  []lockkeeper.Event

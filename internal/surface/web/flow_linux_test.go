@@ -252,8 +252,8 @@ func TestStalePage(t *testing.T) {
 	}
 }
 
-// On the pages, an admin revokes locks of a holder that the page shows, queued work is canceled and retried, and
-// rescued changes are landed or dropped.
+// On the pages, an admin revokes locks of a holder that the page shows. Queued work is canceled and
+// retried, and rescued changes are landed or dropped.
 // shows: LM-22 LM-23 LM-24 CF-14
 func TestActsOnLocksAndWork(t *testing.T) {
 	ctx := t.Context()

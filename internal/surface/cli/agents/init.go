@@ -51,8 +51,8 @@ Use PostgreSQL if several machines work on the codebase. init then writes
 deployment: multi-node, or the value of --deployment, and the id of the space
 into lockkeeper.yaml. A clone with this file joins the space with a plain init.
 
-If locks existed here and are gone, as after git clean -fdx, init refuses,
-because holders of the old locks would not see the new ones. If no holder is
+If locks existed here and are gone, as after git clean -fdx, init refuses.
+Holders of the old locks would not see the new ones. If no holder is
 left, --new-world creates an empty lock database after asking on a terminal. It
 moves the rest of the old one aside.
 

@@ -213,8 +213,8 @@ func (p *Program) Under(cmd *cobra.Command, a *project.Project, reason string, o
 	})
 }
 
-// Take acquires the locks of a request with one of the acquire functions of the project, and tells a
-// person on a terminal who blocks it.
+// Take acquires the locks of a request with one of the acquire functions of the project. It tells a
+// person on a terminal who blocks the request.
 func (p *Program) Take(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration,
 	acquire func(context.Context, lockkeeper.Request, time.Duration) (*lock.Grant, error)) (*lock.Grant, error) {
 	if err := p.refuseDeadlock(ctx, a, req, wait); err != nil {

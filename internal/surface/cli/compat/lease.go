@@ -26,8 +26,8 @@ func (p *program) leaseCommand() *cobra.Command {
 		Short: "Coordinate processes with a lease file",
 		Long: `Coordinate processes with a lease file. It needs no lockkeeper init and no store, and
 works together with other tools that use the format. The process that creates the file
-holds the lease until it releases it, or until the lease and a grace period have expired
-and the next process breaks it. docs/lease.md has the format and the rules.`,
+holds the lease until it releases it. When the lease and a grace period have expired, the
+next process may break it. docs/lease.md has the format and the rules.`,
 		Example: `  lockkeeper lease run --path .autonomous_runs/.locks/tidy.lock -- python scripts/tidy/tidy_up.py
   token=$(lockkeeper lease acquire --path build.lock --owner nightly)
   lockkeeper lease list`,

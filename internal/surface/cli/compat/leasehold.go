@@ -210,11 +210,11 @@ func (p *program) leaseRunCommand() *cobra.Command {
 		Use:   "run --path FILE [--path FILE]… -- COMMAND…",
 		Short: "Run a command under a lease",
 		Long: `Acquire a lease, run a command, and release the lease when it ends. While the command
-runs, the lease is renewed by a timer, and whenever the command calls lockkeeper lease
-renew, with --phase NAME to mark a phase of its work. Signals are passed on to the
-command, and its exit code becomes the exit code. If the lease is lost, or cannot be
-renewed for two thirds of its time, the command and everything it started are stopped,
-and the exit code is 125.
+runs, a timer renews the lease. The command can also call lockkeeper lease renew, with
+--phase NAME to mark a phase of its work. Signals are passed on to the command, and its
+exit code becomes the exit code. If the lease is lost, or cannot be renewed for two
+thirds of its time, the command and everything it started are stopped. The exit code is
+then 125.
 
 Several leases are acquired in the order tidy, queue, archive, then others by path, and
 released in reverse. Exit code 4, with a message of lockkeeper, means that a lease was

@@ -41,8 +41,8 @@ func (p *program) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Watch a whole run on a small application, with a crash in the middle",
 		Long: `Run a flow on a small application in a temporary directory: agents harden four
-controllers at once. They wait for each other if they need the same files, are refused a
-file that they did not lock, and resume after a crash (kill -9). At the end it shows who
+controllers at once. They wait for each other if they need the same files, and are refused
+a file that they did not lock. After a crash (kill -9) they resume. At the end it shows who
 ran when, who waited for whom, and what changed. From the event log it counts whether
 any write overwrote another.
 

@@ -50,8 +50,8 @@ func (p *program) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Test what is enforced here and how to improve it",
-		Long: `Test this machine and this codebase. For each writer and each way to write, doctor says
-whether the locks are enforced (the write is impossible), detected (it is noticed
+		Long: `Test this machine and this codebase. For each writer and each way to write, doctor
+reports one of three levels: enforced (the write is impossible), detected (it is noticed
 afterwards) or advisory (nothing prevents it). It also says how to improve that. It
 proves "enforced" by trying: a forbidden write through the gate, from a sandbox, and by
 the installed hook of each agent. It also checks the store, the clock, the file system,

@@ -41,8 +41,8 @@ func (p *program) submitCommand() *cobra.Command {
 		Use:   "submit -- COMMAND…",
 		Short: "Queue a command and print the id of its item",
 		Long: `Queue a command and print the id of its item. A worker (lockkeeper job work) starts it
-when the items it comes after are completed, a slot of each of its pools is free, and
-all its locks can be acquired at once. It runs in the directory where you submitted it,
+when the items it comes after are completed. All its locks and a slot of each of its
+pools must also be free at that moment. It runs in the directory where you submitted it,
 with standard input closed, and edits its locked files in place.
 
 The command line is stored and visible to everyone who can see the queue. Pass secrets

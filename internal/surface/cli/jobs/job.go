@@ -32,9 +32,9 @@ func (p *program) jobCommand() *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:   "job",
 		Short: "Queue commands and run them when their locks are free",
-		Long: `Queue commands and run them when their locks are free. A submitted command waits until
-the items it comes after are completed, a slot of each of its pools is free, and it can
-acquire all its locks. It runs once, and returns to the queue if its worker dies. The
+		Long: `Queue commands and run them when their locks are free. A submitted command waits for
+the items it comes after, for a slot of each of its pools, and for all its locks. It runs
+once, and returns to the queue if its worker dies. The
 queue is stored with the locks, so it outlives every process.`,
 		Example: `  lockkeeper job submit --write app/user.rb -- claude -p "fix the user model"
   lockkeeper job submit --read . --pool test --phase test --after j12 -- make test

@@ -29,8 +29,8 @@ func (p *program) pushedCommand() *cobra.Command {
 		Use:   "pushed",
 		Short: "Check the commits of a push",
 		Long: `Read from standard input what git gives a pre-push hook. The exit code is 5 if a commit
-to be pushed changes a file that another holder has, and was made since that holder
-acquired it. Such a commit bypassed the pre-commit hook. If the holder committed its own
+to be pushed changes a file that another holder has, and is newer than that holder's lock.
+Such a commit bypassed the pre-commit hook. If the holder committed its own
 work, the push passes when the holder has released the file.
 
 lockkeeper init --git-push-hook makes git run this before each push.`,

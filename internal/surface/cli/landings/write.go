@@ -57,7 +57,7 @@ as --json prints it.`,
 }
 
 // write reads standard input only after it has checked the arguments and opened the
-// gate, so that it consumes nothing that could be neither written nor kept.
+// gate. So it consumes nothing that could be neither written nor kept.
 func (p *program) write(cmd *cobra.Command, a *project.Project, o writeOptions, path string, mode *fs.FileMode) error {
 	target, err := a.File(path)
 	if err != nil {

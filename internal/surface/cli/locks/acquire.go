@@ -213,9 +213,9 @@ func (p *program) extendCommand() *cobra.Command {
 		Use:   "extend GRANT",
 		Short: "Add paths to a grant, if its policy allows it",
 		Long: `Add paths to a grant, all of them or none. It never waits. With policy session a
-grant can add any free path, with policy dal only paths that sort after those it
-holds, and nodes in the order of projects, maps and sketches, each by id. Grants of
-other policies cannot be extended.`,
+grant can add any free path. With policy dal it can add only what comes later in the
+global order: paths are sorted by name. Nodes are ordered by level (projects, maps,
+sketches), then by id. Grants of other policies cannot be extended.`,
 		Example: `  lockkeeper lock extend "$grant" --write app/second.rb
   lockkeeper lock extend "$grant" --write-node project/p1/map/m3`,
 		Args: command.Exactly(1, "the id of a grant"),
