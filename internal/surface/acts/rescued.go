@@ -21,7 +21,7 @@ func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent
 		return e, nil, err
 	}
 	if reason, next := CannotLand(a, e); reason != "" {
-		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: reason, Next: "lockkeeper rescue show " + id + " says where it is; " + next}
+		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: reason, Next: "lockkeeper rescue show " + id + " says where the content is; " + next}
 	}
 	locked := e.Path
 	if e.Kind == rescue.Whole { // its replacement is prepared beside it

@@ -64,7 +64,7 @@ func TestRescuedWhole(t *testing.T) {
 		t.Errorf("a program got %q", text)
 	}
 	for _, args := range [][]string{{"rescue", "land", "--json", e.ID}, {"rescue", "land", "--json", "--onto-current", e.ID}} {
-		if text := d.must(2, args...); !strings.Contains(text, "it is a special file that was moved aside, or is gone") || !strings.Contains(text, "lockkeeper rescue show "+e.ID+" says where it is") {
+		if text := d.must(2, args...); !strings.Contains(text, "it is a special file that was moved aside, or is gone") || !strings.Contains(text, "lockkeeper rescue show "+e.ID+" says where the content is") {
 			t.Errorf("%v said %q", args, text)
 		}
 	}
