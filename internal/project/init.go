@@ -238,7 +238,7 @@ func (i *initializer) restore(ctx context.Context, marked *marker) error {
 	if i.opt.Confirm == nil {
 		return &lockkeeper.RefusedError{Act: "init --restored", Reason: "it needs a person", Next: "run it in a terminal"}
 	}
-	if err := i.opt.Confirm("init --restored", fmt.Sprintf("The locks of %s are taken from a database that was copied, restored or lost its latest changes.\n"+
+	if err := i.opt.Confirm("init --restored", fmt.Sprintf("The locks of %s are taken from a database that was copied or restored, or that lost its latest changes.\n"+
 		"Locks acquired since then are missing from it, and their holders are not seen.", i.root)); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ By default it lists the last 100 events.`,
 	f.StringVar(&o.holder, "holder", "", "only events of this `holder`, or of an item such as j12")
 	f.StringVar(&o.path, "path", "", "only events about this `path`")
 	f.StringVar(&o.kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a write that was refused or had no lock")
-	f.IntVar(&o.limit, "limit", 100, "how many events, the newest; 0: all")
+	f.IntVar(&o.limit, "limit", 100, "how many of the newest events to list; 0: all")
 	return cmd
 }
 
