@@ -80,7 +80,7 @@ func (c checkout) write(name, text string) {
 
 func (c checkout) command(command string) *exec.Cmd {
 	cmd := exec.CommandContext(c.Context(), "sh", "-e", "-c", command)
-	cmd.Dir, cmd.Env = c.dir, append(gittest.Env(), "CI=true", "GORACE=atexit_sleep_ms=0", "XDG_STATE_HOME="+filepath.Join(filepath.Dir(c.dir), "state"))
+	cmd.Dir, cmd.Env = c.dir, append(gittest.Env(), "CI=true", "MAKEFLAGS=", "MAKELEVEL=", "GORACE=atexit_sleep_ms=0", "XDG_STATE_HOME="+filepath.Join(filepath.Dir(c.dir), "state"))
 	return cmd
 }
 

@@ -24,9 +24,6 @@ var ownName = regexp.MustCompile(`^[0-9a-f]{12}$`)
 // It is empty.
 const draftPrefix = ".new-"
 
-// draftAge is the age at which the maker of a draft has died.
-const draftAge = time.Hour
-
 // A Left is a workspace that no process uses: its process died, or kept it.
 type Left struct {
 	Home string // for Adopt
@@ -55,7 +52,7 @@ func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 			return nil, context.Cause(ctx)
 		}
 		if strings.HasPrefix(e.Name(), draftPrefix) {
-			removeDraft(filepath.Join(dir, e.Name()), e)
+			removeDraft(filepath.Join(dir, e.Name()))
 			continue
 		}
 		left, ok, err := examine(filepath.Join(dir, e.Name()), e)
@@ -70,10 +67,40 @@ func Abandoned(ctx context.Context, dir string) ([]Left, error) {
 	return list, nil
 }
 
-// removeDraft removes an old draft. It fails if the draft was renamed or removed meanwhile.
-func removeDraft(path string, e fs.DirEntry) {
-	if info, err := e.Info(); err == nil && e.IsDir() && time.Since(info.ModTime()) > draftAge {
-		unix.Rmdir(path)
+// makeLocked makes the directory of a workspace and locks it before it has its name, so that no
+// process takes it for abandoned. A process that looks for abandoned ones can remove a draft
+// before it is locked; then makeLocked makes another one.
+func makeLocked(dir string) (fd int, err error) {
+	const tries = 100
+	for i := range tries {
+		draft := filepath.Join(filepath.Dir(dir), fmt.Sprintf("%s%s.%d", draftPrefix, filepath.Base(dir), i))
+		if err := os.Mkdir(draft, 0o700); err != nil {
+			return -1, err
+		}
+		if fd, err = openLocked(draft); err == nil {
+			err = os.Rename(draft, dir)
+		}
+		var taken *lockkeeper.RefusedError
+		switch {
+		case err == nil:
+			return fd, nil
+		case errors.Is(err, fs.ErrNotExist), errors.As(err, &taken):
+			if fd >= 0 {
+				closeFD(fd)
+			}
+		default:
+			return fd, errors.Join(err, os.RemoveAll(draft))
+		}
+	}
+	return -1, err
+}
+
+// removeDraft removes the draft of a maker that died, which nobody has locked.
+func removeDraft(path string) {
+	if fd, err := openLocked(path); err == nil {
+		unix.Rmdir(path) // it fails if the maker has renamed it
+		unlock(fd)
+		closeFD(fd)
 	}
 }
 

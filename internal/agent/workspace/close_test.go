@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func isThere(path string) bool {
@@ -266,14 +265,15 @@ func TestManifestIsNotWrittenThrough(t *testing.T) {
 // it may belong to a process that is making a workspace.
 func TestDraftsOfDeadMakers(t *testing.T) {
 	dir := t.TempDir()
-	older, newer := filepath.Join(dir, draftPrefix+"0123456789ab"), filepath.Join(dir, draftPrefix+"ba9876543210")
-	must(t, errors.Join(os.Mkdir(older, 0o700), os.Mkdir(newer, 0o700)))
-	past := time.Now().Add(-2 * draftAge)
-	must(t, os.Chtimes(older, past, past))
+	dead, live := filepath.Join(dir, draftPrefix+"0123456789ab.0"), filepath.Join(dir, draftPrefix+"ba9876543210.0")
+	must(t, errors.Join(os.Mkdir(dead, 0o700), os.Mkdir(live, 0o700)))
+	fd, err := openLocked(live)
+	must(t, err)
+	defer closeFD(fd)
 	if left, err := Abandoned(t.Context(), dir); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if isThere(older) || !isThere(newer) {
-		t.Errorf("older: %v, newer: %v", isThere(older), isThere(newer))
+	if isThere(dead) || !isThere(live) {
+		t.Errorf("the draft of a dead maker: %v, of a live one: %v", isThere(dead), isThere(live))
 	}
 }

@@ -67,20 +67,13 @@ func create(o Options) (_ *Workspace, err error) {
 	name := hex.EncodeToString(random[:])
 	w := &Workspace{root: o.Root, made: time.Now(), top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
 		dir: filepath.Join(o.Dir, name), without: areaOf(o.Without), repositories: map[string]bool{}, maxCreated: maxCreated}
-	draft := filepath.Join(o.Dir, draftPrefix+name)
-	if err := os.Mkdir(draft, 0o700); err != nil {
-		return nil, err
-	}
 	defer func() {
 		if err != nil {
 			w.forget()
-			err = errors.Join(err, os.RemoveAll(draft), os.RemoveAll(w.dir))
+			err = errors.Join(err, os.RemoveAll(w.dir))
 		}
 	}()
-	if w.top, err = openLocked(draft); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(draft, w.dir); err != nil {
+	if w.top, err = makeLocked(w.dir); err != nil {
 		return nil, err
 	}
 	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil {

@@ -59,7 +59,7 @@ func TestCheckRewritesTheBatch(t *testing.T) {
 			s.withRepo()
 			s.tasks(fmt.Sprintf("tasks: [{name: one, prompt: Do it., writes: [app/models/one.rb, app/models/old.rb], tests: [%q]}]\n", test))
 			s.command("echo one > app/models/one.rb; echo new > app/models/old.rb")
-			if b := s.batch(s.run("all"), tasks, "one"); b.Status != flow.Failed || !strings.Contains(b.Error, "what it tested is not what would land") {
+			if b := s.batch(s.run("all"), tasks, "one"); b.Status != flow.Failed || !strings.Contains(b.Error, "it did not test the content that would land") {
 				t.Errorf("%+v", b)
 			}
 			s.holds("app/models/one.rb", "")
