@@ -258,7 +258,7 @@ func TestDemoStopped(t *testing.T) {
 	if d.code == 0 || said == nil {
 		t.Fatalf("exit code %d:\n%s\n%s", d.code, d.out, d.err)
 	}
-	if done, err := filepath.Glob(filepath.Join(said[1], ".pipeline/*/analysis.json")); err != nil || len(done) == 0 {
+	if done, err := filepath.Glob(filepath.Join(said[1], ".pipeline/*/*/analysis.json")); err != nil || len(done) == 0 {
 		t.Errorf("what was paid for is gone: %v", err)
 	}
 }

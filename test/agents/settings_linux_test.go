@@ -67,8 +67,10 @@ func TestClaudeDropsSettings(t *testing.T) {
 			}
 			h.holds(t, posts, othersPosts)
 			write(t, filepath.Join(h.dir, ".claude/settings.local.json"), `{"model": 3}`) // invalid, but only this file is dropped
-			file := filepath.Join(h.dir, ".claude/settings.json")
-			write(t, file, test.change(read(t, file)))
+			for _, dir := range []string{h.dir, h.home} { // either file alone keeps the hooks
+				file := filepath.Join(dir, ".claude/settings.json")
+				write(t, file, test.change(read(t, file)))
+			}
 			if _, err := h.plainClaude(t.Context(), "Change the posts", filepath.Join(h.traces, "b")); err != nil {
 				t.Fatalf("%v\n%s", err, read(t, filepath.Join(h.traces, "b.jsonl")))
 			}
