@@ -67,7 +67,7 @@ func TestClaudeDropsSettings(t *testing.T) {
 			}
 			h.holds(t, posts, othersPosts)
 			write(t, filepath.Join(h.dir, ".claude/settings.local.json"), `{"model": 3}`) // invalid, but only this file is dropped
-			for _, dir := range []string{h.dir, h.home} { // either file alone keeps the hooks
+			for _, dir := range []string{h.dir, h.home} {                                 // either file alone keeps the hooks
 				file := filepath.Join(dir, ".claude/settings.json")
 				write(t, file, test.change(read(t, file)))
 			}
