@@ -155,8 +155,8 @@ func TestNoAnswer(t *testing.T) {
 
 // A script cannot make an agent write outside of the directories of its test.
 func TestStaysInside(t *testing.T) {
-	for path, inside := range map[string]bool{"/work/x": true, "x": true, filepath.Join(os.TempDir(), "x"): true, "/app/x": false, "/work/../x": false, "/workshop": false} {
-		if err := (Step{Tools: []Tool{Write(path, "x")}}).staysInside("/work"); (err == nil) != inside {
+	for path, inside := range map[string]bool{"/base/x": true, "x": true, filepath.Join(os.TempDir(), "x"): true, "/app/x": false, "/base/../x": false, "/basement": false} {
+		if err := (Step{Tools: []Tool{Write(path, "x")}}).staysInside("/base"); (err == nil) != inside {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
