@@ -2,6 +2,7 @@ package escape
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyName is the name of the key that the test adds to the user's keyring.
-const keyName = "lockkeeper-escape"
+// keyName returns the name of the key that a victim adds to the user's keyring.
+func keyName(pid int) string { return fmt.Sprint("lk-escape-", pid) }
 
 func kernelAttempts() []attempt {
 	writing := func(path string) func(*world) error { return func(*world) error { return openForWriting(path) } }
@@ -72,7 +73,7 @@ func kernelAttempts() []attempt {
 			return nil
 		}},
 		{name: "read the keys of the user", try: func(w *world) error {
-			key, err := unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", keyName, 0)
+			key, err := unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", keyName(w.Victim.PID), 0)
 			if err != nil {
 				return err
 			}

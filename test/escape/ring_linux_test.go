@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -100,19 +101,23 @@ func (r *ring) at(memory []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(&memory[0])))
 }
 
-// do carries out one operation and returns its result.
+// do carries out one operation and returns its result. A signal can end the call that waits before
+// the operation is complete, so only the ring's own count of results tells.
 func (r *ring) do(e ringEntry) (int, error) {
 	const getEvents = 1
 	at := func(offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.queue[offset])) }
 	*(*ringEntry)(unsafe.Pointer(&r.entries[0])) = e
 	*at(r.p.sq.array) = 0
-	*at(r.p.sq.tail) = r.count + 1
-	if _, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), 1, 1, getEvents, 0, 0); errno != 0 {
-		return 0, errno
+	atomic.StoreUint32(at(r.p.sq.tail), r.count+1)
+	for atomic.LoadUint32(at(r.p.cq.tail)) == r.count {
+		submit := r.count + 1 - atomic.LoadUint32(at(r.p.sq.head))
+		if _, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(submit), 1, getEvents, 0, 0); errno != 0 && errno != unix.EINTR {
+			return 0, errno
+		}
 	}
 	result := int32(*at(r.p.cq.cqes + 16*(r.count&*at(r.p.cq.mask)) + 8))
 	r.count++
-	*at(r.p.cq.head) = r.count
+	atomic.StoreUint32(at(r.p.cq.head), r.count)
 	if result < 0 {
 		return 0, syscall.Errno(-result)
 	}

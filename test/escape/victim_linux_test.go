@@ -69,7 +69,7 @@ func victimMain() int {
 
 // addKey adds the secret to the user's keyring. It returns 0 if this kernel has no keyrings.
 func addKey(secret []byte) (int, error) {
-	key, err := unix.AddKey("user", keyName, secret, unix.KEY_SPEC_USER_KEYRING)
+	key, err := unix.AddKey("user", keyName(os.Getpid()), secret, unix.KEY_SPEC_USER_KEYRING)
 	if err == unix.ENOSYS {
 		return 0, nil
 	}
