@@ -40,7 +40,7 @@ trace: ## renew the list of tests in docs/requirements.md
 torture: ## run the randomized tests TORTURE times longer
 	LOCKKEEPER_TORTURE=$(TORTURE) scripts/postgres run -- go test -race -count=1 -timeout 60m ./...
 
-# It stops at the first failure and prints the seed of the order.
+# It stops after the first round with a failure, and prints the seed of the order.
 soak: ## run the tests ROUNDS=20 times in random order, next to BUSY=4 busy loops; PKGS selects packages
 	@ROUNDS=$(ROUNDS) BUSY=$(BUSY) PKGS="$(PKGS)" scripts/soak
 

@@ -133,7 +133,6 @@ func (k *keeper) listen(from *json.Decoder) {
 	}
 }
 
-// start starts the command in its own process group and closes the keeper's copies of
 // start starts the command in its own process group. It closes the keeper's copies of the command's
 // standard files, so that readers of the output see the end of file.
 func (k *keeper) start() syscall.Errno {
