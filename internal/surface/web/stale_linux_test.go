@@ -15,6 +15,7 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/documents"
+	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project/projecttest"
 	"lockkeeper/internal/surface/access"
@@ -133,8 +134,20 @@ func TestRedoOfABatchThatWentOn(t *testing.T) {
 		t.Error(why)
 	}
 	must(t, w.Close())
-	if said := r.done(now, ""); !strings.Contains(said, "repeats the phase") {
+	if said := r.done(now, "", "phase", "apply", "note", " Keep the old route.\r\nAdd a test. "); !strings.Contains(said, "repeats the phase") {
 		t.Error(said)
+	}
+	plan := formOf(r.page("/decide?"+url.Values{"ref": {"plan " + unit}}.Encode()), "/do/redo")
+	if said := r.done(plan, "", "phase", "batch_plan", "note", "One batch for each screen."); !strings.Contains(said, "repeats the phase batch_plan") {
+		t.Error(said)
+	}
+	u, err = book.Unit(ctx, unit)
+	must(t, err)
+	for batch, want := range map[string]progress.Note{"b1": {Phase: "apply", Text: "Keep the old route.\r\nAdd a test."}, "": {Phase: "batch_plan", Text: "One batch for each screen."}} {
+		phase, _ := flow.Default().Phase(want.Phase)
+		if notes := u.Notes(batch, phase); len(notes) != 1 || notes[0].Text != want.Text || notes[0].By != "ann" {
+			t.Errorf("the agent of %s gets %+v", want.Phase, notes)
+		}
 	}
 }
 
