@@ -44,6 +44,9 @@ func (b *tab) faults(axe string) (list []string) {
 // anItem selects a link to the page of an item.
 const anItem = `#page a[href^="/item/"]`
 
+// aCall selects a link to the page of an agent's call.
+const aCall = `#page a[href*="/call/"]`
+
 // Every page is legible in both themes and on a phone, and has no serious accessibility fault.
 // This holds while a run waits for decisions and when it is done.
 // shows: PL-94 SW-84
@@ -60,6 +63,10 @@ func TestPages(t *testing.T) {
 		b.open("/items")
 		if b.has(anItem) { // the newest item
 			pages["item"] = b.value(`document.querySelector('` + anItem + `').getAttribute("href")`)
+			b.open(pages["item"])
+			if b.has(aCall) {
+				pages["call"] = b.value(`document.querySelector('` + aCall + `').getAttribute("href")`)
+			}
 		}
 		for name, address := range pages {
 			b.open(address)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -195,4 +196,27 @@ func AgentLog(a *project.Project, it *lockkeeper.Item) (*os.File, error) {
 		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked on this item", Next: "lockkeeper why " + it.ID}
 	}
 	return f, err
+}
+
+// AgentCall returns a call of an agent for an item and its number, which people count from 1.
+// Number 0 means the last call.
+func AgentCall(a *project.Project, j *run.Journal, it *lockkeeper.Item, number int) (run.CallRecord, int, error) {
+	name := run.FlowOf(it)
+	if name == "" {
+		return run.CallRecord{}, 0, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "not an item of a flow", Next: "lockkeeper job output " + it.ID}
+	}
+	entries, err := j.All(name)
+	calls := run.CallsOf(entries, it)
+	switch {
+	case number == 0 && len(calls) > 0:
+		number = len(calls)
+	case number > 0 && number <= len(calls):
+	case err != nil: // the call may be one that could not be read
+		return run.CallRecord{}, 0, err
+	case len(calls) == 0:
+		return run.CallRecord{}, 0, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked on this item", Next: "lockkeeper why " + it.ID}
+	default:
+		return run.CallRecord{}, 0, &lockkeeper.InputError{Field: "call", Value: fmt.Sprint(number), Reason: "unknown call of " + it.ID, Next: fmt.Sprintf("use 1 to %d", len(calls))}
+	}
+	return calls[number-1], number, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -184,7 +185,7 @@ func (p *Pipeline) audit(ctx context.Context, _ execution, d workItem, phase flo
 	return nil
 }
 
-func (p *Pipeline) researchTopic(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
+func (p *Pipeline) researchTopic(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
 	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (p *Pipeline) researchTopic(ctx context.Context, _ execution, d workItem, p
 		}
 		q := question{unit: d.Unit, batch: d.Part, phase: phase.Name}
 		p.news(NewsStarted, q, "")
-		text, err := p.askAPI(ctx, q, topic.Prompt)
+		text, err := p.askAPI(ctx, t, q, topic.Prompt)
 		if err != nil {
 			return p.orPause(ctx, err)
 		}
@@ -229,14 +230,17 @@ func (p *Pipeline) queueTopics(ctx context.Context, u *progress.Unit, phase flow
 }
 
 // askAPI asks the Messages API and counts the cost.
-func (p *Pipeline) askAPI(ctx context.Context, q question, prompt string) (string, error) {
+func (p *Pipeline) askAPI(ctx context.Context, t execution, q question, prompt string) (string, error) {
 	q.purpose = "research/" + q.unit + "/" + q.batch
 	var said string
 	_, err := agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, _ int) (agent.Result, error) {
 		if err := p.ledger.start(); err != nil {
 			return agent.Result{}, err
 		}
-		tr, err := p.ledger.begin(q.purpose, "", "")
+		tr, err := p.ledger.begin(q.purpose, "", t.ID())
+		if err == nil {
+			err = os.WriteFile(tr.files().Prompt(), []byte(prompt), 0o600)
+		}
 		if err != nil {
 			return agent.Result{}, err
 		}
@@ -250,6 +254,9 @@ func (p *Pipeline) askAPI(ctx context.Context, q question, prompt string) (strin
 		call := flow.Call{Agent: "api", Phase: q.phase, Model: res.Model, USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens, Began: began, Took: time.Since(began)}
 		if failure != nil {
 			call.Error = failure.Error()
+		}
+		if err := os.WriteFile(tr.files().Output, []byte(res.Text), 0o600); err != nil {
+			return res, err
 		}
 		if err := tr.write(&record{Call: call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: true}); err != nil {
 			return res, err

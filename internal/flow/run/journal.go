@@ -1,6 +1,8 @@
 package run
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/documents"
 )
@@ -184,6 +187,36 @@ func (e CallRecord) Said() (path string, at time.Time, err error) {
 		}
 	}
 	return "", time.Time{}, nil
+}
+
+// CallsOf returns the calls of agents for an item, in the order of the entries. People count them
+// from 1.
+func CallsOf(entries []CallRecord, it *lockkeeper.Item) (calls []CallRecord) {
+	for _, e := range entries {
+		if !e.IsCheck() && (e.Item == it.ID || e.Item == "" && e.Work == it.Workflow) {
+			calls = append(calls, e)
+		}
+	}
+	return calls
+}
+
+// Files returns the files of a call of an agent.
+func (e CallRecord) Files() agent.Files { return trace{dir: e.Dir}.files() }
+
+// Answer returns the answer in the output of a call: JSON if the call asked for it, otherwise text.
+// It returns "" if the output has no answer, for example because the call has not ended.
+func (e CallRecord) Answer(a agent.Adapter) (string, error) {
+	schema, err := os.ReadFile(e.Files().Schema())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	res, _, _ := agent.Completed(a, e.Files(), schema) // the record has the failure
+	if len(res.Structured) == 0 {
+		return res.Text, nil
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, res.Structured, "", "  ")
+	return b.String(), err
 }
 
 func workIn(purpose string) (work, phase string) {

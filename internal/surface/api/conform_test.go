@@ -279,6 +279,7 @@ func (u *tour) tourRun() {
 	u.ask("GET", "/api/v1/items?status=completed&limit=1", nil).into(&done)
 	u.ask("GET", "/api/v1/items/"+done.Items[0].ID, nil)
 	u.ask("GET", "/api/v1/items/"+done.Items[0].ID+"/log", nil)
+	u.ask("GET", "/api/v1/items/"+done.Items[0].ID+"/calls/1", nil).has(`"prompt"`)
 	var landings view.Landings
 	u.ask("GET", "/api/v1/landings", nil).into(&landings)
 	if len(landings.Landings) < 2 {

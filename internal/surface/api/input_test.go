@@ -130,7 +130,7 @@ func TestUnknownThings(t *testing.T) {
 	s := newScene(t)
 	s.audited("blog/posts", "Mend it")
 	uuid := "7f0c7a39-0000-4000-8000-000000000001"
-	for _, at := range []string{"/api/v1/items/j999", "/api/v1/items/j999/log", "/api/v1/grants/" + uuid, "/api/v1/grants/x", "/api/v1/rescue/x", "/api/v1/waiting/item/blog/posts/i9", "/api/v1/waiting/plan/nobody",
+	for _, at := range []string{"/api/v1/items/j999", "/api/v1/items/j999/log", "/api/v1/items/j999/calls/1", "/api/v1/grants/" + uuid, "/api/v1/grants/x", "/api/v1/rescue/x", "/api/v1/waiting/item/blog/posts/i9", "/api/v1/waiting/plan/nobody",
 		"/api/v1/waiting/colour/blog", "/api/v1/nowhere", "/nowhere", "/api/v2/state"} {
 		s.as(access.Admin, "GET", at, nil).want(http.StatusNotFound, codeNotFound)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"lockkeeper"
@@ -21,6 +22,13 @@ func queueRoutes() []route {
 			From int64 `json:"from"`
 		}) (*view.Log, error) {
 			return s.opt.View.ItemLog(c.r.Context(), c.r.PathValue("id"), q.From)
+		}),
+		ask(items+"/{id}/calls/{n}", viewers, "A call of an agent for the item, counted from 1: its prompt, its answer, and all that it printed, up to 1 MiB each.", func(s *Server, c *call, _ nothing) (*view.CallDetail, error) {
+			n, err := strconv.Atoi(c.r.PathValue("n"))
+			if err != nil {
+				n = -1 // no call has this number
+			}
+			return s.opt.View.Call(c.r.Context(), c.r.PathValue("id"), n)
 		}),
 		act(items+"/{id}/retry", operators, "Retry a failed item, with a note for its next agent.", retryItem),
 		act(items+"/{id}/cancel", operators, "Cancel an item. To stop a running item, send its id as confirm.", cancelItem),

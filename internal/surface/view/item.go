@@ -30,7 +30,7 @@ type Item struct {
 	Failed   *FailedDependency `json:"failed_first,omitempty"`
 	Log      *Log              `json:"log,omitempty"`
 	Batch    *BatchDetail      `json:"batch,omitempty"` // with diff, tests, CI and verification
-	Calls    []run.PastCall    `json:"calls"`           // by agents, oldest first
+	Calls    []Call            `json:"calls"`           // by agents, oldest first
 	Cost     Cost              `json:"cost"`
 	Events   []Line            `json:"events"` // the newest first
 	Grant    *LockStatus       `json:"grant,omitempty"`
@@ -90,7 +90,7 @@ func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
 		return nil, err
 	}
 	it := &why.Item
-	v := &Item{Why: *why, Waits: []Wait{}, State: ItemState(it), Since: it.StatusSince(), Flow: run.FlowOf(it), Acts: itemActs(it), Calls: []run.PastCall{}, Landings: []Landing{}, Problems: []string{}}
+	v := &Item{Why: *why, Waits: []Wait{}, State: ItemState(it), Since: it.StatusSince(), Flow: run.FlowOf(it), Acts: itemActs(it), Calls: []Call{}, Landings: []Landing{}, Problems: []string{}}
 	if it.Status == lockkeeper.ItemQueued || it.Status == lockkeeper.ItemDispatched && it.Stage != lockkeeper.StageRunning {
 		v.Waits = waitsOf(why)
 	}
@@ -201,9 +201,9 @@ func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
 	if err != nil {
 		v.Problems = append(v.Problems, "calls of agents: "+err.Error())
 	}
-	for _, e := range entries {
-		if e.Call != nil && (e.Item == v.Why.Item.ID || e.Item == "" && e.Work == v.Why.Item.Workflow) {
-			v.Calls = append(v.Calls, *e.Call)
+	for i, e := range run.CallsOf(entries, &v.Why.Item) {
+		v.Calls = append(v.Calls, callOf(v.Flow, i+1, e))
+		if e.Call != nil {
 			v.Cost.add(e.Call.Call)
 		}
 	}

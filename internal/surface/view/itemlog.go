@@ -73,7 +73,7 @@ func (rd *Reader) log(it *lockkeeper.Item, from int64) (*Log, error) {
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
-	log, err := readLog(f, from)
+	log, err := readLog(f, from, logTail)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +94,9 @@ func lastOutput(entries []run.CallRecord, item string) (path string, at time.Tim
 	return "", time.Time{}, nil
 }
 
-// readLog reads whole characters from a log that may grow, and closes it.
-func readLog(f *os.File, from int64) (_ *Log, err error) {
+// readLog reads whole characters from a log that may grow, and closes it. It reads at most
+// limit bytes from an offset; negative: the end of it.
+func readLog(f *os.File, from, limit int64) (_ *Log, err error) {
 	defer f.Close() // only read from
 	info, err := f.Stat()
 	if err != nil {
@@ -103,10 +104,10 @@ func readLog(f *os.File, from int64) (_ *Log, err error) {
 	}
 	log := &Log{Size: info.Size(), Said: info.ModTime(), Path: f.Name()}
 	if from < 0 {
-		from = max(0, log.Size-logTail)
+		from = max(0, log.Size-limit)
 	}
 	log.From = min(from, log.Size) // it was truncated meanwhile
-	text, err := io.ReadAll(io.LimitReader(io.NewSectionReader(f, log.From, log.Size-log.From), logTail))
+	text, err := io.ReadAll(io.LimitReader(io.NewSectionReader(f, log.From, log.Size-log.From), limit))
 	if err != nil {
 		return nil, err
 	}

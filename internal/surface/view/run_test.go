@@ -200,6 +200,16 @@ func (s *scene) batchItem() {
 	if analysis.Kind != "controller" || analysis.Batch != nil || len(analysis.Calls) != 1 {
 		s.t.Errorf("the analysis is %+v", analysis)
 	}
+	call, err := s.look.Call(ctx, analysis.Why.Item.ID, 1)
+	must(s.t, err)
+	if call.Open || call.Prompt == nil || !strings.HasPrefix(call.Prompt.Text, "# analyze blog/") || !strings.HasPrefix(call.Answer, "{") || !strings.Contains(call.Answer, `"purpose"`) || call.Output == nil || call.Output.Next != call.Output.Size {
+		s.t.Errorf("the call is %+v", call)
+	}
+	for _, wrong := range []int{0, -1, 2} {
+		if call, err := s.look.Call(ctx, analysis.Why.Item.ID, wrong); wrong != 0 && lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+			s.t.Errorf("call %d is %+v, %v", wrong, call, err)
+		}
+	}
 }
 
 // rescue checks that a refused write is kept, with its diff and its gap.

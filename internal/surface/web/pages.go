@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -42,6 +44,7 @@ func pages() []pageKind {
 		{name: "audit", pattern: "/audit", title: "Audit", question: "who did what, and when", key: "a", topics: "locks queue gate people", data: (*Dashboard).auditPage},
 		{name: "item", pattern: "/item/{id}", title: "Item", question: "what the item waits for, and what you can do about it", topics: "queue gate locks people", data: (*Dashboard).itemPage},
 		{name: "item-log", pattern: "/item/{id}/log", title: "Log", question: "the output of the item's agent or command", bare: true, data: (*Dashboard).itemPage},
+		{name: "call", pattern: "/item/{id}/call/{n}", title: "Call", question: "what the agent was sent, and what it answered", topics: "queue", data: (*Dashboard).callPage},
 		{name: "kept", pattern: "/rescue/{id}", title: "Rescue", question: "what landing this write would change", topics: "gate", data: (*Dashboard).keptPage},
 	}
 }
@@ -67,6 +70,7 @@ type Views interface {
 	Decision(ctx context.Context, flow string, ref progress.Ref) (*view.Decision, error)
 	Board(ctx context.Context, flow string) (*view.Board, error)
 	Item(ctx context.Context, name string) (*view.Item, error)
+	Call(ctx context.Context, item string, number int) (*view.CallDetail, error)
 	Items(ctx context.Context, q view.ItemsQuery) (*view.Items, error)
 	Locks(ctx context.Context) (*view.Locks, error)
 	Timeline(ctx context.Context, from, to time.Time) (*view.Timeline, error)
@@ -153,6 +157,19 @@ func (d *Dashboard) itemPage(_ http.ResponseWriter, r *http.Request) (any, error
 		return nil, err
 	}
 	return itemData{Item: it, Live: it.Why.Item.Status == lockkeeper.ItemDispatched}, nil
+}
+
+type callData struct{ *view.CallDetail }
+
+func (c callData) heading() string { return fmt.Sprintf("%s, call %d", c.Name, c.Number) }
+
+func (d *Dashboard) callPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	n, err := pageNumber(r.PathValue("n"))
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.view.Call(r.Context(), r.PathValue("id"), int(min(n, math.MaxInt32)))
+	return callData{c}, err
 }
 
 type itemsData struct {

@@ -66,7 +66,7 @@ func asPart(r *http.Request) { r.Header.Set("HX-Request", "true") }
 
 // addresses returns the URLs of all pages, and of every decision on the page Decide.
 func addresses(s *scene) []string {
-	list := []string{"/item/j8", "/item/j8/log", "/rescue/20260131T090000.123-1b4e28ba",
+	list := []string{"/item/j8", "/item/j8/log", "/item/j8/call/1", "/rescue/20260131T090000.123-1b4e28ba",
 		"/decide?impact=high&effort=low&q=keyset&unit=admin%2Fposts", "/board?status=error&q=ses", "/audit?q=%3Cscript%3E&since=2026-01-31T08:00", "/timeline?from=2026-01-31T10:00&to=2026-01-31T11:00", "/items?status=error&after=12"}
 	for _, p := range pages() {
 		if address := strings.TrimSuffix(p.pattern, "{$}"); !strings.Contains(address, "{") {

@@ -28,6 +28,7 @@ type scene struct {
 	gates    map[progress.Kind]view.Decision
 	board    view.Board
 	item     view.Item
+	call     view.CallDetail
 	items    view.Items
 	locks    view.Locks
 	timeline view.Timeline
@@ -46,6 +47,7 @@ func (s *scene) Locks(context.Context) (*view.Locks, error)                  { r
 func (s *scene) Run(context.Context, string) (*view.Run, error)              { return &s.run, nil }
 func (s *scene) Rescue(context.Context) (*view.Rescue, error)                { return &s.rescue, nil }
 func (s *scene) Nodes(context.Context) (*view.Nodes, error)                  { return &s.nodes, nil }
+func (s *scene) Call(context.Context, string, int) (*view.CallDetail, error) { return &s.call, nil }
 func (s *scene) Rescued(context.Context, string) (*view.RescueDetail, error) { return &s.rescued, nil }
 func (s *scene) Items(context.Context, view.ItemsQuery) (*view.Items, error) {
 	return &s.items, nil
@@ -72,6 +74,7 @@ func empty() *scene {
 	s.run.Report = &report.Report{}
 	s.item.Why.Item = lockkeeper.Item{ID: "j1", Workflow: "posts", Phase: "analyze", Status: lockkeeper.ItemQueued, QueuedAt: ago(time.Second)}
 	s.item.State = "queued"
+	s.call = view.CallDetail{Call: view.Call{Number: 1, Open: true}, Item: "j1", Name: "posts"}
 	s.nodes.Version = "dev"
 	return s
 }
@@ -154,6 +157,7 @@ func middle(w words) *scene {
 	s.gates = w.gates(moment, s.queue.Open)
 	s.board = w.board(moment)
 	s.item = w.item(moment, act, line, blocker)
+	s.call = w.call()
 	s.items = view.Items{Moment: moment, Next: 12, Items: []view.ListedItem{{Item: &s.item.Why.Item, State: "running"}}, Queue: view.QueueCount{Ready: 3, Blocked: 2, Running: 4, Completed: 70, Failed: 1}}
 	s.locks = w.locks(moment, act)
 	s.timeline = w.timeline(moment)
@@ -259,9 +263,15 @@ func (w words) item(moment view.Moment, act func(name, target string) view.Act, 
 		Waits: []view.Wait{{Kind: view.WaitLock, Text: w.text, Blocker: &blocker, Since: ago(7 * time.Minute), Left: 300}},
 		Log:   &view.Log{Text: w.log, Size: 12_000, From: 4_000, Said: ago(3 * time.Second), Path: ".lockkeeper/calls/x/log"},
 		Batch: &batch, Cost: view.Cost{USD: 1.2, Tokens: 40_000, Calls: 2},
-		Calls:  []run.PastCall{{Call: flow.Call{Agent: "claude", Phase: "apply", Model: "opus", USD: 0.7, Tokens: 20_000, Turns: 12, Began: ago(7 * time.Minute), Took: 4 * time.Minute, Error: w.text}}},
+		Calls:  []view.Call{w.call().Call},
 		Events: []view.Line{line(lockkeeper.EventAcquired, "started", 7*time.Minute)}, Acts: []view.Act{act("cancel", "j8"), {Name: "retry", Target: "j8", Refused: "it runs"}},
 		Landings: []view.Landing{w.landing(act)}}
+}
+
+func (w words) call() view.CallDetail {
+	call := flow.Call{Agent: "claude", Phase: "apply", Model: "opus", USD: 0.7, Tokens: 20_000, Turns: 12, Began: ago(7 * time.Minute), Took: 4 * time.Minute, Error: w.text}
+	return view.CallDetail{Call: view.Call{PastCall: run.PastCall{Call: call}, Number: 1}, Item: "j8", Name: w.unit + "/b1", Command: "lockkeeper job output j8 --prompt --call 1",
+		Prompt: &view.Log{Text: w.text, Next: 80, Size: 12_000, Path: ".lockkeeper/calls/x/output.prompt"}, Answer: w.text, Output: &view.Log{Text: w.log, Next: 80, Size: 80, Path: ".lockkeeper/calls/x/output"}}
 }
 
 func (w words) landing(act func(name, target string) view.Act) view.Landing {

@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,7 +15,6 @@ import (
 	"lockkeeper/internal/compat/resource"
 	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/acts"
@@ -302,89 +298,4 @@ func (p *program) eachItem(ctx context.Context, q *job.Queue, names []string, do
 		return &command.ExitError{Code: command.ExitCode(err)}
 	}
 	return printed
-}
-
-func (p *program) jobOutputCommand() *cobra.Command {
-	var attempt int
-	var prompt, answer bool
-	cmd := &cobra.Command{
-		Use:   "output ITEM",
-		Short: "Print the output of an item's command",
-		Long: `Print the standard output and standard error of an item's command: of its last attempt,
-or of an earlier one that is still kept. Of long output only the end is kept. For an item
-of a flow (see lockkeeper run), print what its agent does, or did last. --prompt prints
-the exact prompt of that call, and --answer everything that the agent printed.`,
-		Example: `  lockkeeper job output j12
-  lockkeeper job output blog/posts --prompt
-  lockkeeper job output j12 --attempt 1`,
-		Args: command.Exactly(1, "one item"),
-		RunE: p.OnQueue(func(cmd *cobra.Command, a *project.Project, q *job.Queue, args []string) error {
-			it, err := item(cmd.Context(), q, args[0])
-			if err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("attempt") {
-				attempt = it.Attempts
-			} else if attempt < 1 {
-				return &lockkeeper.InputError{Field: "attempt", Value: fmt.Sprint(attempt), Reason: "attempts start at 1", Next: "omit --attempt for the last one"}
-			}
-			switch {
-			case prompt:
-				return p.showCall(a, it, ".prompt")
-			case answer:
-				return p.showCall(a, it, "")
-			}
-			return p.showOutput(a, it, attempt)
-		}),
-	}
-	cmd.Flags().IntVar(&attempt, "attempt", 0, "the `attempt` (default: the last)")
-	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt of the last call of the item's agent")
-	cmd.Flags().BoolVar(&answer, "answer", false, "print all output of the last call of the item's agent")
-	cmd.MarkFlagsMutuallyExclusive("prompt", "answer", "attempt")
-	return cmd
-}
-
-// showCall prints a file of the last call of an item's agent: its output, or the one with a suffix.
-func (p *program) showCall(a *project.Project, it *lockkeeper.Item, suffix string) (err error) {
-	log, err := conduct.AgentLog(a, it)
-	if err != nil {
-		return err
-	}
-	if log == nil {
-		return &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "not an item of a flow", Next: "lockkeeper job output " + it.ID}
-	}
-	f, err := os.Open(filepath.Join(filepath.Dir(log.Name()), "output"+suffix))
-	if err = errors.Join(err, log.Close()); err != nil {
-		return err
-	}
-	return p.showFile(it, 0, f)
-}
-
-func (p *program) showOutput(a *project.Project, it *lockkeeper.Item, attempt int) (err error) {
-	f, err := conduct.AgentLog(a, it)
-	if f == nil && err == nil {
-		f, err = job.Output(a, it, attempt)
-	}
-	if err != nil {
-		return err
-	}
-	return p.showFile(it, attempt, f)
-}
-
-// showFile prints a file of an item and closes it.
-func (p *program) showFile(it *lockkeeper.Item, attempt int, f *os.File) (err error) {
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if !p.JSON && !term.IsTerminal(p.Out) {
-		_, err = io.Copy(p.Out, f)
-		return err
-	}
-	text, err := io.ReadAll(f)
-	switch {
-	case err != nil:
-		return err
-	case p.JSON:
-		return p.PrintJSON(map[string]any{"id": it.ID, "attempt": attempt, "output": string(text)})
-	}
-	_, err = fmt.Fprint(p.Out, p.Legible(string(text)))
-	return err
 }
