@@ -9,8 +9,8 @@
 //
 // To add a flow, write one file with a function that returns a Flow and add it to All. To
 // add a phase, add an entry to the flow's table: one of the existing steps, its document, its
-// rank in the queue and its settings. Also add its prompt in prompts/, and the answer of the
-// scripted agent in sample/script/rest.yaml.
+// rank in the queue, its settings and a new type of answer. Also add its prompt in prompts/. The
+// scripted agent needs an answer in sample/script/rest.yaml, except to a prompt "fix_<name>".
 //
 // Invariants:
 //

@@ -18,7 +18,8 @@ type Phase struct {
 	Prompt   string   `json:"prompt,omitempty"` // the prompt of its agent; for a command, of the agent that fixes its failures
 	Answer   string   `json:"answer,omitempty"` // the schema of the agent's answer
 
-	Step Step `json:"-"`
+	Step Step      `json:"-"`
+	Form described `json:"-"` // the type of the answer; empty: another phase has it
 	// Rank orders the queue: items in a phase of rank 1 start first. Work near its end comes
 	// first, so that few items hold locks. The items of a phase of rank 0 are never queued.
 	Rank     int    `json:"-"`
@@ -53,12 +54,14 @@ const (
 // batchPhases returns the phases of a batch. A batch holds one grant during all of them.
 func batchPhases(first, prompt string) []Phase {
 	return []Phase{
-		{Name: first, Step: Applying, Rank: jobRank, Status: "applying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: ApplyFile, Prompt: prompt, Answer: "summary"},
+		{Name: first, Step: Applying, Rank: jobRank, Status: "applying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: ApplyFile, Prompt: prompt, Answer: "summary",
+			Form: described{summary{}, "The agent's report on its change."}},
 		{Name: "test", Step: Checking, Rank: 2, Status: "testing", Fixing: "fixing_tests", FixQueue: "fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: TestFile, Prompt: "fix_tests", Answer: "summary",
 			Checks: "tests", FixLimit: "max_fix_attempts"},
 		{Name: "ci", Step: Checking, Rank: 2, Status: "ci_checking", Fixing: "fixing_ci", FixQueue: "ci_fix", Unit: BatchUnit, Executor: Command, Writes: true, Output: "ci_results.json", Prompt: "fix_ci", Answer: "summary",
 			Checks: "CI checks", Commands: "run.ci", FixLimit: "max_ci_fix_attempts"},
-		{Name: "verify", Step: Verifying, Rank: 1, Status: "verifying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: VerificationFile, Prompt: "verify", Answer: "verdict"},
+		{Name: "verify", Step: Verifying, Rank: 1, Status: "verifying", Unit: BatchUnit, Executor: Agent, Writes: true, Output: VerificationFile, Prompt: "verify", Answer: "verdict",
+			Form: described{Verdict{}, "The result of comparing the changed code with the original."}},
 	}
 }
 

@@ -43,7 +43,7 @@ func asked(name string) Ask {
 	case "fix_review":
 		return Ask{Phase: name, Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Comments: []string{"Use keyset pagination.", "And say per_page."}}
 	case "verify":
-		return Ask{Phase: "verify", Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Checks: []AskCheck{{Phase: "test"}, {Phase: "ci", Skipped: "no CI commands are configured"}}}
+		return Ask{Phase: "verify", Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Checks: []AskCheck{{Phase: "test"}, {Phase: "ci", Skipped: "no command is set in run.ci"}}}
 	case "screen":
 		return Ask{Phase: "analyze", Name: "blog/posts/Post Detail", Files: files, Screen: &ManifestScreen{Name: "Post Detail", Module: "blog", Controller: "posts", PrimaryAction: "show", SecondaryActions: []string{"update"}, ReadsFrom: []string{"app/models/user.rb"}}}
 	case "merge":

@@ -31,15 +31,15 @@ const manifestFile = "screens.json"
 func answers() map[string]form { return formsOf(false, answerTypes()) }
 
 func answerTypes() map[string]described {
-	return map[string]described{
-		"analysis":  {Analysis{}, "The purpose of a controller and how it works today."},
-		"extract":   {Extract{}, "The possible improvements."},
-		"synthesis": {Synthesis{}, "The possible items after a comparison with the code."},
-		"batches":   {plannedBatches{}, "The planned batches."},
-		"summary":   {summary{}, "The agent's report on its change."},
-		"verdict":   {Verdict{}, "The result of comparing the changed code with the original."},
-		"screen":    {screenAnswer{}, "The findings for one screen."},
+	set := map[string]described{}
+	for _, f := range All() {
+		for _, p := range f.Phases {
+			if p.Form.value != nil {
+				set[p.Answer] = p.Form
+			}
+		}
 	}
+	return set
 }
 
 // documents returns the schemas of files by name.

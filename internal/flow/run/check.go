@@ -47,7 +47,7 @@ func (l *batchRun) checksOf(phase flow.Phase) checks {
 	if phase.Commands == "" {
 		c.commands, c.skipped = l.testCommands()
 	} else if len(c.commands) == 0 {
-		c.skipped = "no " + strings.ToUpper(phase.Name) + " commands are configured"
+		c.skipped = "no command is set in " + phase.Commands
 	}
 	return c
 }

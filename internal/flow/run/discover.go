@@ -238,15 +238,19 @@ func (p *Pipeline) narrow(ctx context.Context, u *progress.Unit, s *UnitState) e
 // work is tested.
 func (p *Pipeline) Untested() (string, error) {
 	c := p.opt.Checks
+	why, settings := "", "run.test_command"
+	if c.Test != "" {
+		why, settings = "their test files are missing, and ", "run.suite_command"
+	}
 	for _, phase := range p.opt.Flow.Checks() {
 		if len(c.Commands[phase.Name]) > 0 {
 			return "", nil
 		}
+		if phase.Commands != "" {
+			settings += " or " + phase.Commands
+		}
 	}
-	why := "no test_command and no ci commands are configured"
-	if c.Test != "" {
-		why = "their test files are missing, and no suite_command and no ci commands are configured"
-	}
+	why += "no command is set in " + settings
 	all, bare := len(p.units), slices.Clone(p.units) // bare are the units of work without tests of its own
 	if p.opt.Tasks != nil {
 		all, bare = len(p.opt.Tasks.Tasks), nil
