@@ -37,6 +37,7 @@ var mayChange = map[string]string{
 	"internal/flow/conduct/current.go":           "which run is under way, in .lockkeeper",
 	"internal/job/output.go":                     "what commands of queued items said, in .lockkeeper",
 	"internal/git/hook.go":                       "a hook of git, which a person asks for",
+	"internal/git/moved.go":                      "indexes and objects in a temporary directory of its own",
 	"internal/surface/cli/agents/initpreset.go":  "the tables of a preset, in the configuration that a person asks for",
 	"internal/surface/cli/demo/demo.go":          "a demonstration in a directory of its own",
 	"internal/surface/cli/flows/report.go":       "a report, in the file that a person names",

@@ -20,6 +20,7 @@ import (
 type Difference struct {
 	Path   string // relative to the root; ends with a slash for a nested repository
 	Staged *Blob  // nil if the work tree differs
+	New    bool   // the last commit does not have it
 }
 
 // A Blob is the staged content of a path.
@@ -37,11 +38,12 @@ const (
 )
 
 // Differences lists the paths that differ from the last commit, or only the staged ones. A path
-// with different content in the index and in the work tree is listed twice.
-func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Difference, error) {
+// with different content in the index and in the work tree is listed twice. It also lists the files
+// that are missing in the index or in the work tree, whether or not that is staged.
+func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) (list []Difference, gone []Gone, err error) {
 	top, err := g.top(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	untracked := "all"
 	if stagedOnly {
@@ -49,14 +51,14 @@ func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Differen
 	}
 	out, err := g.run(ctx, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files="+untracked)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var list []Difference
 	for line := range strings.SplitSeq(out, "\x00") {
-		path, staged, err := parseStatus(line)
+		s, err := parseStatus(line)
 		if err != nil {
-			return nil, g.refuse(err.Error(), "check its version with git --version; 2.18 or later is needed")
+			return nil, nil, g.refuse(err.Error(), "check its version with git --version; 2.18 or later is needed")
 		}
+		path, staged := s.path, s.staged
 		rel, err := filepath.Rel(g.root, filepath.Join(top, path))
 		if path == "" || err != nil || !filepath.IsLocal(rel) {
 			continue // in the repository, but not in the root
@@ -69,33 +71,51 @@ func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) ([]Differen
 			staged.Same = errors.Is(err, fs.ErrNotExist)
 		}
 		rel = filepath.ToSlash(rel)
+		if s.gone && !s.isNew {
+			gone = append(gone, Gone{Path: rel, mode: s.mode, id: s.id})
+		}
 		if staged != nil && (stagedOnly || !staged.Same) {
-			list = append(list, Difference{Path: rel, Staged: staged})
+			list = append(list, Difference{Path: rel, Staged: staged, New: s.isNew})
 		}
 		if !stagedOnly && (staged == nil || staged.Same || staged.Mode != ModeNothing) {
-			list = append(list, Difference{Path: rel})
+			list = append(list, Difference{Path: rel, New: s.isNew})
 		}
 	}
-	return list, nil
+	return list, gone, nil
 }
 
-// parseStatus parses a line of git status --porcelain=v2. The path is empty if the line has no
+// A statusLine is one line of git status --porcelain=v2. The path is empty if the line has no
 // path. A path with an unresolved merge has nothing staged.
-func parseStatus(line string) (path string, staged *Blob, err error) {
+type statusLine struct {
+	path     string
+	staged   *Blob
+	isNew    bool   // the last commit does not have the path
+	gone     bool   // the index or the work tree does not have it
+	mode, id string // in the last commit
+}
+
+func parseStatus(line string) (s statusLine, err error) {
 	kind, rest, _ := strings.Cut(line, " ")
 	fields := map[string]int{"1": 8, "u": 10, "?": 1}[kind]
 	parts := strings.SplitN(rest, " ", fields)
 	switch {
 	case line == "" || kind == "#" || kind == "!":
-		return "", nil, nil
+		return s, nil
 	case fields == 0 || len(parts) < fields:
-		return "", nil, fmt.Errorf("git status printed an unknown line: %q", line)
+		return s, fmt.Errorf("git status printed an unknown line: %q", line)
 	}
-	path = parts[fields-1]
-	if state := parts[0]; kind == "1" && state[0] != '.' {
-		staged = &Blob{Mode: parts[3], ID: parts[6], Same: strings.HasSuffix(state, ".")}
+	s.path = parts[fields-1]
+	s.isNew = kind == "?"
+	if kind != "1" {
+		return s, nil
 	}
-	return path, staged, nil
+	state := parts[0]
+	s.mode, s.id = parts[2], parts[5]
+	s.isNew, s.gone = s.mode == ModeNothing, strings.Contains(state, "D")
+	if state[0] != '.' {
+		s.staged = &Blob{Mode: parts[3], ID: parts[6], Same: strings.HasSuffix(state, ".")}
+	}
+	return s, nil
 }
 
 // Has reports whether the staged content is a version, by the hash of its content. Git stores

@@ -41,6 +41,7 @@ type Change struct {
 	GrantID   string     `json:"grant_id,omitempty"`
 	HeldFrom  *time.Time `json:"held_from,omitempty"`
 	HeldUntil *time.Time `json:"held_until,omitempty"` // nil while the lock is held
+	MovedFrom string     `json:"moved_from,omitempty"` // the path that another holder has, and whose content is here
 	BeforeLog bool       `json:"before_log,omitempty"` // uncovered, but the log does not reach back far enough
 }
 
@@ -53,7 +54,16 @@ type Changes struct {
 // Find determines the origin and the owner of each change in the work tree and in the index, or
 // only in the index. It omits Lockkeeper's own files.
 func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, who Caller, stagedOnly bool) (*Changes, error) {
-	found, err := tree.Differences(ctx, stagedOnly)
+	found, gone, err := tree.Differences(ctx, stagedOnly)
+	if err != nil {
+		return nil, err
+	}
+	held, err := heldForWriting(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	gone = slices.DeleteFunc(gone, func(f git.Gone) bool { return held.other(who, nameOf(a, f.Path)) == nil })
+	moved, err := tree.Moved(ctx, gone, found)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +72,14 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, who Calle
 		done.ConfigChanged = done.ConfigChanged || c.Path == config.FileName
 		return c.Path == config.FileName || c.Path == project.DirName+"/" || lockkeeper.IsAncestor(project.DirName, c.Path)
 	})
+	from := make([]string, len(found))
 	for i, c := range found {
+		if old, is := moved[c.Path]; is {
+			from[i] = nameOf(a, old)
+		}
 		found[i].Path = nameOf(a, c.Path)
 	}
-	j, err := newJudge(ctx, a, tree, found)
+	j, err := newJudge(ctx, a, tree, found, held)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +88,7 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, who Calle
 	var unexplained []*Change
 	for i, c := range found {
 		w := &done.List[i]
-		w.Path = c.Path
+		w.Path, w.MovedFrom = c.Path, from[i]
 		if err := j.explain(w, c.Staged); err != nil {
 			return nil, err
 		}
@@ -96,8 +110,8 @@ type judge struct {
 	sums    map[string][sha256.Size]byte // hashes of content that is only staged
 }
 
-func newJudge(ctx context.Context, a *project.Project, tree *git.WorkTree, found []git.Difference) (*judge, error) {
-	j := &judge{}
+func newJudge(ctx context.Context, a *project.Project, tree *git.WorkTree, found []git.Difference, held writers) (*judge, error) {
+	j := &judge{writers: held}
 	paths := make([]string, len(found))
 	for i, c := range found {
 		paths[i] = c.Path
@@ -107,9 +121,6 @@ func newJudge(ctx context.Context, a *project.Project, tree *git.WorkTree, found
 		return err
 	})
 	if err != nil {
-		return nil, err
-	}
-	if j.writers, err = heldForWriting(ctx, a); err != nil {
 		return nil, err
 	}
 	var ids []string
@@ -146,7 +157,7 @@ func (j *judge) explain(w *Change, staged *git.Blob) (err error) {
 		}
 	}
 	if landed {
-		w.State, w.Landing = Landed, left.Seq
+		w.State, w.Landing, w.MovedFrom = Landed, left.Seq, ""
 	} else if held := j.writers.of(w.Path); held != nil {
 		w.State, w.Holder, w.GrantID, w.HeldFrom = Covered, held.Holder, held.ID, &held.AcquiredAt
 	}

@@ -14,7 +14,9 @@
 //  2. Content that is only staged has no time of its own, so no past lock covers it.
 //  3. A change of a path that another holder has for writing is never the caller's, even
 //     if the caller made it.
-//  4. If the log does not reach back far enough, the change says so (BeforeLog).
+//  4. A new file with the content of a missing file that another holder has for writing is not
+//     the caller's either, as git finds renames. Content that the gate landed is.
+//  5. If the log does not reach back far enough, the change says so (BeforeLog).
 //
 // The package changes nothing and starts no goroutines.
 package coverage

@@ -28,12 +28,18 @@ type Caller interface {
 }
 
 // assign sets the owner of each change. If another holder has the path now, the change is not the
-// caller's, even if the caller made it.
+// caller's, even if the caller made it. Nor is it if its content is that of another holder's file,
+// which was moved there.
 func (j *judge) assign(ctx context.Context, a *project.Project, who Caller, list []Change) error {
 	var unexplained []string
 	for i := range list {
 		c := &list[i]
 		held := j.writers.of(c.Path)
+		if held != nil && !held.Free && !owns(who, held) {
+			c.MovedFrom = "" // the new path itself is held
+		} else if c.MovedFrom != "" {
+			held = j.writers.of(c.MovedFrom)
+		}
 		switch {
 		case held == nil || held.Free:
 			was, err := wasMade(ctx, a, who, c)
@@ -47,7 +53,7 @@ func (j *judge) assign(ctx context.Context, a *project.Project, who Caller, list
 			}
 		default:
 			c.Owner, c.Holder, c.GrantID, c.HeldFrom, c.HeldUntil = Held, held.Holder, held.ID, &held.AcquiredAt, nil
-			if who != nil && who.Owns(held) {
+			if owns(who, held) {
 				c.Owner = Yours
 			}
 		}
@@ -93,7 +99,7 @@ func HeldByOthers(ctx context.Context, a *project.Project, who Caller, paths []s
 	}
 	others := map[string]*lock.RequestInfo{}
 	for _, p := range paths {
-		if g := held.of(p); g != nil && !g.Free && !who.Owns(g) {
+		if g := held.other(who, p); g != nil {
 			others[p] = g
 		}
 	}
@@ -136,3 +142,15 @@ func (w writers) of(path string) *lock.RequestInfo {
 	}
 	return nil
 }
+
+// other returns the holder of a path or of one of its parent directories, unless that is the
+// caller or the lock is free.
+func (w writers) other(who Caller, path string) *lock.RequestInfo {
+	g := w.of(path)
+	if g != nil && !g.Free && !owns(who, g) {
+		return g
+	}
+	return nil
+}
+
+func owns(who Caller, g *lock.RequestInfo) bool { return who != nil && who.Owns(g) }

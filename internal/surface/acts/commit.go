@@ -1,6 +1,7 @@
 package acts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,8 @@ type Committed struct {
 type LeftUncommitted struct {
 	Path   string `json:"path"`
 	Why    string `json:"why"`
-	Holder string `json:"holder,omitempty"` // empty: nobody holds it
+	Holder string `json:"holder,omitempty"`     // empty: nobody holds it
+	From   string `json:"moved_from,omitempty"` // the path that is held, if the file was moved
 }
 
 // CommitPath returns the path from the root of a file or directory that a caller names. A link
@@ -146,16 +148,18 @@ func (c *committer) choose(ctx context.Context) (chosen []coverage.Change, err e
 			c.done.Paths = append(c.done.Paths, x.Path)
 		case x.Owner == coverage.Held && name == x.Path:
 			conflicts = append(conflicts, lockkeeper.ConflictInfo{Path: x.Path, Kind: lockkeeper.Held, Holder: x.Holder, GrantID: x.GrantID, AcquiredAt: *x.HeldFrom,
-				Mode: lockkeeper.Write, BlockingPath: x.Path, BlockingMode: lockkeeper.Write})
+				Mode: lockkeeper.Write, BlockingPath: cmp.Or(x.MovedFrom, x.Path), BlockingMode: lockkeeper.Write})
+		case x.MovedFrom != "":
+			c.leave(LeftUncommitted{Path: x.Path, Why: "another holder has " + x.MovedFrom + ", which was moved there", Holder: x.Holder, From: x.MovedFrom})
 		case x.Owner == coverage.Held:
-			c.leave(x.Path, "another holder has it", x.Holder)
+			c.leave(LeftUncommitted{Path: x.Path, Why: "another holder has it", Holder: x.Holder})
 		case !x.Staged:
-			c.leave(x.Path, "not yours; name it to commit it", "")
+			c.leave(LeftUncommitted{Path: x.Path, Why: "not yours; name it to commit it"})
 		}
 	}
 	if len(conflicts) > 0 {
 		return nil, lockkeeper.WithNext(&lockkeeper.BlockedError{Holder: c.mine.Holder(), Conflicts: conflicts},
-			"lockkeeper why "+shellword.Printable(conflicts[0].Path)+", or commit without it: name your own files alone")
+			"lockkeeper why "+shellword.Printable(conflicts[0].BlockingPath)+", or commit without it: name your own files alone")
 	}
 	for _, p := range c.req.Paths {
 		if !matched[p] {
@@ -175,9 +179,9 @@ func inAll(left []LeftUncommitted) string {
 	return fmt.Sprintf("; %s is one of %d others", left[0].Path, len(left))
 }
 
-func (c *committer) leave(path, why, holder string) {
-	if !slices.ContainsFunc(c.done.Left, func(l LeftUncommitted) bool { return l.Path == path }) {
-		c.done.Left = append(c.done.Left, LeftUncommitted{Path: path, Why: why, Holder: holder})
+func (c *committer) leave(left LeftUncommitted) {
+	if !slices.ContainsFunc(c.done.Left, func(l LeftUncommitted) bool { return l.Path == left.Path }) {
+		c.done.Left = append(c.done.Left, left)
 	}
 }
 
@@ -224,7 +228,7 @@ func (c *committer) commit(ctx context.Context, repo *git.Repo, locked []coverag
 	c.done.Commit, c.done.Branch = made.Hash, made.Branch
 	for _, l := range made.Left {
 		c.done.Paths = slices.DeleteFunc(c.done.Paths, func(p string) bool { return p == l.Path })
-		c.leave(l.Path, l.Reason, "")
+		c.leave(LeftUncommitted{Path: l.Path, Why: l.Reason})
 	}
 	if made.Hash != "" {
 		err = errors.Join(err, c.mine.Committed(made.Hash))

@@ -25,7 +25,7 @@ func (p *program) changesCommand() *cobra.Command {
 
   yours      you hold it, or you changed it last and nobody holds it now: through the
              gate, under a lock, or in your session
-  held       another holder has it; the exit code is 5
+  held       another holder has it, or the path from which it was moved; the exit code is 5
   landed     another writer's landing wrote it, and nobody holds it now
   covered    another holder had a write lock on it when the file was last modified
   uncovered  none of these; the exit code is 5
@@ -158,6 +158,8 @@ func (p *program) adviseChanges(held, uncovered int) {
 // cameAbout describes who changed a path, and when.
 func cameAbout(c coverage.Change) string {
 	switch {
+	case c.MovedFrom != "":
+		return fmt.Sprintf("%s, grant %s, held since %s; moved from %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom), term.Clean(c.MovedFrom))
 	case c.Owner == coverage.Held:
 		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom))
 	case c.State == coverage.Landed:

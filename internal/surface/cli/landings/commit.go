@@ -119,7 +119,10 @@ func (p *program) showCommitted(done *acts.Committed, o commitOptions) error {
 	}
 	for _, l := range done.Left {
 		why := l.Why
-		if l.Holder != "" {
+		switch {
+		case l.From != "":
+			why = fmt.Sprintf("%s holds %s, which was moved there", term.Clean(l.Holder), term.Clean(l.From))
+		case l.Holder != "":
 			why = term.Clean(l.Holder) + " holds it"
 		}
 		fmt.Fprintf(p.Out, "left out   %s: %s\n", term.Clean(l.Path), why)
