@@ -224,6 +224,7 @@ func TestLinksInside(t *testing.T) {
 			t.Errorf("%s is no link any more: %v", link, err)
 		}
 	}
+	w.harmless("a file that is not locked", func() error { _, err := w.gate.Write(t.Context(), &g.Grant, "test/dir/c", nil); return err }, "coverage")
 	w.harmless("both names at once", func() error {
 		_, err := w.gate.Commit(t.Context(), &g.Grant, []gate.Change{gate.Put("test/file", nil), gate.Put("test/real/a", nil)})
 		return err

@@ -474,9 +474,10 @@ func TestTwoEscalated(t *testing.T) {
 			y.tick()
 			y.claim()
 		}
-		for _, it := range []*lockkeeper.Item{a, b, c} {
-			now := y.item(it.ID)
-			t.Logf("%s escalated %t waiting on %s", now.Workflow, now.Escalated, now.WaitsOn)
+		for it, escalated := range map[*lockkeeper.Item]bool{a: true, b: true, c: false} {
+			if now := y.item(it.ID); now.Escalated != escalated {
+				t.Errorf("%s is escalated: %t, waiting on %s", now.Workflow, now.Escalated, now.WaitsOn)
+			}
 		}
 		_, err := y.queue.Cancel(t.Context(), a.ID, ada, "x")
 		must(t, err)

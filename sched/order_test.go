@@ -82,7 +82,7 @@ func TestCaps(t *testing.T) {
 // An item with several phases keeps its grant from phase to phase and returns its slot in between. When it
 // needs the slot of its next phase, it comes before all queued items.
 //
-// shows: CF-13 CF-12 SW-28
+// shows: CF-13 CF-12
 func TestLifecycle(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
 	agent := []string{sched.PoolAgent}

@@ -12,8 +12,6 @@ import (
 
 // A paused worker claims nothing until it is resumed. Work that asks to be postponed returns to
 // the queue as if it had never started.
-//
-// shows: SW-53 GP-27
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})

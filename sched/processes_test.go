@@ -248,7 +248,7 @@ func (s shop) hire(t *testing.T) *exec.Cmd {
 // Sixteen workers run, and some of them are repeatedly killed. Every item completes, the kernel
 // locks show that caps and locks hold, and no process is left running.
 //
-// shows: SW-71 SW-72 SW-74 DL-76 DL-80 GP-11
+// shows: SW-71 SW-74 DL-80 GP-11
 func TestWorkersThatAreKilled(t *testing.T) {
 	for _, kind := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(kind, func(t *testing.T) {

@@ -293,7 +293,7 @@ func TestStopAndStart(t *testing.T) {
 
 // A panic, an error and a lost grant each end one item only.
 //
-// shows: SW-71 SW-74 GP-12
+// shows: SW-71 GP-12
 func TestCrashesOfOneItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, sched.Options{})
@@ -390,8 +390,6 @@ func TestDependencies(t *testing.T) {
 }
 
 // An invalid item is refused with a reason, and nothing is queued.
-//
-// shows: PL-36 SW-42
 func TestBadOrders(t *testing.T) {
 	y := newYard(t, sched.Options{})
 	y.enqueue(sched.ItemSpec{Workflow: "there", Key: "k"})

@@ -55,7 +55,6 @@ func queue(ctx context.Context, _ site, st store.Store, args []string) error {
 	return g.Release(ctx)
 }
 
-// shows: SW-39
 func TestServedInOrder(t *testing.T) {
 	sites(t, func(t *testing.T, s site) {
 		m := lock.New(s.store(t, Options{}), lock.Options{})

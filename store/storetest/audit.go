@@ -1,8 +1,11 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/lock"
@@ -14,9 +17,10 @@ var auditTests = []test{
 	{"a refusal is told once", testDenyOnce},
 	{"a waiter's blockers are told once", testWaitingOnce},
 	{"forcing", testForce},
+	{"a recovery that cannot be recorded", testUnrecordedRecovery},
 }
 
-// shows: DL-18 DL-76 GP-44
+// shows: GP-44
 func testEveryChange(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "dal", upgradeable("a")))
@@ -95,6 +99,46 @@ func testWaitingOnce(t *testing.T, f Fixture) {
 	b.release(one)
 	b.isServed(w)
 	told(2, 1)
+}
+
+// An unrecorded is a store that cannot record that a grant was taken from its holder.
+type unrecorded struct{ store.Store }
+
+func (s unrecorded) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(tx store.Tx) error { return fn(unrecordedTx{tx}) })
+}
+
+type unrecordedTx struct{ store.Tx }
+
+func (tx unrecordedTx) Append(ev lockkeeper.Event) (uint64, error) {
+	switch ev.Kind {
+	case lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased:
+		return 0, errUndo
+	}
+	return tx.Tx.Append(ev)
+}
+
+// shows: DL-18 DL-76
+func testUnrecordedRecovery(t *testing.T, f Fixture) {
+	for _, policy := range []string{"dal", "agent"} {
+		b := newBench(t, f, lock.Options{})
+		g := b.takes(asks("h", policy, write("a")))
+		b.clock.Advance(time.Hour)
+		m := b.manager(unrecorded{b.store}, lock.Options{})
+		if n, err := m.Recover(b.ctx); n != 0 || !errors.Is(err, errUndo) {
+			t.Errorf("%s: recovered %d, %v", policy, n, err)
+		}
+		if got, err := m.TryAcquire(b.ctx, asks("k", "", write("a"))); got != nil || !errors.Is(err, errUndo) {
+			t.Errorf("%s: got %+v, %v", policy, got, err)
+		}
+		if err := m.ForceRelease(b.ctx, g.ID, lockkeeper.Actor{Name: "root", Kind: lockkeeper.ActorAdmin}, "now"); !errors.Is(err, errUndo) {
+			t.Errorf("%s: forced: %v", policy, err)
+		}
+		if b.get(g.ID) == nil {
+			t.Errorf("%s: the grant was freed without a record", policy)
+		}
+		b.recover(1)
+	}
 }
 
 // shows: DL-7 DL-72 CF-14

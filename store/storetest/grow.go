@@ -11,6 +11,7 @@ import (
 
 var growTests = []test{
 	{"upgrade", testUpgrade},
+	{"upgrade is one transaction", testUpgradeAtOnce},
 	{"upgrade is refused beside readers", testUpgradeRefused},
 	{"two upgradeables", testTwoUpgradeables},
 	{"upgrade against waiters", testUpgradeAgainstWaiters},
@@ -23,7 +24,7 @@ var growTests = []test{
 
 func isRefused(err error) bool { return errors.As(err, new(*lockkeeper.RefusedError)) }
 
-// shows: DL-13 DL-19 DL-20
+// shows: DL-13 DL-19
 func testUpgrade(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("h", "dal", upgradeable("a", "b"), read("c")))
@@ -43,6 +44,27 @@ func testUpgrade(t *testing.T, f Fixture) {
 	if ev := b.events(lockkeeper.EventUpgraded); len(ev) != 1 || ev[0].GrantID != g.ID || !slices.Equal(ev[0].Locks, write("a")) {
 		t.Errorf("upgrade events %+v", ev)
 	}
+}
+
+// After each transaction of an upgrade the holder still has the lock.
+//
+// shows: DL-20
+func testUpgradeAtOnce(t *testing.T, f Fixture) {
+	b := newBench(t, f, lock.Options{})
+	g := b.takes(asks("h", "dal", upgradeable("a", "b")))
+	reader := b.takes(asks("reader", "dal", read("b")))
+	holds := func() {
+		for _, path := range []string{"a", "b"} {
+			b.blocked(asks("k", "dal", upgradeable(path)))
+		}
+	}
+	m := b.manager(following{b.store, holds}, lock.Options{})
+	_, err := m.Upgrade(b.ctx, g.ID, g.Token, "a", "b")
+	b.wants(lockkeeper.CodeBlocked, err, "beside a reader")
+	b.release(reader)
+	_, err = m.Upgrade(b.ctx, g.ID, g.Token, "a", "b")
+	b.wants("", err, "upgrade")
+	b.blocked(asks("k", "dal", read("a")))
 }
 
 // shows: DL-19

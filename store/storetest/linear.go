@@ -28,7 +28,7 @@ func Linearizable(t *testing.T, clients, ops int, open func(client int) store.St
 	histories := make([]bytes.Buffer, clients)
 	var wg sync.WaitGroup
 	for i := range clients {
-		m := lock.New(open(i), lock.Options{})
+		m := lock.New(yielding(open(i)), lock.Options{})
 		t.Cleanup(func() { m.Close() })
 		wg.Go(func() {
 			if err := RunClient(t.Context(), m, i, ops*Torture(), seed, &histories[i]); err != nil {

@@ -20,7 +20,7 @@ var logTests = []test{
 	{"pruning by age", testPruneByAge},
 }
 
-// shows: GP-44 DL-76
+// shows: GP-44
 func testEvent(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"lockkeeper"
@@ -67,6 +68,24 @@ type row struct {
 	ticket      uint64
 }
 
+// excludes is the rule of lockkeeper.Lock.Conflicts in other words.
+func excludes(a, b lockkeeper.Lock) bool {
+	covers := func(up, down lockkeeper.Target) bool {
+		return up.Kind != lockkeeper.Node && (up.Path == lockkeeper.Root || strings.HasPrefix(down.Path, up.Path+"/"))
+	}
+	if a.Path != b.Path && !covers(a.Target, b.Target) && !covers(b.Target, a.Target) {
+		return false
+	}
+	return !goTogether[[2]lockkeeper.Mode{a.Mode, b.Mode}]
+}
+
+// goTogether lists the compatible pairs of modes.
+var goTogether = map[[2]lockkeeper.Mode]bool{
+	{lockkeeper.Read, lockkeeper.Read}:        true,
+	{lockkeeper.Read, lockkeeper.Upgradeable}: true,
+	{lockkeeper.Upgradeable, lockkeeper.Read}: true,
+}
+
 // plainly answers a query by checking every record.
 func plainly(recs []*store.Record, q store.Query) (rows []row) {
 	for _, rec := range recs {
@@ -75,7 +94,7 @@ func plainly(recs []*store.Record, q store.Query) (rows []row) {
 		}
 		for _, asked := range q.Locks {
 			for _, l := range rec.Locks {
-				if asked.Conflicts(l) {
+				if excludes(asked, l) {
 					rows = append(rows, row{asked, l, rec.Ticket})
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,7 @@ func (b *bench) managers(f Fixture) []*lock.Manager {
 // shows: SW-43 DL-12
 func testOneWins(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
-	ms := b.managers(f)
+	ms := append(b.managers(f), b.manager(yielding(b.store), lock.Options{}))
 	for range f.Rounds / 4 {
 		var won atomic.Pointer[lock.Grant]
 		var wg sync.WaitGroup
@@ -124,6 +125,28 @@ func (s *between) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
+// A following is a store that calls act after each transaction that changed something.
+type following struct {
+	store.Store
+	act func()
+}
+
+func (s following) Update(ctx context.Context, fn func(store.Tx) error) error {
+	err := s.Store.Update(ctx, fn)
+	s.act()
+	return err
+}
+
+// yielding returns a store that lets other goroutines run after each transaction, so that
+// decisions in one transaction about what another one read are found out. A store with a
+// fast path is returned as it is.
+func yielding(s store.Store) store.Store {
+	if _, ok := s.(store.FastPath); ok {
+		return s
+	}
+	return following{s, runtime.Gosched}
+}
+
 // shows: DL-18 GP-32
 func testOutdated(t *testing.T, f Fixture) {
 	for what, act := range map[string]func(*bench, *lock.Grant) error{
@@ -192,8 +215,6 @@ func testWithdrawPromote(t *testing.T, f Fixture) {
 }
 
 // If a grant arrives just as the time of a waiter is up, the waiter takes it.
-//
-// shows: SW-45
 func testTimeUp(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	h := b.takes(asks("h", "", write("a")))

@@ -143,7 +143,6 @@ func testRoundTrip(t *testing.T, f Fixture) {
 	}
 }
 
-// shows: DL-20
 func testSave(t *testing.T, f Fixture) {
 	clock := NewClock()
 	s := open(t, f, clock)

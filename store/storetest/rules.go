@@ -28,11 +28,6 @@ var ruleTests = []test{
 // shows: SW-13 SW-16 DL-11 DL-12 DL-13 PL-39
 func testModes(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
-	goTogether := map[[2]lockkeeper.Mode]bool{
-		{lockkeeper.Read, lockkeeper.Read}:        true,
-		{lockkeeper.Read, lockkeeper.Upgradeable}: true,
-		{lockkeeper.Upgradeable, lockkeeper.Read}: true,
-	}
 	for held := lockkeeper.Read; held <= lockkeeper.Write; held++ {
 		for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
 			for _, paths := range [][2]string{{"a", "a"}, {"a", "a/b"}, {"a/b", "a"}} {
@@ -157,8 +152,11 @@ func testLooking(t *testing.T, f Fixture) {
 		if err != nil || len(got) != 1 || got[0].GrantID != g.ID {
 			t.Errorf("conflicts %v, %v", got, err)
 		}
+		if got, err := b.m.CheckConflicts(b.ctx, write("c", "d")); err != nil || len(got) != 0 {
+			t.Errorf("conflicts of free paths %v, %v", got, err)
+		}
 	}
-	b.release(b.takes(asks("k", "", write("c"))))
+	b.release(b.takes(asks("k", "", write("c", "d"))))
 	b.waits(asks("w", "", write("a")))
 	grants, err := b.m.ActiveGrants(b.ctx)
 	if err != nil || len(grants) != 1 || grants[0].ID != g.ID || grants[0].Fence != g.Fence || grants[0].Metadata["k"] != "v" ||

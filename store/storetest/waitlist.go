@@ -30,7 +30,6 @@ var lineTests = []test{
 	{"a failed commit is no grant", testFailedCommit},
 }
 
-// shows: SW-45
 func testTicketOrder(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	g := b.takes(asks("holder", "", write("a")))

@@ -58,14 +58,15 @@ func (s *scene) steal(thief string) func() {
 }
 
 // createForeign creates the file exclusively and then writes into it.
-func (s *scene) createForeign(p payload) {
+func (s *scene) createForeign(p payload) (created bool) {
 	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return
+		return false
 	}
 	must(s.t, err)
 	must(s.t, json.NewEncoder(f).Encode(p))
 	must(s.t, f.Close())
+	return true
 }
 
 // replace returns the act of a foreign holder that renews after its check.
@@ -235,7 +236,12 @@ func TestWrittenWhileItIsBroken(t *testing.T) {
 //
 // shows: LE-3 GP-35
 func TestTakenByTwo(t *testing.T) {
-	everyMoment(t, func(s *scene) func() { return func() { s.createForeign(s.foreign("python", 0)) } }, nil, func(t *testing.T, s *scene, o *interloper) {
+	theirs := false
+	come := func(s *scene) func() {
+		theirs = false
+		return func() { theirs = s.createForeign(s.foreign("python", 0)) }
+	}
+	everyMoment(t, come, nil, func(t *testing.T, s *scene, o *interloper) {
 		l := lease.New(s.path, o.with("next"))
 		err := l.Acquire(t.Context(), 0)
 		if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeTimeout {
@@ -244,6 +250,9 @@ func TestTakenByTwo(t *testing.T) {
 		o.end()
 		if got, want := s.read().Owner == "next", err == nil; got != want {
 			t.Errorf("the file belongs to %s, but Acquire returned %v", s.read().Owner, err)
+		}
+		if theirs && err == nil {
+			t.Error("both got it")
 		}
 		s.onlyLease()
 	})

@@ -48,7 +48,7 @@ var holderActs = map[string]func(*scene, lease.Options) error{
 // A holder that crashes at any operation leaves a complete lease file or none, and blocks
 // others at most until it expires.
 //
-// shows: LE-5 LE-12 LE-25 GP-34 GP-35
+// shows: LE-5 LE-12 LE-25 GP-35
 func TestDiesAnywhere(t *testing.T) {
 	for name, act := range holderActs {
 		t.Run(name, func(t *testing.T) {

@@ -63,7 +63,7 @@ func (p *python) is(want, line string) {
 
 // Each tool respects a file that the other one holds.
 //
-// shows: LE-3 LE-10 LE-14 LE-15
+// shows: LE-10 LE-14 LE-15
 func TestEachRespectsTheOther(t *testing.T) {
 	s := newScene(t)
 	other := s.python("tidy_up.py")

@@ -37,6 +37,11 @@ func TestKeepRenews(t *testing.T) {
 	for l.Metrics().Renewals < 3 {
 		time.Sleep(time.Millisecond)
 	}
+	before := s.read()
+	s.clock.pass(30 * time.Second)
+	for s.read().ExpiresAt.Sub(before.ExpiresAt) < 30*time.Second {
+		time.Sleep(time.Millisecond)
+	}
 	if held.Err() != nil {
 		t.Errorf("lost: %v", context.Cause(held))
 	}

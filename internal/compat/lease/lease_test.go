@@ -13,7 +13,7 @@ import (
 	"lockkeeper/internal/compat/lease"
 )
 
-// shows: LE-3 LE-4 LE-9 LE-10 LE-36
+// shows: LE-4 LE-9 LE-10 LE-36
 func TestAcquireAndRelease(t *testing.T) {
 	s := newScene(t)
 	l := s.holds("tidy_up")
@@ -36,7 +36,7 @@ func TestAcquireAndRelease(t *testing.T) {
 	s.isFree()
 }
 
-// shows: LE-11 GP-37
+// shows: LE-11
 func TestReleaseTwice(t *testing.T) {
 	s := newScene(t)
 	l := s.holds("tidy_up")
@@ -114,7 +114,7 @@ func TestWaitingIsCalledOff(t *testing.T) {
 	s.isFree()
 }
 
-// shows: LE-5 LE-35 LE-36 CF-9 GP-34 GP-44
+// shows: LE-5 LE-35 LE-36 CF-9 GP-44
 func TestStaleIsBroken(t *testing.T) {
 	s := newScene(t)
 	s.write(s.foreign("crashed", 32*time.Minute-time.Second))
@@ -154,7 +154,7 @@ func TestNoBreakWithoutRecord(t *testing.T) {
 	}
 }
 
-// shows: LE-7 LE-12 LE-35 LE-36 LE-41
+// shows: LE-7 LE-35 LE-36 LE-41
 func TestRenewExtends(t *testing.T) {
 	s := newScene(t)
 	l := s.holds("tidy_up")

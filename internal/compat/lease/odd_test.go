@@ -172,8 +172,6 @@ func TestNamesWithoutEnd(t *testing.T) {
 }
 
 // A path that is not a regular file is refused immediately and left alone.
-//
-// shows: LE-6
 func TestNoFile(t *testing.T) {
 	for name, put := range map[string]func(*scene) error{
 		"a directory":             func(s *scene) error { return os.Mkdir(s.path, 0o755) },
@@ -230,8 +228,6 @@ func linked(s *scene) error {
 }
 
 // An unreadable file may be a current one of another user, however old it is.
-//
-// shows: LE-6
 func TestUnreadable(t *testing.T) {
 	if !durabletest.Unprivileged(t) {
 		return
@@ -259,8 +255,6 @@ func TestUnreadable(t *testing.T) {
 
 // A holder whose file became unreadable still holds it by the record, and no other process
 // gets it.
-//
-// shows: LE-6
 func TestShutWhileItIsHeld(t *testing.T) {
 	if !durabletest.Unprivileged(t) {
 		return
