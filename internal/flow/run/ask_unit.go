@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -239,7 +238,7 @@ func (p *Pipeline) askAPI(ctx context.Context, t execution, q question, prompt s
 		}
 		tr, err := p.ledger.begin(q.purpose, "", t.ID())
 		if err == nil {
-			err = os.WriteFile(tr.files().Prompt(), []byte(prompt), 0o600)
+			err = tr.keep(tr.files().Prompt(), prompt)
 		}
 		if err != nil {
 			return agent.Result{}, err
@@ -255,7 +254,7 @@ func (p *Pipeline) askAPI(ctx context.Context, t execution, q question, prompt s
 		if failure != nil {
 			call.Error = failure.Error()
 		}
-		if err := os.WriteFile(tr.files().Output, []byte(res.Text), 0o600); err != nil {
+		if err := tr.keep(tr.files().Output, res.Text); err != nil {
 			return res, err
 		}
 		if err := tr.write(&record{Call: call, Unit: q.unit, Run: p.ledger.run, Cost: cost, Used: true}); err != nil {

@@ -147,6 +147,9 @@ func (t trace) write(r *record) error {
 	return os.Rename(draft, filepath.Join(t.dir, callFile))
 }
 
+// keep stores the prompt or the answer of a call for which no program ran.
+func (trace) keep(file, text string) error { return os.WriteFile(file, []byte(text), 0o600) }
+
 // workspace returns the home of the call's workspace, or "" if the call had no workspace.
 func (t trace) workspace() (string, error) {
 	text, err := os.ReadFile(filepath.Join(t.dir, workspaceFile))
