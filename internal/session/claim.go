@@ -257,6 +257,7 @@ func (s *Session) releaseAll(ctx context.Context) error {
 	if s.rec.GrantID == "" {
 		return err
 	}
+	err = errors.Join(err, s.registry.unprotect(ctx, s.rec.GrantID)) // before another session can acquire them
 	if _, releasing := s.registry.app.Release(ctx, s.rec.GrantID); releasing != nil {
 		return errors.Join(err, releasing)
 	}

@@ -237,6 +237,9 @@ func (s *Session) restore(ctx context.Context, x change) (done bool, why string)
 	case x.is.Inode != 0 && x.is.Sum == "":
 		return false, "its current content is too large, or it is not a regular file"
 	}
+	if err := s.registry.writableFor(ctx, x.held.GrantID); err != nil {
+		return false, err.Error()
+	}
 	base := File{Print: x.is}.version()
 	if x.is.Inode != 0 {
 		info, err := os.Lstat(s.registry.at(x.Path))

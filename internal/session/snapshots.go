@@ -22,9 +22,10 @@ func Snapshots(a *project.Project) *snapshot.Store {
 // orphaned is how long a snapshot of an unknown process stays open.
 const orphaned = 24 * time.Hour
 
-// RecoverSnapshots puts files on the rescue shelf that were lost during a command and that no
-// hook compared afterwards. The session or the hook died, or the hook ran out of time.
-func RecoverSnapshots(ctx context.Context, a *project.Project) error {
+// Recover finishes what sessions or hooks that died left behind, or hooks that ran out of time. It puts
+// files on the rescue shelf that were lost during a command and that no hook compared afterwards, and
+// restores the permissions of files that nobody holds any more.
+func Recover(ctx context.Context, a *project.Project) error {
 	store := Snapshots(a)
 	err := store.Recover(func(snap *snapshot.Snapshot) bool { return mayRun(a, snap) }, func(snap *snapshot.Snapshot) error {
 		changes, err := store.Changed(ctx, snap)
@@ -41,7 +42,7 @@ func RecoverSnapshots(ctx context.Context, a *project.Project) error {
 		}
 		return store.Close(snap)
 	})
-	return errors.Join(err, store.Prune(time.Now().Add(-a.Config.Gate.Keep)))
+	return errors.Join(err, Open(a).RestoreModes(ctx), store.Prune(time.Now().Add(-a.Config.Gate.Keep)))
 }
 
 // mayRun reports whether the command of a snapshot may still be running.
@@ -81,7 +82,7 @@ func KeepUncommitted(ctx context.Context, a *project.Project, snap *snapshot.Sna
 // Rescued lists the entries of the rescue shelf, oldest first. It first recovers files lost
 // during commands whose end was not compared. If that fails, it returns an error and the list.
 func Rescued(ctx context.Context, a *project.Project) ([]rescue.Entry, error) {
-	recovering := RecoverSnapshots(ctx, a)
+	recovering := Recover(ctx, a)
 	list, err := a.Shelf().List(ctx)
 	return list, errors.Join(recovering, err)
 }

@@ -124,7 +124,7 @@ func (w *watch) look(ctx context.Context) error {
 		others = slices.DeleteFunc(all, func(g *store.Record) bool { return sessions[g.ID] })
 		return err
 	}))
-	return errors.Join(err, w.others(ctx, others, known))
+	return errors.Join(err, w.others(ctx, others, known), w.registry.RestoreModes(ctx))
 }
 
 // changedSince reports whether a file of a session is not as the session left it.

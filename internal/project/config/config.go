@@ -168,11 +168,15 @@ type Serve struct {
 
 // Sessions configures how interactive agents are checked.
 type Sessions struct {
+	ReadOnly  string `key:"read_only" enum:"off on" default:"off" doc:"Whether the files that a session holds are read-only on disk except while its own calls run. Editors then warn, and programs without hooks fail. The permissions are restored when the session releases the files."`
 	Uncovered string `key:"uncovered" env:"LOCKKEEPER_UNCOVERED" enum:"keep put_back" default:"keep" doc:"What happens if a command of one session changes a file that another session holds. keep shows the change and keeps a copy. put_back also restores the file if the text of the command proves that it made the change. A person's edit is never reverted."`
 }
 
 // PutBack is the Sessions.Uncovered that restores files.
 const PutBack = "put_back"
+
+// On is the Sessions.ReadOnly that makes held files read-only.
+const On = "on"
 
 // A Resource is a name for files that are locked together. Its files may contain the
 // placeholders of its name, such as {nn}.

@@ -67,6 +67,7 @@ func (k *check) visit(ctx context.Context, p *codebase) (err error) {
 	registry := session.Open(a)
 	if off, err := registry.Off(ctx); err != nil || off != nil {
 		if off != nil {
+			err = registry.Unprotect(ctx)
 			k.out.Person = append(k.out.Person, fmt.Sprintf("LOCKKEEPER IS OFF until %s, by %s: writes are not checked. lockkeeper off --end switches it on.",
 				off.Until.Local().Format("15:04:05"), off.By))
 		}
@@ -166,15 +167,18 @@ func (v *visit) before(ctx context.Context) error {
 	if err := v.discarded(ctx); err != nil || len(v.out.refused) > 0 {
 		return errors.Join(err, v.session.EndRewrite(ctx))
 	}
+	var paths []string
+	for _, w := range list {
+		paths = append(paths, w.Path)
+	}
+	if err := v.session.Writable(ctx, v.call.Command+v.call.Act != "", paths...); err != nil {
+		return errors.Join(err, v.session.EndRewrite(ctx))
+	}
 	kept, err := v.keep(ctx)
 	if err != nil || len(v.out.refused) > 0 {
 		return errors.Join(err, v.session.EndRewrite(ctx))
 	}
 	if v.call.Command+v.call.Act != "" || len(list) > 0 {
-		var paths []string
-		for _, w := range list {
-			paths = append(paths, w.Path)
-		}
 		c := session.Call{Dir: v.call.Dir, Command: v.call.Command + v.call.Act, Programs: v.programs, Writes: paths, Snapshot: kept}
 		if v.opaque {
 			c.Head = v.registry.Head(ctx)
@@ -256,6 +260,9 @@ func (v *visit) after(ctx context.Context) error {
 		if err := errors.Join(v.compare(ctx, began), v.committed(ctx, began), v.lost(ctx)); err != nil {
 			return err
 		}
+	}
+	if err := v.session.Protect(ctx); err != nil {
+		return err
 	}
 	return v.news(ctx)
 }

@@ -192,7 +192,7 @@ func (v *visit) unguarded(began session.Call) {
 // begin starts a session or a turn and reports the files that became free.
 func (v *visit) begin(ctx context.Context) error {
 	v.session.EndSubagent() // an interruption ends all subagents that do not work in the background; one that continues registers again with its next write
-	if err := v.compareLate(ctx); err != nil {
+	if err := errors.Join(v.compareLate(ctx), v.registry.RestoreModes(ctx)); err != nil {
 		return err
 	}
 	if v.session.New {

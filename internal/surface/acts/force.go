@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 	"lockkeeper/lock"
 )
 
@@ -19,7 +20,10 @@ func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, 
 	if holder != e.Holder {
 		return &lockkeeper.RefusedError{Act: "force-release", Reason: "the grant is held by " + e.Holder + ", not by " + holder, Next: "reload it and check who holds it"}
 	}
-	return a.Locks.ForceRelease(ctx, e.ID, by, reason)
+	if err := a.Locks.ForceRelease(ctx, e.ID, by, reason); err != nil {
+		return err
+	}
+	return session.Open(a).RestoreModes(ctx)
 }
 
 func needReason(reason string) error {
@@ -52,6 +56,7 @@ func Clear(ctx context.Context, a *project.Project, grants []lockkeeper.GrantSna
 		}
 		c.Freed = append(c.Freed, g.ID)
 	}
+	session.Open(a).RestoreModes(ctx) // after an error, the next status does it
 	return c
 }
 

@@ -48,6 +48,9 @@ func write(ctx context.Context, v *call, in writeInput) (out written, err error)
 		if err != nil || len(out.Refused) > 0 {
 			return err
 		}
+		if err := sess.Writable(ctx, false, path); err != nil {
+			return err
+		}
 		return sess.Begin(call, session.Call{Writes: []string{path}}) // so that others know who changes the file
 	})
 	if err != nil || len(out.Refused) > 0 {

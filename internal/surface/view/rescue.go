@@ -169,7 +169,7 @@ type rescueCache struct {
 // rescued lists the rescue shelf, oldest first. It reads the shelf only if it may have
 // changed. With an error it returns the entries that could be read.
 func (rd *Reader) rescued(ctx context.Context) (_ []rescue.Entry, err error) {
-	recovering := session.RecoverSnapshots(ctx, rd.project)
+	recovering := session.Recover(ctx, rd.project)
 	defer func() { err = errors.Join(recovering, err) }()
 	info, err := os.Stat(rd.project.Shelf().Dir())
 	if errors.Is(err, fs.ErrNotExist) {
