@@ -124,6 +124,7 @@ func TestDefaults(t *testing.T) {
 		"serve.session":              "7d",
 		"serve.webhook":              "",
 		"sessions.uncovered":         "keep",
+		"sessions.read_only":         "off",
 		"job_policy":                 "agent",
 		"policies.agent.ttl":         "30m",
 		"policies.agent.grace":       "0s",
