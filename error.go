@@ -12,12 +12,12 @@ type Code string
 
 const (
 	CodeInput     Code = "input"     // the request is invalid
-	CodeBlocked   Code = "blocked"   // another holder has it, or an earlier request waits for it
-	CodeTimeout   Code = "timeout"   // waited, and still blocked
+	CodeBlocked   Code = "blocked"   // another holder has a lock, or an earlier request waits for one
+	CodeTimeout   Code = "timeout"   // the request waited for its time limit and is still blocked
 	CodeViolation Code = "violation" // refused by the gate
 	CodeOverLock  Code = "over_lock" // a request to write a directory
 	CodeNotHeld   Code = "not_held"  // the grant is gone, or belongs to another holder
-	CodeRefused   Code = "refused"   // not allowed by the policy, or for this actor
+	CodeRefused   Code = "refused"   // the policy does not allow the action, or this actor may not do it
 	CodeStore     Code = "store"     // the store cannot be used safely
 	CodeBudget    Code = "budget"    // the budget is used up
 	CodeFailed    Code = "failed"    // anything else
@@ -209,7 +209,7 @@ func (e *StoreError) NextStep() string { return e.Next }
 type MovedError struct {
 	Path    string
 	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // of that landing
+	Holder  string // the holder of that landing
 	At      time.Time
 }
 
@@ -229,8 +229,8 @@ func (e *MovedError) Code() Code       { return CodeRefused }
 type BehindError struct {
 	Path    string
 	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // of that landing
-	Site    string // of that landing
+	Holder  string // the holder of that landing
+	Site    string // the site of that landing
 	At      time.Time
 	Fact    string
 }

@@ -9,20 +9,20 @@ type EventKind string
 const (
 	EventAcquired      EventKind = "acquired"       // a request became a grant
 	EventDenied        EventKind = "denied"         // refused without waiting; once per change of blockers
-	EventWaiting       EventKind = "waiting"        // entered the wait list, or its blockers changed
-	EventWithdrawn     EventKind = "withdrawn"      // left the wait list
-	EventTimedOut      EventKind = "timed_out"      // left the wait list because its time limit passed
+	EventWaiting       EventKind = "waiting"        // a request entered the wait list, or its blockers changed
+	EventWithdrawn     EventKind = "withdrawn"      // a request left the wait list
+	EventTimedOut      EventKind = "timed_out"      // a request left the wait list because its time limit passed
 	EventRenewFailed   EventKind = "renew_failed"   // a heartbeat came for a grant that is gone
-	EventUpgraded      EventKind = "upgraded"       // upgradeable became write
-	EventUpgradeDenied EventKind = "upgrade_denied" // the upgrade was refused; the grant stays
-	EventExtended      EventKind = "extended"       // the grant grew
-	EventExtendDenied  EventKind = "extend_denied"  // the extension was refused; the grant stays
-	EventReleased      EventKind = "released"       // by its holder
-	EventExpired       EventKind = "expired"        // its lease expired, and the policy frees such grants
-	EventRecovered     EventKind = "recovered"      // freed after its holder was found dead
-	EventForceReleased EventKind = "force_released" // freed by a person or an administrator
-	EventRecoverFailed EventKind = "recover_failed" // a dead holder left something running that would not end
-	EventRevoking      EventKind = "revoking"       // revoked; its paths are free once its open landings are complete
+	EventUpgraded      EventKind = "upgraded"       // an upgradeable lock became a write lock
+	EventUpgradeDenied EventKind = "upgrade_denied" // an upgrade was refused; the grant stays
+	EventExtended      EventKind = "extended"       // a grant gained locks
+	EventExtendDenied  EventKind = "extend_denied"  // an extension was refused; the grant stays
+	EventReleased      EventKind = "released"       // a holder released its grant
+	EventExpired       EventKind = "expired"        // a lease expired, and the policy frees such grants
+	EventRecovered     EventKind = "recovered"      // a grant was freed after its holder was found dead
+	EventForceReleased EventKind = "force_released" // a person or an administrator freed a grant
+	EventRecoverFailed EventKind = "recover_failed" // a process that a dead holder started did not end
+	EventRevoking      EventKind = "revoking"       // a grant was revoked; its paths are free once its open landings are complete
 	EventLanded        EventKind = "landed"         // a landing was decided: it will be completed, even after a crash
 	EventReplaced      EventKind = "replaced"       // a directory was replaced as a whole, and its landing is committed
 	EventUndone        EventKind = "undone"         // a decided landing was rolled back
@@ -36,7 +36,7 @@ const (
 	EventRequeued      EventKind = "requeued"       // an item returned to the queue: by a person, or because its worker is gone
 	EventDecided       EventKind = "decided"        // a person decided for a flow, or disabled the checks of sessions
 	EventAsked         EventKind = "asked"          // a person asked the holder of a grant for a file
-	EventRefused       EventKind = "refused"        // an action that its actor may not do
+	EventRefused       EventKind = "refused"        // an actor tried something that it may not do
 	EventEpoch         EventKind = "epoch"          // the space began a new epoch of fences
 )
 
@@ -76,7 +76,7 @@ type Event struct {
 	Kind       EventKind         `json:"kind"`
 	Actor      Actor             `json:"actor"`
 	GrantID    string            `json:"grant_id,omitempty"`
-	Holder     string            `json:"holder,omitempty"` // of the grant or request
+	Holder     string            `json:"holder,omitempty"` // the holder of the grant or request
 	Locks      []Lock            `json:"locks,omitempty"`
 	Conflicts  []ConflictInfo    `json:"conflicts,omitempty"`
 	Reason     string            `json:"reason,omitempty"`

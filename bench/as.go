@@ -32,7 +32,7 @@ func (b *bench) start(role string, args ...string) *child {
 	c.out = bufio.NewReader(get(c.cmd.StdoutPipe()))
 	check(c.cmd.Start())
 	b.cleanup(func() error {
-		c.in.Close() // the process ends with its input
+		c.in.Close() // the process ends when its input is closed
 		return c.cmd.Wait()
 	})
 	return c

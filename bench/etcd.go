@@ -39,7 +39,7 @@ func etcdSide(b *bench, c *clientv3.Client, client int) side {
 	})
 }
 
-// asEtcd is the main function of the server process, which ends with its input.
+// asEtcd is the main function of the server process, which ends when its input is closed.
 func asEtcd(_ *bench, p *parent, args []string) {
 	cfg := embed.NewConfig()
 	cfg.Dir = args[0]
@@ -52,5 +52,5 @@ func asEtcd(_ *bench, p *parent, args []string) {
 	defer server.Close()
 	<-server.Server.ReadyNotify()
 	p.say("http://" + server.Clients[0].Addr().String())
-	p.line() // until the parent closes it
+	p.line() // returns when the parent closes the input
 }

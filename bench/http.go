@@ -42,7 +42,7 @@ type station struct {
 	server  *exec.Cmd
 	address string
 	token   string
-	locks   *lock.Manager // on the same store
+	locks   *lock.Manager // a lock manager on the store of the server
 }
 
 func newStation(b *bench, name string) *station {

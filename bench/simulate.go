@@ -35,7 +35,7 @@ func bigPlan(seed uint64) *simulate.Plan {
 	shared := []string{"app/views/layouts/application.html.erb", "app/controllers/concerns/authentication.rb"}
 	screens := make([]int, simulatedControllers)
 	for i := range simulatedScreens {
-		if i < simulatedControllers { // each has one at least
+		if i < simulatedControllers { // each controller has at least one screen
 			screens[i]++
 		} else {
 			screens[r.IntN(simulatedControllers)]++

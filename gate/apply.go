@@ -20,8 +20,8 @@ type applier struct {
 	g          *Gate
 	l          *lockkeeper.Landing
 	s          *stage
-	done       []bool // which changes are in the tree
-	noOriginal []bool // which are in the tree with no original in the stage: rolling back skips them
+	done       []bool // whether each change is in the tree
+	noOriginal []bool // whether a change is in the tree without its original in the stage; rolling back skips it
 
 	held    map[string]*os.File // directories in which changes were made, by path
 	used    map[string]dirID    // every directory in which changes were made, by path
@@ -133,8 +133,8 @@ func (p *applier) forward() error {
 	return p.clearDirs(slices.Values(p.l.Clears))
 }
 
-// clearDirs removes the empty ones of some directories, unless another process has taken over
-// the landing.
+// clearDirs removes those of the directories that are empty, unless another process has taken over the
+// landing.
 func (p *applier) clearDirs(dirs iter.Seq[string]) error {
 	for dir := range dirs {
 		if fenced, err := p.s.isGone(); err != nil || fenced {

@@ -97,7 +97,7 @@ const maxHeld = 500
 // conflictError.
 func (p *applier) hold(path string, dir *os.File) (use *os.File, release func(), err error) {
 	parent, _ := split(path)
-	closing := func() { dir.Close() } // nothing was written through it
+	closing := func() { dir.Close() } // nothing was written through the descriptor
 	id, err := p.g.identify(dir)
 	if err == nil {
 		if before, ok := p.used[parent]; ok && !id.is(before) {
@@ -122,7 +122,7 @@ func (p *applier) hold(path string, dir *os.File) (use *os.File, release func(),
 
 func (p *applier) close() {
 	for _, dir := range p.held {
-		dir.Close() // nothing was written through it
+		dir.Close() // nothing was written through the descriptor
 	}
 	clear(p.held)
 }

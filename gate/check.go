@@ -180,8 +180,8 @@ func (g *Gate) addHolders(ctx context.Context, refused []*lockkeeper.LockViolati
 // A pathState is what a commit finds at a path of the tree.
 type pathState struct {
 	version lockkeeper.Version
-	changed time.Time // of the file
-	dir     *dirID    // its directory; nil if it is missing
+	changed time.Time // when the file last changed
+	dir     *dirID    // the directory of the path; nil if it is missing
 }
 
 // inspectPath reads the state of a path. It refuses a file that cannot be replaced.

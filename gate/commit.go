@@ -23,11 +23,11 @@ type item struct {
 	alter  lockkeeper.PathChange
 	open   Body // the content to stage
 
-	dir     *dirID // the directory it is in; nil if that is missing
-	refused bool   // by the first check
+	dir     *dirID // the directory of the path; nil if it is missing
+	refused bool   // the first check refused the path
 	first   bool   // the grant has landed nothing at this path
 
-	entry rescue.Entry // on the rescue shelf; without an ID if it is not there
+	entry rescue.Entry // the rescue entry; without an ID if the content is not on the shelf
 }
 
 // Write is Commit for one file.
@@ -88,8 +88,8 @@ func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 type commit struct {
 	g       *Gate
 	grant   *lockkeeper.Grant
-	fence   uint64    // of the grant at the first check
-	since   time.Time // when it was granted, by the clock of this host
+	fence   uint64    // the fence of the grant at the first check
+	since   time.Time // when the grant was acquired, by the clock of this host
 	checker *protect.Checker
 	put     put
 	items   []*item
@@ -255,7 +255,7 @@ func (c *commit) refusal(ctx context.Context, err error, refused ...error) error
 			}
 			e := c.g.grantRefused(err, it.target, c.grant)
 			if e == err {
-				return err // it does not concern the grant
+				return err // the error does not concern the grant
 			}
 			refused = append(refused, e)
 		}

@@ -34,10 +34,10 @@ func (g *Gate) observe(dir *os.File, name string) (lockkeeper.Version, error) {
 	}
 	f, err := g.disk.OpenFile(dir, name)
 	switch {
-	case errors.Is(err, fs.ErrPermission): // its content is unknown
+	case errors.Is(err, fs.ErrPermission): // the content of this file is unknown
 		return lockkeeper.Version{}, errors.Join(errIrregular, err)
 	case err != nil:
-		return lockkeeper.Version{}, unlessMissing(err) // it may have been removed in between
+		return lockkeeper.Version{}, unlessMissing(err) // the file may have been removed since the first stat
 	}
 	v, err := g.versionOf(f)
 	return v, errors.Join(err, g.disk.Close(f))

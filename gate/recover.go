@@ -292,7 +292,7 @@ func MayNeedRecovery(root string, keep time.Duration) (bool, error) {
 	before := time.Now().UTC().Add(-keep)
 	for _, kept := range []struct {
 		name, form string
-		since      time.Time // older ones have expired
+		since      time.Time // anything older has expired
 	}{{keptDir, time.DateOnly, before.AddDate(0, 0, -1)}, {shelfDir, "20060102T150405", before}} {
 		entries, err := list(kept.name)
 		if err != nil {

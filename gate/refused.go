@@ -18,7 +18,7 @@ import (
 // caller has it.
 type NotKeptError struct {
 	Paths []string
-	Err   error // from the shelf
+	Err   error // the error of the shelf
 }
 
 func (e *NotKeptError) Error() string {
@@ -134,7 +134,7 @@ func (c *commit) keepOne(ctx context.Context, it *item, refusal error) error {
 		reason, next = input.Reason, &input.Next
 	}
 	if it.entry.ID != "" {
-		return nil // the refusal already says so
+		return nil // the refusal already says that the content was kept
 	}
 	err := c.keep(context.WithoutCancel(ctx), it, check, reason)
 	if it.entry.ID != "" {
@@ -315,7 +315,7 @@ func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Chang
 	c := g.newCommit(grant)
 	c.put = put
 	target, err := g.resolve(c.checker, change.Path)
-	if err != nil { // keep it under the given name
+	if err != nil { // an invalid path: the content is kept under the given name
 		target = change.Path
 	}
 	it := &item{Change: change, target: target, mode: 0o644}

@@ -23,7 +23,7 @@ func (p *applier) rollBack(ctx context.Context, cause error) error {
 			return nil
 		}
 		kept := p.keepWith(ctx, told)
-		if !errors.As(kept, new(*NotKeptError)) { // else the caller tries again after the stage is removed
+		if !errors.As(kept, new(*NotKeptError)) { // otherwise the caller tries again after the stage is removed
 			told = kept
 		}
 		return nil
@@ -118,7 +118,7 @@ func (p *applier) rollBackOne(n int, c lockkeeper.PathChange) error {
 	case errors.As(err, &conflict) && c.Old.Exists():
 		return p.keep(n, c.Path, since)
 	case errors.As(err, &conflict):
-		return nil // another writer removed or replaced it
+		return nil // another writer removed or replaced the file
 	case err != nil || !c.New.Exists():
 		return err
 	}

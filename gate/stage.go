@@ -267,7 +267,7 @@ func (s *stage) close() {
 		s.draft = nil
 	}
 	if s.dir != nil {
-		s.dir.Close() // nothing was written through it
+		s.dir.Close() // nothing was written through the descriptor
 	}
 }
 
@@ -310,7 +310,7 @@ func (s *stage) spare() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.spares = append(g.spares, &stage{g: g, in: s.in, name: name, dir: s.dir})
-	s.dir = nil // it stays open, and locked
+	s.dir = nil // the spare stage stays open and locked
 }
 
 // takeSpare returns a spare stage under a new name, or nil if there is none.

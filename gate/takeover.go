@@ -46,12 +46,12 @@ func (g *Gate) recoverOne(ctx context.Context, l *lockkeeper.Landing, abandoned 
 		if !errors.Is(err, errFenced) {
 			return state, err
 		}
-		now, err := g.Landing(ctx, l.Seq) // another process took it over and may have ended it
+		now, err := g.Landing(ctx, l.Seq) // another process took the landing over and may have ended it
 		if err != nil {
 			return l.State, err
 		}
 		if now.State != lockkeeper.Decided {
-			return lockkeeper.Decided, nil // the other process reports it
+			return lockkeeper.Decided, nil // the process that took the landing over reports it
 		}
 		if err := lock.wait(ctx, l, 500*time.Millisecond<<try); err != nil {
 			return l.State, err
@@ -270,9 +270,9 @@ func (p *applier) judge(n int, c lockkeeper.PathChange, staged lockkeeper.Versio
 	case c.Old.Exists() && staged == c.Old && stagedErr == nil: // displaced as expected
 		p.done[n] = true
 		return nil
-	case !c.New.Exists() && !staged.Exists() && stagedErr == nil: // not deleted by us
+	case !c.New.Exists() && !staged.Exists() && stagedErr == nil: // this landing did not delete the file
 		if !now.Exists() && nowErr == nil {
-			p.noOriginal[n] = true // another writer deleted it
+			p.noOriginal[n] = true // another writer deleted the file
 			return nil
 		}
 	case !staged.Exists() && stagedErr == nil:
@@ -333,7 +333,7 @@ func (r *recoveryLock) wait(ctx context.Context, l *lockkeeper.Landing, limit ti
 
 func (r *recoveryLock) close() {
 	if r.dir != nil {
-		r.dir.Close() // nothing was written through it
+		r.dir.Close() // nothing was written through the descriptor
 	}
 }
 

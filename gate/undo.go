@@ -259,7 +259,7 @@ func (s *stage) keepOriginals(l *lockkeeper.Landing) (err error) {
 		return err
 	}
 	for n, c := range l.Changes {
-		if c.Old == c.New && c.Old.Exists() { // its content is not an original
+		if c.Old == c.New && c.Old.Exists() { // the content of this stage entry is not an original
 			if err := unlessMissing(g.disk.Remove(s.at(n))); err != nil {
 				return err
 			}

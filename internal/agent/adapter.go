@@ -44,7 +44,7 @@ type turnState struct {
 	res    Result // so far
 	failed *Error // the last failure; nil after a success
 	said   bool   // a result was printed
-	final  bool   // no output followed it
+	final  bool   // no output followed the result
 }
 
 func (s *turnState) skip() { s.final = false }

@@ -40,7 +40,7 @@ type Budget struct {
 	maxTokens   int64
 	spent       Spent
 	reserved    int64 // millionths of dollars, for calls in progress
-	sharers     int   // number of these calls
+	sharers     int   // number of the calls in progress
 }
 
 // NewBudget returns a budget with limits in dollars and tokens. A part of it may be spent
@@ -135,7 +135,7 @@ func (b *Budget) Add(res Result, err error) (warning string) {
 }
 
 func CostOf(res Result, err error) Spent {
-	cost := Spent{MicroUSD: micro(res.CostUSD), Tokens: min(max(0, res.Usage.Total()), 1<<50), Calls: 1} // bounded, because agents report it and sums must not overflow
+	cost := Spent{MicroUSD: micro(res.CostUSD), Tokens: min(max(0, res.Usage.Total()), 1<<50), Calls: 1} // bounded: an agent reports the cost, and sums must not overflow
 	if err == nil && !res.Priced {
 		cost.Unpriced = 1
 	}

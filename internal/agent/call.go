@@ -25,7 +25,7 @@ type Options struct {
 	Run  Runner
 	Tell func(Event) // gets the events, and must return quickly; may be nil
 
-	Timeout    time.Duration // of the whole call; 0: no limit
+	Timeout    time.Duration // limit for the whole call; 0: no limit
 	StallAfter time.Duration // silence after which EventStalled is sent; 0: DefaultStallAfter
 	MaxOutput  int64         // bytes of output; 0: DefaultMaxOutput
 }
@@ -286,7 +286,7 @@ func Completed(a Adapter, f Files, schemaText []byte) (res Result, finished bool
 // read later.
 type verdict struct {
 	name   string
-	plain  bool // the agent is a program that may not know about answers
+	plain  bool // the agent is any program, which may not know the form of answers
 	files  Files
 	form   *schema
 	reader *reader
@@ -302,7 +302,7 @@ func (v *verdict) pass() (Result, bool, error) {
 	res, failed := v.reader.stream.result(v.reader.lines.rest)
 	res.Exit = v.exit
 	answer := res.Structured
-	res.Structured = nil // until it is validated
+	res.Structured = nil // the adapter fills it in; it stays empty until it is validated
 	if !v.reader.finished(v.exit) {
 		return res, false, nil
 	}

@@ -95,7 +95,7 @@ func (s *codexStream) line(b []byte, tell func(Event)) bool {
 		tell(Event{Kind: EventUsage, Usage: &used})
 	case "turn.failed":
 		s.said, s.final, s.failed = true, true, &Error{Reason: l.Error.Message, ResetAt: codexReset(l.Error.Message, time.Now())}
-	case "error": // codex also prints it before it reconnects by itself
+	case "error": // codex also prints such an error before it reconnects by itself
 		s.failed = &Error{Reason: l.Message}
 		tell(Event{Kind: EventNotice, Text: l.Message})
 	case "item.started":
@@ -135,7 +135,7 @@ func (s *codexStream) completed(i *codexItem, tell func(Event)) {
 	if name == "" {
 		return
 	}
-	if i.Type == "file_change" || i.Type == "web_search" { // these are reported only when they are done
+	if i.Type == "file_change" || i.Type == "web_search" { // codex reports these items only when they are done
 		tell(Event{Kind: EventToolUse, Tool: name, ToolID: i.ID, Text: input})
 	}
 	if i.Status == "declined" {
@@ -168,7 +168,7 @@ func codexReset(text string, now time.Time) time.Time {
 	}
 	at, err := time.ParseInLocation("Jan 2 2006 3:04 PM", m[1]+" "+m[2]+" "+m[3], now.Location())
 	if err != nil {
-		return time.Time{} // no such day
+		return time.Time{} // there is no such day
 	}
 	return at
 }

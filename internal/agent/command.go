@@ -22,7 +22,7 @@ type Command struct {
 
 // An Exit records how a process ended.
 type Exit struct {
-	Code    int            `json:"code"`    // as a shell reports it
+	Code    int            `json:"code"`    // exit code as a shell reports it
 	Signal  syscall.Signal `json:"signal"`  // the signal that killed it; 0: none
 	Stopped bool           `json:"stopped"` // the caller stopped it
 }

@@ -34,9 +34,9 @@ type Kind string
 // The kinds of failure.
 const (
 	Transient  Kind = "temporary failure"
-	Limit      Kind = "the account has reached a limit" // every call fails until it is reset, so no call should start
+	Limit      Kind = "the account has reached a limit" // every call fails until the limit is reset, so no call should start
 	Refused    Kind = "refused"                         // the call is invalid: retrying it does not help
-	Unfinished Kind = "not finished"                    // the agent stopped by itself before it was done
+	Unfinished Kind = "not finished"                    // the agent stopped by itself before its work was done
 	Crashed    Kind = "crashed"                         // the process ended without a result
 	TimedOut   Kind = "timed out after"                 // the call took longer than its time limit
 	Stalled    Kind = "ended after"                     // the call was ended because the agent was silent
@@ -50,11 +50,11 @@ const (
 type Error struct {
 	Origin
 	Kind       Kind
-	Status     int           // of the API; 0 if there was no response
+	Status     int           // HTTP status of the API; 0 if there was no response
 	Reason     string        // in the agent's words if it gave a reason
 	Sample     string        // the first output that could not be parsed
 	Next       string        // empty: the usual advice for the kind
-	RetryAfter time.Duration // requested by the API; 0 if it requested none
+	RetryAfter time.Duration // the wait that the API asks for; 0 if it asks for none
 	ResetAt    time.Time     // when a limit is reset; zero if unknown
 	Err        error         // the cause; nil if Reason is in the agent's own words
 }
@@ -188,7 +188,7 @@ var waitPattern = pattern(`(?i)(?:again in|retry after|retry in|reset after)\s+(
 // waitIn returns the wait that a text asks for, as in "try again in 12s".
 func waitIn(text string) time.Duration {
 	if m := waitPattern().FindStringSubmatch(text); m != nil {
-		d, _ := time.ParseDuration(strings.ToLower(strings.ReplaceAll(m[1], " ", ""))) // 0 if it is too long for a duration
+		d, _ := time.ParseDuration(strings.ToLower(strings.ReplaceAll(m[1], " ", ""))) // 0 if the text is too long for a duration
 		return d
 	}
 	return 0

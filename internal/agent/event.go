@@ -15,7 +15,7 @@ const (
 	EventText       EventKind = "text"        // text of the model
 	EventToolUse    EventKind = "tool_use"    // a tool call
 	EventToolResult EventKind = "tool_result" // the answer of a tool
-	EventUsage      EventKind = "usage"       // tokens so far
+	EventUsage      EventKind = "usage"       // the number of tokens so far
 	EventRetry      EventKind = "retry"       // the program retries a request by itself
 	EventNotice     EventKind = "notice"      // a message of the program
 	EventGarbage    EventKind = "garbage"     // a line that does not belong to the protocol
@@ -30,7 +30,7 @@ type Event struct {
 	Text    string        `json:"text,omitempty"`
 	Tool    string        `json:"tool,omitempty"`
 	ToolID  string        `json:"tool_id,omitempty"`
-	Failed  bool          `json:"failed,omitempty"` // for a tool's answer
+	Failed  bool          `json:"failed,omitempty"` // the tool failed (for EventToolResult)
 	Session string        `json:"session,omitempty"`
 	Model   string        `json:"model,omitempty"`
 	Usage   *Usage        `json:"usage,omitempty"`

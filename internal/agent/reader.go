@@ -101,7 +101,7 @@ const maxLine = 16 << 20
 // A lines splits its input into lines and skips those that are too long.
 type lines struct {
 	limit   int
-	each    func(line []byte)  // gets a line without its end; valid until it returns
+	each    func(line []byte)  // gets a line without its end; the line is valid until the function returns
 	tooLong func(start []byte) // gets the beginning of a line that is too long
 
 	rest    []byte // the incomplete line; only its beginning if it is too long

@@ -21,7 +21,7 @@ const (
 // A Request describes one call of an agent.
 type Request struct {
 	Prompt string
-	Dir    string   // its working directory
+	Dir    string   // working directory of the agent
 	Env    []string // nil: the environment of this process
 	Model  string   // empty: the program's default
 
@@ -92,7 +92,7 @@ func (r *Request) asked() string {
 type Result struct {
 	Text       string          `json:"text"`
 	Structured json.RawMessage `json:"structured,omitempty"` // matches the schema of the request
-	Note       string          `json:"note,omitempty"`       // what the answer had beyond that
+	Note       string          `json:"note,omitempty"`       // what the answer had besides the structured value
 
 	Session string `json:"session,omitempty"`
 	Model   string `json:"model,omitempty"`
@@ -109,7 +109,7 @@ type Result struct {
 
 // Usage counts tokens.
 type Usage struct {
-	Input      int64 `json:"input"` // without cached ones
+	Input      int64 `json:"input"` // input tokens, without cached ones
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read"`
 	CacheWrite int64 `json:"cache_write"`

@@ -10,7 +10,7 @@ import (
 
 // A RetryPolicy limits how often and when a call that failed temporarily is retried.
 type RetryPolicy struct {
-	Attempts int           // in total; 1: no retry
+	Attempts int           // number of attempts in total; 1: no retry
 	First    time.Duration // wait before the second; doubles each time
 	Longest  time.Duration // the longest wait
 

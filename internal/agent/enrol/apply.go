@@ -135,7 +135,7 @@ func (p *Enrolment) record() (*record, error) {
 	}
 	for _, e := range p.Edits {
 		if e.InHome() {
-			continue // it serves other codebases too, so none restores its earlier content
+			continue // a file in the home serves other codebases too, so undoing never restores its earlier content
 		}
 		k := keptFile{Path: e.Path, Existed: e.Exists, Before: e.Before, After: sumOf(e.After)}
 		if was := next.file(e.Path); was == nil {

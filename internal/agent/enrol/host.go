@@ -12,19 +12,19 @@ import (
 type Host struct {
 	Name    string // for people
 	Hook    string // the argument of `lockkeeper hook`
-	Program string // the name of its program in PATH
+	Program string // the name of the host's program in PATH
 
-	Trust     string // what a person must do before it runs the hooks of a project; empty: nothing
-	trustsOwn bool   // it runs the hooks of the user's settings without that
-	together  bool   // one hook that it does not accept makes it run none, in whichever file
+	Trust     string // what a person must do before the host runs the hooks of a project; empty: nothing
+	trustsOwn bool   // the host runs the hooks of the user's settings without that trust
+	together  bool   // one hook that the host does not accept, in any file, makes it run no hooks
 
 	files    []file   // files of the codebase that enrolling changes
-	reads    []string // other files from which it reads hooks; ~ is the user's home, * any name
+	reads    []string // other files from which the host reads hooks; ~ is the user's home, * any name
 	off      []switchOff
 	env      string   // the setting that extends the environment of hooks; empty: none
 	changing []string // events at which a hook may replace the input of a call
 	plugins  bool     // a plugin can provide our hooks
-	scripted bool     // it has no hooks in settings; our file is a script, which it loads
+	scripted bool     // the host has no hooks in settings; it loads our file as a script
 	turns    []event
 	limit    int        // timeout, in the host's own unit
 	accepts  acceptance // the form of an accepted hook file
@@ -32,7 +32,7 @@ type Host struct {
 
 // file is a file that enrolling changes.
 type file struct {
-	path  string // from the root, or from the user's home (~/)
+	path  string // path from the root, or from the user's home (~/)
 	what  string // a description for people
 	parts []part
 }
@@ -40,7 +40,7 @@ type file struct {
 // event is a moment at which a host runs a hook.
 type event struct {
 	name, matcher string
-	before        bool // it precedes a tool call, and a failure refuses the call
+	before        bool // the event precedes a tool call, and a failure of the hook refuses the call
 }
 
 // switchOff is a setting that disables all hooks of a host, or ours.

@@ -34,7 +34,7 @@ func parseJSON(text string) (*node, error) {
 		return nil, &syntaxError{0, fmt.Sprintf("more than %d objects and lists", maxContainers)}
 	}
 	if rest, marked := strings.CutPrefix(text, byteOrderMark); marked {
-		text = strings.Repeat(" ", len(byteOrderMark)) + rest // all offsets stay the same
+		text = strings.Repeat(" ", len(byteOrderMark)) + rest // spaces keep all offsets the same
 	}
 	// hujson requires a newline after a comment, also at the end of the file.
 	root, err := hujson.Parse([]byte(text + "\n"))
@@ -80,7 +80,7 @@ func (n *node) kind() hujson.Kind {
 type child struct {
 	key    string // of a member
 	start  int
-	before *hujson.Extra // white space and comments in front of it
+	before *hujson.Extra // white space and comments before the child
 	value  *node
 }
 

@@ -72,7 +72,7 @@ func (n *node) closing() *hujson.Extra {
 
 // pack returns the text of an edited root. text is the text from which root was parsed.
 func pack(text string, root *node) string {
-	out := strings.TrimSuffix(string((*hujson.Value)(root).Pack()), "\n") // parseJSON added it
+	out := strings.TrimSuffix(string((*hujson.Value)(root).Pack()), "\n") // parseJSON added this line end
 	if strings.HasPrefix(text, byteOrderMark) {
 		out = byteOrderMark + out[len(byteOrderMark):]
 	}

@@ -20,7 +20,7 @@ import (
 type Site struct {
 	Root    string                      // root of the codebase
 	Records string                      // directory for the previous content of files
-	Env     func(string) (string, bool) // as os.LookupEnv
+	Env     func(string) (string, bool) // looks up a variable, as os.LookupEnv does
 
 	machine string // replaces / for files of the machine, in tests; empty: / itself
 }
@@ -63,7 +63,7 @@ func (s Site) Plan(h Host, program Program) (*Enrolment, error) {
 	}
 	for _, f := range h.files {
 		if s.place(f.path) == "" {
-			continue // there is no home
+			continue // the user has no home directory
 		}
 		e, err := s.read(f.path)
 		if err != nil {

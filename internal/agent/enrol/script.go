@@ -1,7 +1,7 @@
 package enrol
 
 import (
-	_ "embed" // for the script
+	_ "embed" // embeds the script
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -21,7 +21,7 @@ var scriptText string
 // scriptMark begins our file in all versions.
 const scriptMark = "// Lockkeeper: "
 
-// The lines of the script with our commands begin so.
+// The lines of the script that have our commands begin with these texts.
 const (
 	scriptBefore    = "const before = "
 	scriptOtherwise = "const otherwise = "

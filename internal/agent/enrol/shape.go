@@ -9,8 +9,8 @@ import (
 // misfit is a value that a host does not accept, or may not accept.
 type misfit struct {
 	at    *node
-	place string // the keys that lead to it
-	known bool   // the host is known to reject it
+	place string // the keys that lead to the value
+	known bool   // the host is known to reject the value
 }
 
 // A shape checks a value and returns nil if the value fits.

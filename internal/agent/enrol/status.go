@@ -12,7 +12,7 @@ import (
 
 // A Program holds the words with which hosts start this program.
 type Program struct {
-	Shell string // in a shell command
+	Shell string // words for a shell command
 	Path  string // without a shell
 }
 
@@ -58,8 +58,8 @@ func (s Site) InPath(name string) (list []string) {
 type Status struct {
 	Host     Host
 	Program  string // path of the host's program; empty: not in PATH
-	Enrolled bool   // init enrolled it here
-	Hooks    []Hook // our hooks that it finds
+	Enrolled bool   // `lockkeeper init` enrolled the host here
+	Hooks    []Hook // our hooks that the host finds
 	Others   []Hook // hooks of other programs that may change what a call writes after our check
 	Off      string // the setting that disables our hooks; empty: none
 	Stray    string // the setting that changes the environment of hooks; empty: none

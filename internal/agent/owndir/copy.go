@@ -115,7 +115,7 @@ func (c *Copy) add(name, source, within string) error {
 	case info.IsDir() && within == "":
 		return c.makeDir(name, real)
 	case info.IsDir(), info.Mode().IsRegular() && within != "" && info.Size() > maxCopied:
-		if !strings.HasPrefix(real, within+"/") { // a link leads there
+		if !strings.HasPrefix(real, within+"/") { // the link leads out of the directory of settings
 			c.Read = append(c.Read, real)
 		}
 		return c.root.Symlink(real, name)

@@ -79,7 +79,7 @@ func (l *login) follow(ctx context.Context) {
 	}
 	l.watcher = watcher
 	l.done.Go(func() {
-		l.sync(ctx) // for changes before the watch began
+		l.sync(ctx) // copies changes that were made before the watch began
 		for e := range watcher.Events {
 			if name := filepath.Base(e.Name); name == l.name || name == filepath.Base(l.file) {
 				l.sync(ctx) // ignores errors: a program may still be writing the file

@@ -7,11 +7,11 @@ import (
 
 // A Program describes one agent program.
 type Program struct {
-	Name string // its name in agent.name of the configuration, and of its executable
+	Name string // name in agent.name of the configuration, and of the executable
 
 	// The program's own directory, with its login, settings and sessions.
 	Dir            string   // in the user's home
-	DirVariable    string   // the environment variable that moves it
+	DirVariable    string   // the environment variable that names another directory
 	VariableIsHome bool     // the variable names the directory that contains Dir, not Dir itself
 	Login          string   // the file with the login
 	Token          []string // the members that lead to the refresh token in the login
@@ -24,14 +24,14 @@ type Program struct {
 	HomeFiles    []string // further files and directories in the user's home
 	SystemDir    string   // the settings of an administrator
 
-	Signs        []string            // environment variables that it sets for the commands it runs
+	Signs        []string            // environment variables that the program sets for the commands it runs
 	APIVariables []string            // environment variables with the keys of its API; a name can end in *
 	Providers    map[string][]string // further variables, by the variable that selects another provider of the API
 
 	Idle []string // tools that change no file: they read, ask, plan, or start agents whose tools are checked
 
-	LimitsCost bool // it reports the cost of a call and accepts a limit for it
-	ByHand     bool // people start it; no adapter calls it
+	LimitsCost bool // the program reports the cost of a call and accepts a limit for it
+	ByHand     bool // only people start the program; no adapter calls it
 }
 
 // All lists the programs. The first is the default.

@@ -48,7 +48,7 @@ type order struct {
 // These first arguments select the stage that the program runs.
 const (
 	enterArg = "@sandbox"       // followed by an order and a command
-	innerArg = "@sandbox-inner" // the same, as the first process of its namespace
+	innerArg = "@sandbox-inner" // like enterArg, for the first process of the namespaces
 	tryArg   = "@sandbox-try"   // the command that Probe runs
 )
 
@@ -78,7 +78,7 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 			}
 		}
 	}
-	l.Missing = "" // only people read it
+	l.Missing = "" // people read this text, and no stage needs it
 	o := order{l, Confinement{Write: outermost(c.Write), Read: slices.Clone(c.Read), Scratch: outermost(c.Scratch), Private: c.Private}}
 	if err := o.prepare(); err != nil {
 		return nil, err

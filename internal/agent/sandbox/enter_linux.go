@@ -130,7 +130,7 @@ func enterNamespaces(o order, argv []string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("make namespaces: %w", err)
 	}
-	cmd.Wait() // its status has more information than the error
+	cmd.Wait() // the status has more information than the error
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if said, err := readVerdict(verdict); err == nil {
 		status = said
@@ -146,7 +146,7 @@ func namespaces(l Level) *syscall.SysProcAttr {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE} // to mount; the command does not get them
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE} // needed to mount; the command does not get these capabilities
 	}
 	return attr
 }

@@ -25,7 +25,7 @@ const verdictFD = 3
 // other processes of the namespace and waits until they are gone.
 func inner(o order, argv []string) (int, error) {
 	if os.Getpid() != 1 {
-		return 0, errors.New("not the first process of a namespace") // its mounts would affect every process
+		return 0, errors.New("not the first process of a namespace") // mounts of any other process would affect every process
 	}
 	verdict := os.NewFile(verdictFD, "verdict")
 	unix.CloseOnExec(verdictFD)

@@ -121,7 +121,7 @@ func (r *rules) permitPath(path string, file, dir uint64) error {
 func (r *rules) permitGiven(given *os.File) error {
 	info, err := given.Stat()
 	if errors.Is(err, unix.EBADF) {
-		return nil // it is closed
+		return nil // the file is closed
 	}
 	if err != nil {
 		return err

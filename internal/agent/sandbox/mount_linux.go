@@ -57,7 +57,7 @@ func newOverlay(lower, changes string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(upper, info.Mode().Perm()); err != nil { // the overlay shows this mode
+	if err := os.Chmod(upper, info.Mode().Perm()); err != nil { // the overlay shows the mode of this directory
 		return nil, err
 	}
 	escape := strings.NewReplacer(`\`, `\\`, `:`, `\:`)

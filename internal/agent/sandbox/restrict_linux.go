@@ -126,7 +126,7 @@ func filterProgram(list []abi, namespaces bool) []unix.SockFilter {
 	for _, a := range list {
 		limits := a.limits
 		if namespaces {
-			limits = x32 // equals no number that gets so far
+			limits = x32 // no call number that reaches this instruction has this value
 		}
 		program = append(program,
 			jump(unix.BPF_JEQ, a.audit, 0, block-1),
@@ -157,7 +157,7 @@ func filterProgram(list []abi, namespaces bool) []unix.SockFilter {
 func leaveTerminal() error {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
-		return nil // there is no terminal
+		return nil // the process has no terminal
 	}
 	defer unix.Close(fd)
 	if _, err := unix.IoctlRetInt(fd, unix.TIOCNOTTY); err != nil {

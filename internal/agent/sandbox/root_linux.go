@@ -296,7 +296,7 @@ func (p *mountPoint) attach(top *os.File, path string) error {
 	name := filepath.Base(path)
 	if p.mount == nil {
 		err := unix.Symlinkat(p.link, int(dir.Fd()), name)
-		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EROFS) { // a mount has the link or something else there
+		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EROFS) { // another mount has a link or a file at this path
 			return nil
 		}
 		return wrapPath("link", path, err)
@@ -314,7 +314,7 @@ func (p *mountPoint) attach(top *os.File, path string) error {
 		return err
 	}
 	defer at.Close()
-	return moveMount(p.mount, at) // its descriptor is closed when this program ends
+	return moveMount(p.mount, at) // the descriptor of the mount is closed when this program ends
 }
 
 // makeParents opens the directory above a path in a root, and makes it if needed.

@@ -35,7 +35,7 @@ type Step struct {
 type Tool struct {
 	Name  string
 	Input map[string]any
-	Text  string // instead of the input, for tools of Codex that take a text
+	Text  string // used instead of the input, for tools of Codex that take a text
 }
 
 // Bash returns a call that runs a command.

@@ -31,7 +31,7 @@ const (
 	maxRecords     = 20   // gaps
 	maxText        = 4096 // bytes of each text of a gap
 	patience       = 10 * time.Second
-	stopLimit      = time.Second // for requests in progress when the run ends
+	stopLimit      = time.Second // time for requests that are in progress when the run ends
 )
 
 // maxSocketPath is the longest name of a socket, in bytes.

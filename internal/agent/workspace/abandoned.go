@@ -98,7 +98,7 @@ func makeLocked(dir string) (fd int, err error) {
 // removeDraft removes the draft of a maker that died, which nobody has locked.
 func removeDraft(path string) {
 	if fd, err := openLocked(path); err == nil {
-		unix.Rmdir(path) // it fails if the maker has renamed it
+		unix.Rmdir(path) // fails if the maker has renamed the draft
 		unlock(fd)
 		closeFD(fd)
 	}

@@ -54,7 +54,7 @@ func (c *cloning) try(in, out int) (cloned bool, err error) {
 	case err == nil:
 		return true, nil
 	case isUnable(err):
-		c.hopeless.Store(isUnknown(err)) // otherwise only this file or its disk does not support clones
+		c.hopeless.Store(isUnknown(err)) // any other error is about this file alone, or means that the disk does not support clones
 		return false, nil
 	}
 	return false, err

@@ -20,7 +20,7 @@ type Kind string
 // reported.
 const (
 	Created     Kind = "created"
-	Modified    Kind = "modified" // other content, or another text of a link
+	Modified    Kind = "modified" // the content, or the text of a link, is different
 	Deleted     Kind = "deleted"
 	ModeChanged Kind = "mode changed"
 	TypeChanged Kind = "type changed" // for example, a file became a link
@@ -52,7 +52,7 @@ func (c Change) CanLand() bool {
 
 // A State describes a path.
 type State struct {
-	Mode fs.FileMode // with its type
+	Mode fs.FileMode // mode with the type bits
 	Size int64
 	Link string // the text of a link
 }
@@ -115,7 +115,7 @@ func (h *worker) judge(dir int, name string, was *node, now fileStat) (Kind, err
 		sum, err := h.sumAt(dir, name, now)
 		switch {
 		case errors.Is(err, errChanged), isClosed(err):
-			return Modified, nil // it cannot be compared
+			return Modified, nil // the content cannot be compared
 		case err != nil:
 			return unchanged, err
 		case sum != was.Sum:
@@ -123,7 +123,7 @@ func (h *worker) judge(dir int, name string, was *node, now fileStat) (Kind, err
 		case was.Mode != now.mode:
 			return ModeChanged, nil
 		case was.Modified != now.modified && now.links > 1:
-			return Modified, nil // restoring its time would change that of another name
+			return Modified, nil // restoring the time would change that of another name of the file
 		case was.Modified != now.modified:
 			if err = putTime(dir, name, was.Modified); err == nil {
 				now, err = statAt(dir, name)

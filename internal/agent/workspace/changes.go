@@ -189,7 +189,7 @@ func (s *search) name(h *worker, dir int, path, name string, was *node) error {
 	}
 	if isFolder {
 		if was != nil && !was.isFolder() {
-			was = &node{} // its change is already reported
+			was = &node{} // the change of the directory is already reported
 		}
 		s.pool.add(s.folder(at, was))
 	}
@@ -245,7 +245,7 @@ const maxDepth = 200
 type heap struct {
 	names   int
 	files   int  // names that are not directories
-	unnamed bool // a path in it is too long
+	unnamed bool // a path in the directory is too long
 }
 
 func (p heap) isLarge() bool { return p.names > maxListed || p.unnamed }

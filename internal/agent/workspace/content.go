@@ -45,7 +45,7 @@ func (h *worker) copyFile(from int, name string, seen fileStat, to int, as strin
 	start := time.Now()
 	in, err := openSeen(from, name)
 	switch {
-	case isGone(err): // or the file became a link
+	case isGone(err): // the file is gone, or became a link
 		return e, errReplaced
 	case err != nil:
 		return e, err

@@ -51,7 +51,7 @@ func (c *copier) folder(path string, parent *node) task {
 		from, err := openFolder(c.fd, path, true)
 		switch {
 		case err == nil:
-		case path != "." && isGone(err): // or the directory was replaced
+		case path != "." && isGone(err): // the directory is gone or was replaced
 			c.doubt(path)
 			return nil
 		case path != "." && isClosed(err):

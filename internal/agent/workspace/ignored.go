@@ -35,7 +35,7 @@ func (w *Workspace) Ignored(ctx context.Context, changes []Change) ([]bool, erro
 		if repo, ok := w.repositoryOf(c.Path); ok {
 			name := strings.TrimPrefix(strings.TrimPrefix(c.Path, repo), "/")
 			if c.Now != nil && c.Now.Mode.IsDir() || c.Was != nil && c.Was.Mode.IsDir() {
-				name += "/" // so that rules for directories apply
+				name += "/" // the slash makes rules for directories apply
 			}
 			if asked[repo] == nil {
 				asked[repo] = map[string]int{}

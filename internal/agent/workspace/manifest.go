@@ -21,7 +21,7 @@ import (
 
 // An entry records what was copied to one name, and the stat of the copy.
 type entry struct {
-	Mode     fs.FileMode // with its type
+	Mode     fs.FileMode // mode with the type bits
 	Size     int64
 	Inode    uint64
 	Modified int64 // nanoseconds

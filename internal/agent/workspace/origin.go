@@ -129,7 +129,7 @@ func (o *origin) copyRegular(h *worker, from int, name string, seen fileStat, to
 func (o *origin) copyLink(from int, name string, to int, as, at string) (*node, error) {
 	text, err := readLink(from, name)
 	switch {
-	case isGone(err), errors.Is(err, unix.EINVAL): // it is no longer a link
+	case isGone(err), errors.Is(err, unix.EINVAL): // the name is no longer a link
 		return nil, errReplaced
 	case err != nil:
 		return nil, err

@@ -20,7 +20,7 @@ import (
 // stays in the workspace.
 type Conflict struct {
 	Change Change // the agent's change
-	Shared *State // the state in the shared tree; nil if it does not exist
+	Shared *State // state of the path in the shared tree; nil if the path does not exist there
 }
 
 // Refresh updates paths, and everything below them, to the current state of the shared tree.
@@ -169,7 +169,7 @@ func (b *refresher) pass(paths []string) error {
 		return cmp.Or(cmp.Compare(depth(p), depth(q)), strings.Compare(p, q))
 	})
 	for _, p := range slices.Backward(order) {
-		delete(b.conflicts, p) // it is found again, if it still exists
+		delete(b.conflicts, p) // the pass finds the conflict again if it still exists
 		if err := b.clear(p); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (b *refresher) collect(p string, all map[string]bool) error {
 func (b *refresher) collectShared(p string, all map[string]bool) error {
 	dir, err := openFolder(b.from.fd, p, true)
 	switch {
-	case isGone(err), isClosed(err): // or not a directory
+	case isGone(err), isClosed(err): // the path is gone, or is not a directory
 		return nil
 	case err != nil:
 		return pathError("open", p, err)

@@ -127,7 +127,7 @@ func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if was == nil && kind == Created && mine.Mode.IsDir() { // both created it
+	if was == nil && kind == Created && mine.Mode.IsDir() { // both sides created this directory
 		b.w.base.set(p, newFolder(mine.Mode))
 		return nil
 	}
@@ -140,7 +140,7 @@ func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 		}
 		return b.w.makeFolder(p, mode)
 	case was.Mode.Perm() == mode.Perm() || kind == Deleted || kind == TypeChanged:
-		return nil // only the agent changed it
+		return nil // only the agent changed this path
 	case kind == ModeChanged && mine.Mode.Perm() != mode.Perm():
 		return b.conflict(p, kind, was, mine)
 	}

@@ -41,7 +41,7 @@ func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
 		switch {
 		case err == nil:
 		case path != "." && errors.As(err, &refused):
-			if err := os.RemoveAll(w.template(path)); err != nil { // it is incomplete
+			if err := os.RemoveAll(w.template(path)); err != nil { // the template is incomplete
 				return err
 			}
 			from.report(below(path, gitName), "not copied: git cannot read it: "+refused.Says)

@@ -16,7 +16,7 @@ import (
 
 // Restore uses these directories in a workspace's home.
 const (
-	repositoriesName = "repositories" // the private repositories as they were made
+	repositoriesName = "repositories" // the private repositories in their first state
 	swapName         = "swap"         // the new version of a directory, then the old one
 )
 

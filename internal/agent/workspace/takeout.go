@@ -138,7 +138,7 @@ func (t *takeOut) remove(c *Taken) error {
 	case isInUse(err):
 		return &lockkeeper.RefusedError{Act: "taking " + c.Path + " out of workspace " + t.w.dir,
 			Reason: "a process still writes there", Next: "stop the agent first"}
-	case err != nil && !isGone(err): // it may already be gone
+	case err != nil && !isGone(err): // the directory may already be gone
 		return pathError("take out", c.Path, err)
 	}
 	return t.pruneNew(path.Dir(c.Path))

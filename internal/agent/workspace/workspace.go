@@ -30,7 +30,7 @@ type Workspace struct {
 	landed       func(ctx context.Context, after uint64) ([]string, uint64, error)
 	sums         *Sums
 	seq          uint64
-	commit       string // HEAD of the shared repository, if it has one
+	commit       string // HEAD of the shared repository, if there is one
 	base         *node  // the copied state
 	without      area   // Options.Without
 	repositories map[string]bool
