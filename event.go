@@ -8,7 +8,7 @@ type EventKind string
 // The events of the lock engine.
 const (
 	EventAcquired      EventKind = "acquired"       // a request became a grant
-	EventDenied        EventKind = "denied"         // refused without waiting; once per change of blockers
+	EventDenied        EventKind = "denied"         // a request was refused without waiting; once per change of blockers
 	EventWaiting       EventKind = "waiting"        // a request entered the wait list, or its blockers changed
 	EventWithdrawn     EventKind = "withdrawn"      // a request left the wait list
 	EventTimedOut      EventKind = "timed_out"      // a request left the wait list because its time limit passed

@@ -75,7 +75,7 @@ type bench struct {
 	ctx      context.Context
 	rounds   int
 	dir      string // scratch directory, on a real disk
-	url      string // of a PostgreSQL server; "" if there is none
+	url      string // URL of a PostgreSQL server; empty: there is none
 	cleanups []func() error
 }
 

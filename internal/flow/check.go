@@ -22,7 +22,7 @@ func Check(file string, body []byte) error {
 		return err
 	}
 	rules, ok := documentRules[file]
-	if !ok { // the schemas of check phases are the others
+	if !ok { // all other schemas are those of check phases
 		rules = rulesFor(func(c Checked) *fault { return checkFiles(c.Files) })
 	}
 	return rules(file, body)
@@ -226,7 +226,7 @@ func wrong(value, reason, next string) error {
 type DocumentError struct {
 	File         string
 	Line, Column int    // start at 1; 0: unknown
-	Member       string // such as batches/0/write_targets/1; empty: the whole document
+	Member       string // path of the member, such as batches/0/write_targets/1; empty: the whole document
 	Err          error
 }
 

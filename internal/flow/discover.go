@@ -25,8 +25,8 @@ type FoundUnit struct {
 	Name   string   `json:"name"`   // blog/posts
 	Module string   `json:"module"` // blog
 	File   string   `json:"file"`
-	Views  string   `json:"views,omitempty"` // its directory of views, which may be missing
-	Test   string   `json:"test,omitempty"`  // its test file, which may be missing
+	Views  string   `json:"views,omitempty"` // directory of the controller's views, which may be missing
+	Test   string   `json:"test,omitempty"`  // test file of the controller, which may be missing
 	Files  []string `json:"files"`           // the existing files
 }
 

@@ -196,8 +196,8 @@ type Call struct {
 	Began   time.Time     `json:"began"`
 	Took    time.Duration `json:"took"`
 	Error   string        `json:"error,omitempty"`
-	Note    string        `json:"note,omitempty"`   // what was ignored of its answer
-	Output  string        `json:"output,omitempty"` // the file with its output, relative to the root
+	Note    string        `json:"note,omitempty"`   // parts of the answer that were ignored
+	Output  string        `json:"output,omitempty"` // the file with the call's output, relative to the root
 }
 
 // An Applied describes the changes of an agent.

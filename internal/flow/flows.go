@@ -13,10 +13,10 @@ type Flow struct {
 	Name   string  `json:"name"`
 	Phases []Phase `json:"phases"`
 
-	Source         Source `json:"-"` // where its units come from
+	Source         Source `json:"-"` // where the units of the flow come from
 	OneUnit        string `json:"-"` // the only unit of a flow whose batches people write; its name starts with a plus, which no discovered unit has
 	Counted        string `json:"-"` // the noun for counts: a unit, or a batch in a flow with one unit
-	Folder         string `json:"-"` // its folder inside the directory of documents; empty: that directory
+	Folder         string `json:"-"` // folder of the flow inside the directory of documents; empty: that directory
 	PlannedBy      string `json:"-"` // the step that declares the write targets of batches
 	OptionalReview string `json:"-"` // the phase after which a setting can add a review; empty: none
 	UnitsOwnFiles  bool   `json:"-"` // a unit is a set of files, so a change outside it is risky

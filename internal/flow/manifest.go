@@ -14,7 +14,7 @@ import (
 type Manifest struct {
 	Screens []ManifestScreen `json:"screens" min:"1" doc:"Every screen, once." each:"One screen."`
 
-	file string // its name in messages
+	file string // name of the file in messages
 	text []byte
 }
 
@@ -96,7 +96,7 @@ func (m *Manifest) CheckReads(permits func(path string) error) error {
 }
 
 type ScreenGroup struct {
-	Unit    string           `json:"controller"` // with its module
+	Unit    string           `json:"controller"` // the unit, with its module
 	Module  string           `json:"module"`
 	Screens []ManifestScreen `json:"screens"`
 }

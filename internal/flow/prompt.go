@@ -45,7 +45,7 @@ type Ask struct {
 // An AskCheck is the outcome of a check phase.
 type AskCheck struct {
 	Phase   string
-	Skipped string // why no command ran; "" if it passed
+	Skipped string // why no command ran; empty: commands ran
 }
 
 // A ResearchText is the answer to a research topic.
@@ -58,7 +58,7 @@ func partials() []string { return []string{"reading", "writing", "ending"} }
 const FixReview = "fix_review"
 
 func promptAnswers() map[string]string {
-	set := map[string]string{FixReview: "summary"} // it belongs to no phase
+	set := map[string]string{FixReview: "summary"} // the prompt of a fix after a review belongs to no phase
 	for _, f := range All() {
 		for _, p := range f.Phases {
 			if p.Prompt != "" {

@@ -23,13 +23,13 @@ type TaskFile struct {
 	Tests []string // test commands, for tasks without tests
 	Tasks []Task
 
-	file string // its name in messages
+	file string // name of the file in messages
 }
 
 // A Task is one task of a plan file.
 type Task struct {
 	Name       string
-	Prompt     string // for the agent
+	Prompt     string // text for the agent
 	PromptFile string // read by ReadPrompts instead of Prompt
 	Reads      []string
 	Writes     []string
@@ -37,7 +37,7 @@ type Task struct {
 	Tests      []string
 	Agent      string
 
-	text taskText // the same, with positions
+	text taskText // the same fields, with positions
 }
 
 // CheckPaths refuses paths that write or read refuses.

@@ -24,7 +24,7 @@ type Commit struct {
 type Committed struct {
 	Hash   string // empty if HEAD already has all changes
 	Branch string // empty if HEAD was detached
-	Left   []Left // paths that are not in it
+	Left   []Left // paths that are not in the commit
 }
 
 // A Left is a path that a commit omits, with the reason.

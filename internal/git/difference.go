@@ -20,12 +20,12 @@ import (
 type Difference struct {
 	Path   string // relative to the root; ends with a slash for a nested repository
 	Staged *Blob  // nil if the work tree differs
-	New    bool   // the last commit does not have it
+	New    bool   // the last commit does not have the path
 }
 
 // A Blob is the staged content of a path.
 type Blob struct {
-	Mode string // in git's format; all zeros for a deletion
+	Mode string // mode in git's format; all zeros for a deletion
 	ID   string
 	Same bool // git sees the same content in the work tree
 }
@@ -61,12 +61,12 @@ func (g *WorkTree) Differences(ctx context.Context, stagedOnly bool) (list []Dif
 		path, staged := s.path, s.staged
 		rel, err := filepath.Rel(g.root, filepath.Join(top, path))
 		if path == "" || err != nil || !filepath.IsLocal(rel) {
-			continue // in the repository, but not in the root
+			continue // the path is in the repository, but not in the root
 		}
 		if strings.HasSuffix(path, "/") {
 			rel += "/"
 		}
-		if staged != nil && staged.Mode == ModeNothing { // git reports a new file in its place separately
+		if staged != nil && staged.Mode == ModeNothing { // git reports a new file at the same path separately
 			_, err := os.Lstat(filepath.Join(top, path))
 			staged.Same = errors.Is(err, fs.ErrNotExist)
 		}
@@ -91,7 +91,7 @@ type statusLine struct {
 	staged   *Blob
 	isNew    bool   // the last commit does not have the path
 	gone     bool   // the index or the work tree does not have it
-	mode, id string // in the last commit
+	mode, id string // mode and id in the last commit
 }
 
 func parseStatus(line string) (s statusLine, err error) {

@@ -44,11 +44,11 @@ func InstallHook(ctx context.Context, tree *WorkTree, h Hook, program string) (s
 		return "", err
 	}
 	shared := isShared(top, dir)
-	if shared && filepath.Base(dir) == "_" { // husky writes the hooks in _ again; they run the ones above it
+	if shared && filepath.Base(dir) == "_" { // husky overwrites the hooks in _; they run the hooks in the directory above
 		dir = filepath.Dir(dir)
 	}
 	path := filepath.Join(dir, h.Name)
-	if legacy := path + ".legacy"; isOurs(legacy) { // pre-commit moved our hook there, and runs it
+	if legacy := path + ".legacy"; isOurs(legacy) { // pre-commit renamed our hook to this name, and runs it
 		path = legacy
 	}
 	old, err := readHook(path)
@@ -129,7 +129,7 @@ func (h Hook) within(path, old, below string) (string, error) {
 	case h.Name == "pre-push": // our line would consume the refs on standard input
 	case isShell:
 		return head + "\n" + line + rest, nil
-	case !strings.HasPrefix(head, "#!") && filepath.Base(filepath.Dir(path)) == ".husky": // husky runs it with sh
+	case !strings.HasPrefix(head, "#!") && filepath.Base(filepath.Dir(path)) == ".husky": // husky runs such a hook with sh
 		return line + old, nil
 	}
 	return "", h.refused(path, "it is not a shell script, or reads its input", "add this line to it: lockkeeper "+h.check(below)+" || exit 1")
@@ -202,7 +202,7 @@ func readHook(path string) (string, error) {
 	}
 	text, err := os.ReadFile(path)
 	if len(text) == 0 && err == nil {
-		return "empty", nil // not a hook of Lockkeeper
+		return "empty", nil // the file is not a hook of Lockkeeper
 	}
 	return string(text), err
 }

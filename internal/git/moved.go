@@ -12,7 +12,7 @@ import (
 // A Gone is a file of the last commit that is missing in the index or in the work tree.
 type Gone struct {
 	Path     string // relative to the root
-	mode, id string // in the last commit
+	mode, id string // mode and id in the last commit
 }
 
 // Moved finds the new files that have the content, or most of it, of a missing file, as git finds

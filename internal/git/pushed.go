@@ -12,7 +12,7 @@ import (
 // A PushedChange is a path that a commit changes.
 type PushedChange struct {
 	Commit string
-	At     time.Time // of the commit
+	At     time.Time // time of the commit
 	Path   string    // relative to the root
 }
 

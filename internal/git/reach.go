@@ -11,7 +11,7 @@ import (
 // A Reach says what a git command would change in its work tree.
 type Reach struct {
 	Files []string // absolute; the command changes nothing else
-	All   bool     // it may change any file, or the history or branch that others build on
+	All   bool     // the command may change any file, or the history or branch that others build on
 }
 
 // reaches returns how to ask git what a subcommand would change, by its operands and pathspecs.
@@ -93,7 +93,7 @@ func (g *WorkTree) forwards(ctx context.Context, a Asked) (Reach, error) {
 	default:
 		return Reach{All: true}, nil
 	}
-	for _, stashes := range []string{"merge.autoStash", "rebase.autoStash"} { // it takes all changes away for a moment
+	for _, stashes := range []string{"merge.autoStash", "rebase.autoStash"} { // a stash takes all changes away for a moment
 		if on, err := g.run(ctx, "config", "--type=bool", "--default=false", "--get", stashes); err != nil || strings.TrimSpace(on) == "true" {
 			return Reach{All: true}, err
 		}
@@ -112,7 +112,7 @@ func (g *WorkTree) forwards(ctx context.Context, a Asked) (Reach, error) {
 		return Reach{}, err
 	case common == other: // merged already
 		return Reach{}, nil
-	case common != head: // it makes a merge
+	case common != head: // the pull makes a merge
 		return Reach{All: true}, nil
 	}
 	return g.listed(ctx, "diff", "--name-only", "-z", "--no-renames", "HEAD", strings.TrimSpace(other))
@@ -193,7 +193,7 @@ func (g *WorkTree) resets(ctx context.Context, a Asked) (Reach, error) {
 	if a.has("--soft", "--keep") { // neither changes a file if the branch stays
 		return Reach{}, nil
 	}
-	if !a.has("--hard", "--merge") { // it changes the index alone
+	if !a.has("--hard", "--merge") { // the command changes the index alone
 		return g.listed(ctx, "diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")
 	}
 	return g.listed(ctx, "diff", "--name-only", "-z", "--no-renames", "HEAD")

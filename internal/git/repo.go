@@ -16,7 +16,7 @@ import (
 // caller that changes the repository must hold the lock on .git.
 type Repo struct {
 	root   string         // real path
-	top    string         // the top of its work tree
+	top    string         // the top of the work tree
 	prefix string         // the path from top to root: empty, or ending with a slash
 	dir    string         // the directory of this work tree's HEAD and index
 	common string         // the directory that all work trees share

@@ -36,7 +36,7 @@ func (g *WorkTree) Selected(ctx context.Context, s Selection) (paths []string, e
 	}
 	err = g.status(ctx, top, false, func(state, path string) {
 		switch {
-		case state == "??", state == "!!", // git lists them only if they are selected
+		case state == "??", state == "!!", // git lists such paths only if they are selected
 			s.Staged && state[0] != ' ',
 			s.Tracked && state[1] != ' ' && state[0] != '?':
 			paths = append(paths, strings.TrimSuffix(path, "/"))

@@ -66,10 +66,10 @@ const OutputSep = "; its output: "
 
 // A CommandError reports how the command of an item failed.
 type CommandError struct {
-	Code   int            // as shells report it
+	Code   int            // exit code as shells report it
 	Signal syscall.Signal // the signal that killed it; 0: none
-	Last   string         // its last line of output
-	Output string         // the file with its output, relative to the root
+	Last   string         // the last line of the command's output
+	Output string         // the file with the output, relative to the root
 }
 
 func (e *CommandError) Error() string {

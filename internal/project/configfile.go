@@ -15,7 +15,7 @@ import (
 // A plan is the configuration file after init.
 type plan struct {
 	text    string
-	changed bool   // it differs from the present file
+	changed bool   // the new file differs from the present one
 	space   string // the space that the file names
 }
 

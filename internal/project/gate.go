@@ -20,7 +20,7 @@ import (
 // A Recovery reports what Open did about landings that a crash left.
 type Recovery struct {
 	gate.Report
-	Err error // why they could not be recovered
+	Err error // why the landings could not be recovered
 }
 
 // A gateway opens the gate of a codebase when it is first needed. The lock manager
@@ -31,7 +31,7 @@ type gateway struct {
 
 	mu    sync.Mutex
 	gate  *gate.Gate
-	was   []*gate.Gate // with earlier allowlists; a landing may still use one
+	was   []*gate.Gate // gates with earlier allowlists; a landing may still use one
 	rules gate.Options // of gate
 
 	read    fs.FileInfo // the configuration file when it was read; nil: there was none

@@ -35,7 +35,7 @@ type InitResult struct {
 	Root    string   `json:"root"`
 	Space   string   `json:"space"`
 	Store   string   `json:"store"`
-	Already bool     `json:"already"` // it was a root before
+	Already bool     `json:"already"` // the directory was a root before
 	Made    []string `json:"made"`
 
 	NextMachine string   `json:"next_machine,omitempty"`        // the command that joins the space from another machine
@@ -88,7 +88,7 @@ func refuseNested(root string) error {
 	outer, _, err := findRoot(above)
 	if err != nil {
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-			return nil // there is no root above
+			return nil // no directory above is a root
 		}
 		return err
 	}
@@ -308,7 +308,7 @@ func (i *initializer) makeStore(ctx context.Context, built, space string) error 
 	if rel, err := filepath.Rel(filepath.Join(i.root, DirName), path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.Join(built, rel)
 	}
-	if i.alive != nil { // its content belongs to earlier locks here
+	if i.alive != nil { // the directory has data of earlier locks here
 		if err := i.alive.Truncate(0); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type Settings struct {
 	Store      string                      // --store; empty: environment or file
 	Deployment string                      // --deployment; empty: environment or file
 	Roots      []string                    // --root of a worker; none: environment or file
-	Env        func(string) (string, bool) // as os.LookupEnv
+	Env        func(string) (string, bool) // looks up a variable, as os.LookupEnv does
 
 	Caller       func() Caller // who uses the tokens of grants; nil: a person
 	SkipRecovery bool          // do not recover landings
@@ -52,7 +52,7 @@ type Project struct {
 
 	WorkDir  string
 	StateDir string                      // the user's own directory
-	Env      func(string) (string, bool) // as os.LookupEnv
+	Env      func(string) (string, bool) // looks up a variable, as os.LookupEnv does
 	Store    store.Store
 	gateway  *gateway
 	alive    *os.File
@@ -67,7 +67,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 		return nil, err
 	}
 	root, marked, err := findRoot(base)
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // there is no root
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // the directory is in no root
 		err = lostRoot(s.Env, base, err)
 	}
 	if err == nil {
@@ -82,7 +82,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	configured, err := os.Stat(filepath.Join(root, config.FileName)) // before it is read, so that a later change is noticed
+	configured, err := os.Stat(filepath.Join(root, config.FileName)) // read before the file, so that a later change is noticed
 	if err != nil {
 		configured = nil
 	}

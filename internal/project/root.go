@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	DirName    = protect.OwnDir // in the root: the marker, the database, and the files of the gate
+	DirName    = protect.OwnDir // directory in the root with the marker, the database, and the files of the gate
 	markerName = "space.json"
 )
 

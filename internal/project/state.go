@@ -20,7 +20,7 @@ import (
 // StateDir returns the user's own directory.
 func StateDir(env func(string) (string, bool)) (string, error) {
 	base, _ := env("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) { // also if empty; relative paths do not count
+	if !filepath.IsAbs(base) { // the variable counts also if it is empty; a relative path does not count
 		home, _ := env("HOME")
 		if !filepath.IsAbs(home) {
 			return "", &lockkeeper.InputError{Field: "HOME", Value: home,

@@ -14,7 +14,7 @@ import (
 
 // A Write is a file that a call is about to write.
 type Write struct {
-	Path  string // from the root, as Registry.Path returns it
+	Path  string // path from the root, as Registry.Path returns it
 	Whole bool   // the call replaces the whole content
 }
 
@@ -257,7 +257,7 @@ func (s *Session) releaseAll(ctx context.Context) error {
 	if s.rec.GrantID == "" {
 		return err
 	}
-	err = errors.Join(err, s.registry.unprotect(ctx, s.rec.GrantID)) // before another session can acquire them
+	err = errors.Join(err, s.registry.unprotect(ctx, s.rec.GrantID)) // modes are restored before another session can acquire the files
 	if _, releasing := s.registry.app.Release(ctx, s.rec.GrantID); releasing != nil {
 		return errors.Join(err, releasing)
 	}

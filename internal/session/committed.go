@@ -50,7 +50,7 @@ func (s *Session) CommittedOfOthers(ctx context.Context, c Call) (list []Committ
 	}
 	in := map[string]git.PushedChange{}
 	for _, x := range changes {
-		if x.At.Unix() >= c.At/int64(time.Second) { // older ones came with a switch of branches
+		if x.At.Unix() >= c.At/int64(time.Second) { // a switch of branches brought older commits
 			in[s.registry.at(x.Path)] = x
 		}
 	}

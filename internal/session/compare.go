@@ -23,11 +23,11 @@ import (
 type Uncovered struct {
 	Path    string
 	Holder  refusal.Holder
-	Gone    bool   // it was removed
-	Doubt   string // why another program may have changed it; empty: no other program can have
+	Gone    bool   // the file was removed
+	Doubt   string // why another program may have changed the file; empty: no other program can have
 	Rescue  string // id of the change on the rescue shelf; empty: not kept
 	Back    bool   // the file was restored to the holder's version
-	NotBack string // why it was not restored, if it should have been
+	NotBack string // why the file was not restored, if it should have been
 }
 
 // Compare checks, after a command, the files that others hold, for writing or reading. A
@@ -44,7 +44,7 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 		return nil, nil
 	}
 	defer func() {
-		if err != nil && ended.At != 0 { // compare it with the next call, like a background command
+		if err != nil && ended.At != 0 { // the next call makes the comparison, as for a background command
 			s.toBackground(ended)
 		}
 	}()
@@ -115,7 +115,7 @@ type change struct {
 	was     File  // as its holder left it, if known
 	is      Print // the current state
 	content []byte
-	reason  string // for the event
+	reason  string // reason in the event
 }
 
 // holders returns one holder for each path that others hold. It asks for few paths at a time,
@@ -176,7 +176,7 @@ func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.Conflic
 	if holder != nil {
 		x.was = holder.Files[x.Path]
 		if known := x.was.Inode != 0 || x.was.Own; !x.was.changed(x.is) && (known || x.Gone) {
-			return x, false, nil // as its holder left it
+			return x, false, nil // the file is as its holder left it
 		}
 	}
 	if told, before := s.rec.Told[x.Path]; before && told == x.told() {

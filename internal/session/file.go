@@ -32,8 +32,8 @@ type Print struct {
 // when it claimed it, or was shown it.
 type File struct {
 	Print
-	Seen  bool   `json:"seen,omitempty"`  // the session knows its content
-	Own   bool   `json:"own,omitempty"`   // the session left it in this state
+	Seen  bool   `json:"seen,omitempty"`  // the session knows the content
+	Own   bool   `json:"own,omitempty"`   // the session left the file in this state
 	Part  bool   `json:"part,omitempty"`  // the session changed a file that it had not seen, so others may have written the rest
 	Found *Print `json:"found,omitempty"` // the state that was reported to the session instead, maybe made by another program
 }
@@ -97,7 +97,7 @@ func (b *Registry) read(path string) (p Print, content []byte, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Print{}, nil, nil
 	case errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrPermission):
-		return p, nil, nil // not a regular file, so it has no content to compare
+		return p, nil, nil // the path is not a regular file, so it has no content to compare
 	case err != nil:
 		return p, nil, err
 	}
@@ -182,7 +182,7 @@ func (s *Session) Saw(ctx context.Context, path string, shown func(content []byt
 	case !f.there().changed(p):
 		f = f.still(p)
 	case f.Own && s.rec.mayWrite(path, now):
-		return nil // Disturbed reports it when that call has ended
+		return nil // Disturbed reports the change when that call has ended
 	default:
 		f = File{Print: p}
 	}

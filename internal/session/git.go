@@ -18,8 +18,8 @@ import (
 
 // A Rewriting is a git command that rewrites files or history.
 type Rewriting struct {
-	Act   string // as the command spells it
-	Dir   string // the directory in which it runs
+	Act   string // the act as the command spells it
+	Dir   string // the directory in which the command runs
 	Reach func(context.Context) (git.Reach, error)
 }
 
@@ -27,7 +27,7 @@ type Rewriting struct {
 // refused while another command holds the target. It is also refused while another session, or
 // another subagent of this one, holds files in this work tree that the command may change.
 func (s *Session) Rewrite(ctx context.Context, w Rewriting) ([]refusal.Refusal, error) {
-	if err := s.EndRewrite(ctx); err != nil { // of a command without a reported end
+	if err := s.EndRewrite(ctx); err != nil { // ends the mark of a command whose end was not reported
 		return nil, err
 	}
 	tree := s.registry.treeOf(w.Dir)
@@ -38,7 +38,7 @@ func (s *Session) Rewrite(ctx context.Context, w Rewriting) ([]refusal.Refusal, 
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == 0 { // the holder released it just now; the agent may retry
+		if len(found) == 0 { // the holder released the lock just now; the agent may retry
 			found = []lockkeeper.ConflictInfo{{Holder: "another session", AcquiredAt: s.registry.now()}}
 		}
 		who, err := s.registry.Who(ctx, found[0])

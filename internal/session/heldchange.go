@@ -19,9 +19,9 @@ type HeldChange struct {
 	Path, GrantID, Holder string
 	Item                  string // id of the item; empty: no item holds it
 
-	How    string // how it is known that it was another program
-	Rescue string // id of the version before on the rescue shelf; empty: there was none
-	Doubt  string // empty: it was not the holder
+	How    string // how it is known that another program made the change
+	Rescue string // id of the previous version on the rescue shelf; empty: there was none
+	Doubt  string // why the holder may have made the change; empty: it did not
 }
 
 // Keys in the data of the event of a HeldChange.
@@ -89,7 +89,7 @@ func (w *watch) hear(ctx context.Context) error {
 type watched struct {
 	*store.Record
 	onlyGate bool
-	command  *process.Moment // of the look before; nil: not a command, or unknown
+	command  *process.Moment // state of the command at the last look; nil: not a command, or unknown
 }
 
 // includes reports whether a process belongs to the holder.
@@ -102,7 +102,7 @@ func (w *watch) holderOf(ctx context.Context, g *store.Record) (h watched, now *
 	b := w.registry
 	h = watched{Record: g, command: w.moments[g.ID]}
 	if g.Process == nil || !b.app.Host.WorksIn(*g.Process, b.app.Root.Dir()) {
-		h.command = nil // it may hold the path in another copy of the codebase
+		h.command = nil // the command may hold the path in another copy of the codebase
 		return h, nil, nil
 	}
 	if id := g.Metadata[lock.ItemKey]; id != "" {
@@ -127,7 +127,7 @@ func (w *watch) others(ctx context.Context, grants []*store.Record, sessions map
 		if !slices.ContainsFunc(g.Locks, w.isWatched) {
 			continue
 		}
-		h, now, wrong := w.holderOf(ctx, g) // before its files are read
+		h, now, wrong := w.holderOf(ctx, g) // read before the files of the grant
 		err = errors.Join(err, wrong)
 		if now != nil {
 			moments[g.ID] = now

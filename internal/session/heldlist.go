@@ -18,7 +18,7 @@ import (
 // It is kept in a file and updated from events, so that a call need not read thousands of grants.
 // Released paths stay in it and cost one stat call each.
 type heldList struct {
-	seq   uint64 // of the last event that it includes
+	seq   uint64 // number of the last event that the list includes
 	made  time.Time
 	paths []string
 }

@@ -12,7 +12,7 @@ import (
 // person or program outside every session.
 type Mine struct {
 	registry *Registry
-	info     Info                 // of the session; the zero value: the caller is in no session
+	info     Info                 // the caller's session; zero: the caller is in no session
 	above    []lockkeeper.Process // the processes that started the caller, up to the session's host
 	under    []string             // the grants under which the caller runs
 	holder   string               // the name under which the caller acquires locks
@@ -63,7 +63,7 @@ func (m *Mine) Owns(g *lock.RequestInfo) bool {
 	if !m.tokens {
 		return false
 	}
-	token, err := m.registry.app.Tokens.Get(g.ID) // it refuses an agent the tokens of others
+	token, err := m.registry.app.Tokens.Get(g.ID) // the token store refuses an agent the tokens of others
 	return err == nil && token != ""
 }
 
@@ -102,7 +102,7 @@ func (m *Mine) Made(paths []string) (map[string]bool, error) {
 		switch {
 		case left && f.Own && f.Found == nil && !f.touched(now):
 			made[p] = true
-		case now.Inode == 0: // only the time of its directory is known
+		case now.Inode == 0: // only the time of the directory is known
 		default:
 			_, during, err := s.origin(p)
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 // An Act is a write or removal of a file that source text in another language names literally.
 type Act struct {
 	File    string
-	Whole   bool // it replaces the content, and the source text does not mention the file again
+	Whole   bool // the call replaces the content, and the source text does not mention the file again
 	Removes bool
 }
 

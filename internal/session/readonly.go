@@ -27,7 +27,7 @@ import (
 // A protection is an entry of the list: a file that is, or may be, read-only for its holder.
 type protection struct {
 	Mode  fs.FileMode `json:"mode"`  // permissions before
-	Grant string      `json:"grant"` // of the holder
+	Grant string      `json:"grant"` // the holder's grant
 }
 
 // mayBeWritten are the permissions that a read-only file lacks.
@@ -162,11 +162,11 @@ func (s *Session) Protect(ctx context.Context) error {
 			case !ok:
 			case mode&mayBeWritten != 0:
 				p.note(path, protection{mode, s.rec.GrantID})
-			case known && mode == entry.Mode&^mayBeWritten: // a holder before left it read-only
+			case known && mode == entry.Mode&^mayBeWritten: // an earlier holder left the file read-only
 				p.note(path, protection{entry.Mode, s.rec.GrantID})
 			}
 		}
-		err := p.save(ctx) // before a mode is changed
+		err := p.save(ctx) // the list is stored before a mode is changed
 		for _, path := range held {
 			if entry, listed := p.files[path]; listed && err == nil {
 				err = errors.Join(p.set(path, entry.Mode, entry.Mode&^mayBeWritten), s.chmoded(path))

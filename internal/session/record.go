@@ -21,28 +21,28 @@ import (
 // record is the stored state of a session.
 type record struct {
 	Info
-	Root       string              `json:"root,omitempty"`   // root of the codebase of its last call
-	Ended      bool                `json:"ended,omitempty"`  // its host restarts it; the next session of the process takes the claims over
+	Root       string              `json:"root,omitempty"`   // root of the codebase of the session's last call
+	Ended      bool                `json:"ended,omitempty"`  // the host restarts the session; the next session of the process takes the claims over
 	Taking     bool                `json:"taking,omitempty"` // a call is about to acquire a grant that is not recorded yet
 	Tickets    []Ticket            `json:"tickets,omitempty"`
 	Files      map[string]File     `json:"files,omitempty"`   // by path
-	Calls      map[string]Call     `json:"calls,omitempty"`   // in progress, by the host's id
+	Calls      map[string]Call     `json:"calls,omitempty"`   // calls in progress, by the host's id
 	Background []Call              `json:"behind,omitempty"`  // commands that continue in the background
 	Late       map[string]Call     `json:"late,omitempty"`    // calls that were treated as ended before their end was reported, counted from then
-	Ran        []span              `json:"ran,omitempty"`     // when its last commands ran
+	Ran        []span              `json:"ran,omitempty"`     // when the last commands of the session ran
 	Told       map[string]Told     `json:"told,omitempty"`    // reported changes of others' files, by path
 	Git        string              `json:"git,omitempty"`     // grant of a git command in progress
 	Trees      map[string]string   `json:"trees,omitempty"`   // work trees of claimed files, by repository and path
 	Outside    map[string]bool     `json:"outside,omitempty"` // keys of Trees for files outside the codebase, changed in this turn
-	Subagents  map[string]Subagent `json:"inner,omitempty"`   // by the host's id
+	Subagents  map[string]Subagent `json:"inner,omitempty"`   // subagents by the host's id
 
-	Notices map[string][]string `json:"notices,omitempty"` // what its agents were not shown yet, by the host's id of the subagent
+	Notices map[string][]string `json:"notices,omitempty"` // what agents of the session were not shown yet, by the host's id of the subagent
 
-	Watched time.Time            `json:"watched,omitzero"` // when it last looked for unchecked agents
-	Beside  []lockkeeper.Process `json:"beside,omitempty"` // the unchecked agents that it was told of
+	Watched time.Time            `json:"watched,omitzero"` // when the session last looked for unchecked agents
+	Beside  []lockkeeper.Process `json:"beside,omitempty"` // the unchecked agents that the session was told of
 
-	Head    string   `json:"head,omitempty"`    // the commit after which commits of its files are reported
-	Commits []string `json:"commits,omitempty"` // that it made with lockkeeper commit
+	Head    string   `json:"head,omitempty"`    // the commit after which commits of the session's files are reported
+	Commits []string `json:"commits,omitempty"` // commits that the session made with lockkeeper commit
 
 	Snapshots []string        `json:"snapshots,omitempty"` // open snapshots of uncommitted files
 	Theirs    map[string]bool `json:"theirs,omitempty"`    // files that were written or moved while a command ran, and existed before
@@ -51,7 +51,7 @@ type record struct {
 
 // A Call is a tool call in progress.
 type Call struct {
-	At       int64    `json:"at"` // nanoseconds, by the clock that stamps files
+	At       int64    `json:"at"` // time in nanoseconds, by the clock that stamps files
 	Dir      string   `json:"dir,omitempty"`
 	Command  string   `json:"command,omitempty"`
 	Programs []string `json:"programs,omitempty"` // source texts in other languages that the command contains and runs

@@ -20,7 +20,7 @@ const (
 	keyAgent   = "agent"
 	keyTTY     = "tty"
 	keyReason  = "reason"
-	keyRoot    = "root" // of the copy of the codebase in which the session works
+	keyRoot    = "root" // root of the copy of the codebase in which the session works
 )
 
 // Info describes one session.
@@ -32,8 +32,8 @@ type Info struct {
 	About    string              `json:"about,omitempty"` // the first words of the prompt
 	Process  *lockkeeper.Process `json:"process,omitempty"`
 	Began    time.Time           `json:"began"`
-	Seen     time.Time           `json:"seen"`            // the time of its last call
-	GrantID  string              `json:"grant,omitempty"` // empty: it holds nothing
+	Seen     time.Time           `json:"seen"`            // the time of the session's last call
+	GrantID  string              `json:"grant,omitempty"` // empty: the session holds nothing
 }
 
 // A Caller is the identity that a host reports for a call.

@@ -15,10 +15,10 @@ type Subagent struct {
 	ID   string `json:"-"` // given by the host; empty: the main agent
 	Kind string `json:"kind,omitempty"`
 
-	Background bool `json:"behind,omitempty"` // it continues after the turn that started it
+	Background bool `json:"behind,omitempty"` // the subagent continues after the turn that started it
 
 	Seen  time.Time            `json:"seen"`
-	Files map[string]time.Time `json:"files"` // files that it works on, and since when
+	Files map[string]time.Time `json:"files"` // files that the subagent works on, and since when
 }
 
 // enterAs records which agent of the session calls.

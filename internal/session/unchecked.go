@@ -20,7 +20,7 @@ type Unchecked struct {
 	Program string              `json:"program"`
 	Process *lockkeeper.Process `json:"process"`
 	TTY     string              `json:"tty,omitempty"`
-	Why     string              `json:"why,omitempty"` // what disables its hooks; empty: unknown
+	Why     string              `json:"why,omitempty"` // what disables the agent's hooks; empty: unknown
 }
 
 // String describes the agent for people.

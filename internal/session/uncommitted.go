@@ -58,7 +58,7 @@ func shortened(command string) string {
 // that the session did not create.
 type Loss struct {
 	Path   string
-	Gone   bool   // it was removed
+	Gone   bool   // the file was removed
 	Rescue string // id on the rescue shelf; empty: the next listing of the shelf assigns one
 }
 

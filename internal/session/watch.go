@@ -56,8 +56,8 @@ type watch struct {
 	registry *Registry
 	tell     Watcher
 	heard    uint64                     // number of the last event of the log that was read
-	left     map[string]Print           // by grant and path
-	moments  map[string]*process.Moment // of the commands that hold files, by grant, at the last look
+	left     map[string]Print           // the state in which each holder left a path, by grant and path
+	moments  map[string]*process.Moment // states of the commands that hold files at the last look, by grant
 }
 
 // run looks at the held files until the context ends.

@@ -6,7 +6,7 @@ import (
 
 // A Writer is the session that changed a file of another holder, as far as the records say.
 type Writer struct {
-	Name string // empty: no record says it
+	Name string // empty: no record names the writer
 	Sure bool   // its record has the file in this state; otherwise only its command ran at that time
 }
 

@@ -21,7 +21,7 @@ import (
 
 // The policies of claims.
 const (
-	policyInstance = "author" // of an agent instance or a foreign tool
+	policyInstance = "author" // the policy of claims by agent instances and foreign tools
 	policyPerson   = "person"
 )
 
@@ -190,7 +190,7 @@ type Instance struct {
 	ID      string // such as CLI-12345, the same for all claims of a session
 	Who     string // the person's display name; empty for an agent
 	Process *lockkeeper.Process
-	Agent   string // its name; empty for a person
+	Agent   string // the agent's name; empty for a person
 	Named   bool   // the ID was given explicitly, so several sessions may share it
 }
 

@@ -13,7 +13,7 @@ import (
 // A Request asks for a claim.
 type Request struct {
 	By     Instance
-	Names  []string // of resources, or paths
+	Names  []string // names of resources, or paths
 	Mode   lockkeeper.Mode
 	Reason string
 
@@ -96,7 +96,7 @@ func (t *syncPass) claim(ctx context.Context, w Request, asked []target, a *Resu
 	if err := t.override(ctx, w, a); err != nil {
 		return err
 	}
-	if err = t.au.acquire(ctx, w, asked, a); errors.As(err, &blocked) { // another request was waiting for it
+	if err = t.au.acquire(ctx, w, asked, a); errors.As(err, &blocked) { // another request was waiting for the lock
 		if held, err = t.au.statuses(ctx); err == nil {
 			a.Conflicts = conflictsOf(asked, blocked.Conflicts, held)
 		}
@@ -166,7 +166,7 @@ func conflictsOf(asked []target, found []lockkeeper.ConflictInfo, held []GrantSt
 				continue
 			}
 			i := slices.IndexFunc(held, func(s GrantStatus) bool { return s.Grant == c.GrantID })
-			if i < 0 { // it is waiting, or was granted just now
+			if i < 0 { // the request is waiting, or was granted just now
 				list = append(list, Conflict{th.name, GrantStatus{Grant: c.GrantID, Resources: []string{c.BlockingPath}, Instance: c.Holder,
 					Mode: c.BlockingMode, Since: c.AcquiredAt, Seen: c.AcquiredAt, State: Working, Minutes: int(time.Since(c.AcquiredAt).Minutes())}})
 				continue

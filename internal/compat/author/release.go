@@ -43,7 +43,7 @@ func (au *Author) shrink(ctx context.Context, s GrantStatus, rest []string) erro
 	if err != nil {
 		return err
 	}
-	if _, err := au.app.Locks.Renew(ctx, s.Grant, token); err != nil { // proves that the caller holds it
+	if _, err := au.app.Locks.Renew(ctx, s.Grant, token); err != nil { // Renew proves that the caller holds the claim
 		return err
 	}
 	targets, err := au.resolveAll(rest, s.Mode, au.fromRoot)
@@ -172,7 +172,7 @@ func (t *syncPass) dropRefused() {
 
 type Unclaimed struct {
 	Freed     []string      // the released resources
-	Kept      []string      // of a claim that ends with its running command
+	Kept      []string      // resources of a claim that ends with its running command
 	Others    []GrantStatus // named, but held by another session, or by a foreign tool with the same ID
 	Unclaimed []string      // named, but not claimed
 	Notes     []Note
@@ -206,7 +206,7 @@ func (au *Author) unclaimAll(ctx context.Context, by Instance, held []GrantStatu
 			if err := au.releasePart(ctx, by, s, s.Resources, done); err != nil {
 				return err
 			}
-		case s.Foreign && s.entry.Instance == by.ID: // a foreign tool with the same ID
+		case s.Foreign && s.entry.Instance == by.ID: // a claim of a foreign tool with the same ID
 			done.Others = append(done.Others, s)
 		}
 	}

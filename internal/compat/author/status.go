@@ -24,11 +24,11 @@ const (
 // A GrantStatus describes a claim, or another grant that conflicts with one, for people.
 type GrantStatus struct {
 	Grant     string            `json:"grant_id"`
-	Resources []string          `json:"resources"` // names, or paths
+	Resources []string          `json:"resources"` // inactive, but its process is running or may be
 	Instance  string            `json:"instance"`
 	Who       string            `json:"who,omitempty"` // the person
 	Mode      lockkeeper.Mode   `json:"mode"`
-	Since     time.Time         `json:"timestamp"` // of the claim
+	Since     time.Time         `json:"timestamp"` // when the claim was made
 	Seen      time.Time         `json:"seen"`      // the last activity
 	Minutes   int               `json:"age_minutes"`
 	State     State             `json:"state"`
@@ -36,12 +36,12 @@ type GrantStatus struct {
 	Foreign   bool              `json:"foreign,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	Process   string            `json:"process_state"` // alive, dead or unknown
-	IsClaim   bool              `json:"-"`             // not another kind of grant
+	IsClaim   bool              `json:"-"`             // false for another kind of grant
 	Locks     []lockkeeper.Lock `json:"-"`
 
 	session string
 	command bool           // held for a command and released with it
-	entry   bookfile.Entry // of a foreign claim
+	entry   bookfile.Entry // the entry of a foreign claim
 }
 
 // MayOverride reports whether the claim may be overridden without a person's decision,

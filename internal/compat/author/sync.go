@@ -21,7 +21,7 @@ import (
 type Note struct {
 	Kind     NoteKind          `json:"kind"`
 	Entry    bookfile.Entry    `json:"entry,omitzero"`
-	Blockers []GrantStatus     `json:"blockers,omitempty"` // of a collision: the conflicting holders
+	Blockers []GrantStatus     `json:"blockers,omitempty"` // for a collision: the conflicting holders
 	Corrupt  *bookfile.Corrupt `json:"corrupt,omitempty"`
 }
 

@@ -50,7 +50,7 @@ func (au *Author) Uncommitted(ctx context.Context, s GrantStatus) (list []Uncomm
 		switch {
 		case err == nil && diff != "":
 			u.count(diff)
-		case !c.Deleted: // not tracked, or the repository has no commit yet
+		case !c.Deleted: // the file is not tracked, or the repository has no commit yet
 			text, err := au.text(c.Path)
 			if err != nil {
 				return nil, err

@@ -74,7 +74,7 @@ func (au *Author) watch(ctx context.Context, tell func(Note), trouble func(error
 			if err == nil {
 				failed, told, seen = "", notes, now
 			}
-			if watcher != nil { // adding it again is harmless; without a directory only polling works
+			if watcher != nil { // watching a directory twice is harmless; without the directory only polling works
 				_ = watcher.Add(filepath.Dir(au.file.Path()))
 			}
 		}

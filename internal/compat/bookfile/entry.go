@@ -205,13 +205,13 @@ func (m Mark) IsOurs(e Entry) bool {
 // A Claim is one lock in the store.
 type Claim struct {
 	Entry
-	ID       string // of its grant
-	Imported bool   // of a foreign tool, imported from this file
+	ID       string // ID of the grant that the entry stands for
+	Imported bool   // the entry is of a foreign tool and was imported from this file
 }
 
 // A Merged is the result of Merge: changes to the store, and the new content of the file.
 type Merged struct {
-	Entries    []Entry // for the file
+	Entries    []Entry // all entries that the file should have
 	New        []Entry // foreign entries that are not in the store
 	Renewed    []Claim // imported claims with a new time
 	Ended      []Claim // imported claims whose entry is gone or no longer the newest
@@ -238,7 +238,7 @@ func Merge(read []Entry, known bool, claims []Claim, mark Mark) (p Merged) {
 		case isOurs && !written[e.Lock()]:
 			p.Entries = append(p.Entries, c.Entry)
 			written[e.Lock()] = true
-		case isOurs || mark.IsOurs(e): // a duplicate, or left from a claim that has ended
+		case isOurs || mark.IsOurs(e): // the entry is a duplicate, or a claim that has ended left it
 		case slices.Contains(foreign, e):
 		default:
 			foreign = append(foreign, e)

@@ -55,7 +55,7 @@ type Reading struct {
 // A Corrupt describes a malformed file.
 type Corrupt struct {
 	Reason string
-	Backup string // its new path
+	Backup string // new path of the unreadable file
 	Saved  int    // readable entries
 }
 
@@ -152,7 +152,7 @@ func (f *File) readAs(ctx context.Context, dir *os.File, name string) (text []by
 	case errors.As(err, &corrupt):
 		r = Reading{Entries: entries, Corrupt: &Corrupt{Reason: corrupt.Reason, Saved: len(entries)}}
 		r.Corrupt.Backup, err = f.setAside(dir, name)
-		if errors.Is(err, fs.ErrNotExist) { // removed at this moment
+		if errors.Is(err, fs.ErrNotExist) { // another process removed the file just now
 			return nil, Reading{}, nil
 		}
 		return nil, r, err

@@ -73,7 +73,7 @@ func (at *access) acquire(s member, began time.Time) (by *Info, broke bool, err 
 		next.By[len(next.By)-1].AcquiredIn = time.Since(began)
 		err = at.record(next)
 	}
-	if err != nil && done { // the caller is not told that it holds the file
+	if err != nil && done { // the caller is not told that it holds the lease
 		err = errors.Join(err, at.rollBack(next, held))
 	}
 	return nil, broke, err
@@ -91,7 +91,7 @@ func (at *access) rollBack(next, before *hold) error {
 		return err
 	}
 	at.found = now
-	if before != nil && before.Token == next.Token { // a group of readers, without the new one
+	if before != nil && before.Token == next.Token { // a group of readers stays, without the new one
 		_, err = at.replace(before)
 		return err
 	}
@@ -147,7 +147,7 @@ func (at *access) findHold(token string) (*hold, int) {
 func (at *access) renew(token string, opt Options, phase string) error {
 	held, n := at.findHold(token)
 	switch {
-	case held != nil && at.found.unreadable: // perhaps by mistake; no other process can acquire it meanwhile
+	case held != nil && at.found.unreadable: // the file may be unreadable by mistake; no other process can acquire it meanwhile
 		return lockkeeper.WithNext(fmt.Errorf("lease file %s: %s", at.path, at.found.problem), "make it readable for its holder again")
 	case held == nil || !at.found.hasToken(held.Token):
 		return at.lost()
@@ -167,7 +167,7 @@ func (at *access) renew(token string, opt Options, phase string) error {
 	switch {
 	case err != nil:
 		return err
-	case !done: // replaced since it was read
+	case !done: // another process replaced the file after it was read
 		if at.found, err = at.inspect(at.name); err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ type breakRecord struct {
 	Actor      lockkeeper.Actor       `json:"actor"`
 	Action     string                 `json:"action"`
 	Target     string                 `json:"target"`
-	Previous   *previousHolder        `json:"previous_holder"` // null if the file did not name one
+	Previous   *previousHolder        `json:"previous_holder"` // null if the file did not name a previous holder
 	Reason     string                 `json:"reason"`
 	Conditions []lockkeeper.Condition `json:"conditions"`
 }

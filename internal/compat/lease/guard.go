@@ -104,7 +104,7 @@ func (g *guard) diskTime() (time.Time, error) {
 type record struct {
 	Serial uint64   `json:"serial"`
 	PID    int      `json:"pid"`            // the writing process
-	Seen   sighting `json:"seen,omitzero"`  // of a foreign file
+	Seen   sighting `json:"seen,omitzero"`  // when a foreign file was first seen
 	Held   *hold    `json:"held,omitempty"` // nil if no Lockkeeper process holds it
 }
 
@@ -126,7 +126,7 @@ type sighting struct {
 
 // A hold is a lease file held through this package, by one holder or a group of readers.
 type hold struct {
-	Token  string   `json:"token"` // in the lease file
+	Token  string   `json:"token"` // the token in the lease file
 	Shared bool     `json:"shared,omitempty"`
 	By     []member `json:"by"`
 }
@@ -134,7 +134,7 @@ type hold struct {
 // A member is one holder in a hold.
 type member struct {
 	payload
-	At         Reading       `json:"at"` // when it was acquired or last renewed
+	At         Reading       `json:"at"` // when the lease was acquired or last renewed
 	TTL        time.Duration `json:"ttl"`
 	AcquiredIn time.Duration `json:"acquired_in"`
 	Renewals   int           `json:"renewals,omitempty"`

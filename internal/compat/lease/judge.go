@@ -20,7 +20,7 @@ const malformedAge = 2 * time.Second
 // A verdict says whether a lease file may be broken.
 type verdict struct {
 	stale      bool
-	at         time.Time              // from when on; zero if unknown
+	at         time.Time              // when the file may be broken; zero if unknown
 	conditions []lockkeeper.Condition // the checked conditions
 }
 
@@ -95,7 +95,7 @@ func (s member) isExpired(now Reading, grace time.Duration) bool {
 // A Reading is one reading of the host's clocks.
 type Reading struct {
 	Wall   time.Time     `json:"wall"`
-	Ticks  time.Duration `json:"ticks"`  // of a clock that cannot be set
+	Ticks  time.Duration `json:"ticks"`  // time of a clock that cannot be set
 	Origin string        `json:"origin"` // where Ticks counts from; empty if there is no such clock
 }
 

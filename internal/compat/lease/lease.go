@@ -33,8 +33,8 @@ type Options struct {
 	TTL       time.Duration // how long the file lasts without renewal
 	Grace     time.Duration // how long after another holder's expiry its file may be broken
 	Heartbeat time.Duration // how often Keep renews, but at least every third of the TTL
-	Shared    bool          // share the file with other readers
-	PID       int           // the process shown to others; 0 means this one
+	Shared    bool          // other readers may hold the lease at the same time
+	PID       int           // the process that other processes see; 0: this one
 
 	// Settle is how long a file acquired by breaking another one must exist before it
 	// counts. A foreign tool may have judged the old file at the same time and remove
@@ -57,7 +57,7 @@ func Defaults() Options {
 
 // Metrics counts the time and the operations that a lease file cost its holder.
 type Metrics struct {
-	AcquiredIn time.Duration `json:"acquired_in_ns"` // from the first attempt to the grant
+	AcquiredIn time.Duration `json:"acquired_in_ns"` // time from the first attempt to the grant
 	Attempts   int           `json:"attempts"`
 	Renewals   int           `json:"renewals"`
 	Failures   int           `json:"failures"` // failed renewals
@@ -140,7 +140,7 @@ func (l *Lease) Acquire(ctx context.Context, timeout time.Duration) error {
 		if waited >= timeout {
 			return &HeldError{Path: l.path, Owner: l.opt.Owner, By: *by, Waited: waited, Attempts: l.metrics.Attempts}
 		}
-		// Random, so that processes refused together do not all retry together.
+		// The wait is random, so that processes refused together do not all retry together.
 		if err := wait(ctx, min(pause/2+rand.N(pause), timeout-waited)); err != nil {
 			return err
 		}

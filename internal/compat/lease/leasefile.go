@@ -27,7 +27,7 @@ const filePerm = 0o644
 type leaseFile struct {
 	disk durable.Disk
 	dir  *os.File
-	path string // as the caller gave it
+	path string // path as the caller gave it
 	name string
 }
 
@@ -71,7 +71,7 @@ type fileState struct {
 	info       fs.FileInfo // nil if missing or unreadable
 	text       []byte
 	payload    *payload // nil if not a valid lease file
-	problem    string   // why it is not valid
+	problem    string   // why the file is not valid
 	shown      payload  // the fields that could be read, valid or not
 	unreadable bool     // permission denied
 }
@@ -150,7 +150,7 @@ func (p *leaseFile) readRaw(name string) (*fileState, error) {
 		return nil, refuse("not a regular file")
 	}
 	text := make([]byte, min(info.Size(), maxSize)+1)
-	n, err := f.Read(text) // a file that grows meanwhile is incomplete anyway
+	n, err := f.Read(text) // a file that grows while it is read is incomplete anyway
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("lease file %s: %w", p.path, err)
 	}
@@ -235,7 +235,7 @@ func (p *leaseFile) restore(token string) error {
 	const tries = 5 // a bound: no other process replaces the file this often
 	ours := func(f *fileState) bool { return f.hasToken(token) }
 	for range tries {
-		theirs, odd := p.readRaw(p.draftName()) // it restores even a file that is not a lease file
+		theirs, odd := p.readRaw(p.draftName()) // also restores a file that is not a lease file
 		err := p.disk.Exchange(p.dir, p.draftName(), p.dir, p.name)
 		if errors.Is(err, fs.ErrNotExist) { // the name is free now
 			if err = p.disk.Move(p.dir, p.draftName(), p.dir, p.name); err == nil {

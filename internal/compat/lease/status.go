@@ -24,8 +24,8 @@ type State string
 const (
 	Free    State = "free"
 	Held    State = "held"
-	Stale   State = "stale"   // the next process that wants it breaks it
-	Unclear State = "unclear" // malformed and new, or unreadable: it counts as held
+	Stale   State = "stale"   // the next process that wants the file breaks its lease
+	Unclear State = "unclear" // malformed and new, or unreadable: the lease counts as held
 	Refused State = "refused" // not a lease file: a directory, a link or other text
 )
 
@@ -38,9 +38,9 @@ type Info struct {
 	CreatedAt *time.Time `json:"created_at,omitempty"`
 	RenewedAt *time.Time `json:"last_renewed_at,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	StaleAt   *time.Time `json:"stale_at,omitempty"` // when it may be broken, as the wall clock will show it
+	StaleAt   *time.Time `json:"stale_at,omitempty"` // when the lease may be broken, as the wall clock will show it
 	Fact      string     `json:"fact,omitempty"`     // anything else a person should know
-	Ours      bool       `json:"ours"`               // held through this package
+	Ours      bool       `json:"ours"`               // the lease is held through this package
 	Shared    bool       `json:"shared,omitempty"`
 	Holders   []Holder   `json:"holders,omitempty"` // recorded holders: one, or several readers
 }
@@ -109,7 +109,7 @@ func List(dir string, opt Options) ([]*Info, error) {
 func describe(path string, f *fileState, rec *record, now Reading, grace time.Duration) *Info {
 	v, odd := judge(path, f, rec.sightingOf(f), now, grace, func() (time.Time, error) { return now.Wall, nil })
 	info := &Info{Path: path, State: Held, Fact: f.problem}
-	info.Owner, info.PID = f.shown.Owner, f.shown.PID // also of a malformed file
+	info.Owner, info.PID = f.shown.Owner, f.shown.PID // also for a malformed file
 	info.CreatedAt, info.RenewedAt, info.ExpiresAt = timeOrNil(f.shown.CreatedAt.Time), timeOrNil(f.shown.RenewedAt.Time), timeOrNil(f.shown.ExpiresAt.Time)
 	info.StaleAt = timeOrNil(v.at)
 	held := rec.Held

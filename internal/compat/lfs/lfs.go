@@ -31,9 +31,9 @@ type API struct {
 // A Route is one request that git-lfs can make.
 type Route struct {
 	Method  string
-	Pattern string // of http.ServeMux
+	Pattern string // pattern of http.ServeMux
 	Need    access.Need
-	Query   reflect.Type // of the query string; nil if it takes none
+	Query   reflect.Type // type of the query string; nil if there is none
 	Summary string
 	Replies map[int]string // descriptions of the responses, by status
 

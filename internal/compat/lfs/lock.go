@@ -148,7 +148,7 @@ func (api *API) unlock(r *request) (int, any, error) {
 func (api *API) force(r *request, held *heldLock) error {
 	id := held.entry.ID
 	switch {
-	case r.who.Role == access.Agent: // the engine refuses it and records the attempt
+	case r.who.Role == access.Agent: // the engine refuses the request and records the attempt
 	case r.who.Role != access.Admin:
 		return &refused{http.StatusForbidden, fmt.Sprintf("--force needs the role admin, and %s has %s", r.who.Name, r.who.Role), "ask " + held.Owner.Name + ", or an admin"}
 	case len(held.entry.Targets) > 1:
@@ -271,7 +271,7 @@ func (api *API) list(r *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if path, id := q.Get("path"), q.Get("id"); path != "" || id != "" {
-		if l, err := api.target(path); err == nil { // an invalid path is compared as it is, and matches nothing
+		if l, err := api.target(path); err == nil { // an invalid path is compared as the client gave it, and matches nothing
 			path = l.Path
 		}
 		all = slices.DeleteFunc(all, func(l heldLock) bool { return path != "" && l.Path != path || id != "" && l.ID != id })

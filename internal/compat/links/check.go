@@ -22,7 +22,7 @@ import (
 // Options configure a check.
 type Options struct {
 	Documents []string // required documents, from the root; a missing one is a finding
-	Optional  []string // checked if they exist
+	Optional  []string // documents that are checked if they exist
 	Deep      bool     // also check all other documents and how they refer to each other
 	Exclude   []string // patterns of documents and directories that Deep skips
 	Ignore    []string // patterns of targets that are not checked
@@ -47,8 +47,8 @@ type checker struct {
 	names       *names // nil until a file is missing
 	gitIgnores  map[string]bool
 
-	scans  []*scan          // of the checked documents, by path
-	known  map[string]*scan // also of linked documents; nil if unreadable
+	scans  []*scan          // scans of the checked documents, by path
+	known  map[string]*scan // scans of all documents, also linked ones; nil if unreadable
 	report Report
 }
 

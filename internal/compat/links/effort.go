@@ -13,9 +13,9 @@ const deepIndent = 256
 // case for each line and paragraph, code or not.
 type effort struct {
 	spent       int
-	delimiters  int // of emphasis, in this paragraph; a run counts once
-	definitions int // of links, in this paragraph
-	footnotes   int // in the whole document
+	delimiters  int // runs of emphasis marks in this paragraph; a run counts once
+	definitions int // link definitions in this paragraph
+	footnotes   int // footnotes in the whole document
 }
 
 // Classes of bytes for the parser.

@@ -123,7 +123,7 @@ func (f *files) read(name string) ([]byte, error) {
 	}
 	text := make([]byte, info.Size(), info.Size()+1)
 	n, err := io.ReadFull(in, text)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // it shrank meanwhile
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // the file became shorter while it was read
 		err = nil
 	}
 	return text[:n], err
@@ -188,11 +188,11 @@ func (r rules) split() (web, local rules) {
 type target struct {
 	url      string // empty if in the repository
 	path     string // decoded, with slashes; empty for the document itself
-	literal  string // the same, not decoded
+	literal  string // the same text, not decoded
 	fragment string // decoded
 	rest     string // query and fragment as written
-	foreign  bool   // another scheme, such as mailto
-	machine  bool   // an absolute path of one machine
+	foreign  bool   // the link has another scheme, such as mailto
+	machine  bool   // the link is an absolute path of one machine
 }
 
 // targetOf parses a target as a browser does: a URL, or a path with query and fragment.

@@ -20,7 +20,7 @@ import (
 type Fix struct {
 	Reference
 	New string `json:"new"` // the new target
-	To  string `json:"to"`  // the file it refers to, from the root
+	To  string `json:"to"`  // the file that the fixed link refers to, from the root
 
 	start, end int
 }
@@ -70,7 +70,7 @@ func encoded(name string) string {
 // A Rewrite is a document with its fixes applied.
 type Rewrite struct {
 	Path    string
-	Base    lockkeeper.Version // the version it was made from
+	Base    lockkeeper.Version // the version of the file that the fix changes
 	Content []byte
 	Fixes   []Fix
 }

@@ -14,7 +14,7 @@ import (
 type Graph struct {
 	Documents []string `json:"documents"` // sorted
 	Edges     []Edge   `json:"edges"`     // sorted, each once
-	Orphans   []string `json:"orphans"`   // not referred to by others, except the documents to start from
+	Orphans   []string `json:"orphans"`   // documents that no other document refers to, except the start documents
 	Cycles    []Cycle  `json:"cycles"`
 }
 
@@ -27,7 +27,7 @@ type Edge struct {
 // A Cycle is a set of documents that all reach each other.
 type Cycle struct {
 	Documents []string `json:"documents"` // sorted
-	Path      []string `json:"way"`       // a shortest path from the first document back to it
+	Path      []string `json:"way"`       // a shortest path from the first document back to itself
 }
 
 func (c *checker) graph() *Graph {
@@ -139,7 +139,7 @@ type tarjan struct {
 	next  [][]int
 	count int
 	index []int // when a node was reached, from 1
-	low   []int // the earliest open node that it reaches
+	low   []int // for each document, the earliest open node that it reaches
 	open  []bool
 	stack []int // the open nodes
 	found [][]int
@@ -214,8 +214,8 @@ const (
 type Problem string
 
 const (
-	Missing    Problem = "missing"    // no such file
-	NoAnchor   Problem = "anchor"     // no such heading in it
+	Missing    Problem = "missing"    // there is no such file
+	NoAnchor   Problem = "anchor"     // the file has no such heading
 	Outside    Problem = "outside"    // the path is outside the repository
 	Undefined  Problem = "undefined"  // the label is not defined
 	Empty      Problem = "empty"      // the link is empty
@@ -225,10 +225,10 @@ const (
 )
 
 type Reference struct {
-	File   string `json:"file"` // from the root
+	File   string `json:"file"` // path from the root
 	Line   int    `json:"line"` // from 1
 	Kind   Kind   `json:"kind"`
-	Target string `json:"target"` // as a reader of the rendered document gets it
+	Target string `json:"target"` // target as a reader of the rendered document gets it
 }
 
 // A Finding is a broken reference.
@@ -250,8 +250,8 @@ type Report struct {
 	// Informational findings do not make the check fail.
 	Informational []Finding `json:"informational"`
 
-	Valid []Reference `json:"valid,omitempty"` // only if requested
-	Graph *Graph      `json:"-"`               // only of a deep check
+	Valid []Reference `json:"valid,omitempty"` // valid references; only if requested
+	Graph *Graph      `json:"-"`               // graph of all documents; only after a deep check
 }
 
 // Fixes returns the possible fixes, by file and line.

@@ -6,15 +6,15 @@ import (
 )
 
 type tag struct {
-	name       string // in lower case
+	name       string // name of the tag, in lower case
 	closing    bool
-	start, end int // its position in the text
+	start, end int // position of the tag in the text
 	attributes []attribute
 }
 
 type attribute struct {
-	name       string // in lower case
-	start, end int    // of the value, without quotes
+	name       string // name of the attribute, in lower case
+	start, end int    // position of the value, without quotes
 }
 
 // tags visits the tags in a piece of HTML, except in comments, scripts and styles. It

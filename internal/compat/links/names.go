@@ -25,8 +25,8 @@ type suggestion struct{ moved, nearest string }
 // similar.
 type named struct {
 	name         string
-	stem, ending string // in lower case
-	letters      uint64 // of the stem
+	stem, ending string // parts of the file name, in lower case
+	letters      uint64 // the set of letters in the stem
 }
 
 func newNamed(name string) named {

@@ -27,15 +27,15 @@ type reference struct {
 	Reference
 	start, end int
 	to         target
-	at         string // the file it refers to, existing or not, from the root
+	at         string // the file that the reference leads to, existing or not, from the root
 	anchored   string // the document whose anchor it names; empty if none is checked
 
 	loose   bool    // a directory or a name between backticks, which may be something else
-	text    string  // of [text][label]
+	text    string  // text and label of [text][label]
 	problem Problem // empty if valid
 	reason  string
 	lenient string // why a problem is only informational; empty if it is enforced
-	dropped bool   // not a reference after all
+	dropped bool   // the text turned out not to be a reference
 	suggestion
 }
 
@@ -293,7 +293,7 @@ func withoutTags(html []byte) string {
 
 // anchors are the ids of a document, as GitHub makes them.
 type anchors struct {
-	slugs map[string]int  // of headings: the number of repetitions
+	slugs map[string]int  // number of headings with each slug
 	ids   map[string]bool // explicit ids
 }
 

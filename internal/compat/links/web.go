@@ -21,7 +21,7 @@ import (
 type Web struct {
 	Parallel     int           // maximum of parallel requests
 	PerHost      int           // maximum per host
-	Timeout      time.Duration // of one request, redirects included
+	Timeout      time.Duration // time limit of one request, redirects included
 	AllowPrivate bool          // also request non-public addresses, and use a proxy
 
 	public func(netip.Addr) bool // nil means isPublic; tests have no public addresses
@@ -31,7 +31,7 @@ const maxRedirects = 10
 
 // A verdict is the result of requesting a URL.
 type verdict struct {
-	problem Problem // empty if it answers
+	problem Problem // problem of the URL; empty if the URL answers
 	reason  string
 	unasked bool // no request was sent
 }
@@ -123,7 +123,7 @@ func newAsker(o Web) *asker {
 		DialContext: dialer.DialContext, MaxResponseHeaderBytes: 256 << 10, DisableCompression: true, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: max(o.PerHost, 1), IdleConnTimeout: o.Timeout,
 	}
-	if o.AllowPrivate { // a proxy hides the address it connects to
+	if o.AllowPrivate { // a proxy hides the address of the server
 		a.transport.Proxy = http.ProxyFromEnvironment
 	}
 	a.client = &http.Client{Transport: a, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
@@ -172,11 +172,11 @@ func (a *asker) ask(ctx context.Context, address string) verdict {
 	switch {
 	case errors.As(err, &private):
 		at, _ := errors.AsType[*url.Error](err)
-		return verdict{problem: Refused, reason: private.Error(), unasked: at != nil && at.URL == u.String()} // not after a redirect
+		return verdict{problem: Refused, reason: private.Error(), unasked: at != nil && at.URL == u.String()} // false after a redirect: the reason is then about another URL
 	case err != nil:
 		return verdict{problem: Dead, reason: causeOf(err)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests:
-		return verdict{} // it exists, but requires access
+		return verdict{} // the page exists, but requires access
 	case status >= 400:
 		return verdict{problem: Dead, reason: strings.TrimSpace(fmt.Sprintf("answers %d %s", status, http.StatusText(status)))}
 	}

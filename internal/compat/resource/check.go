@@ -21,7 +21,7 @@ func Of(c *config.Config) (*Set, error) {
 	for _, name := range c.Operations.Names() {
 		k.operation(name, c.Operations.Row(name))
 	}
-	for _, name := range c.Operations.Names() { // after all operations are known
+	for _, name := range c.Operations.Names() { // runs after all operations are known
 		k.size(name, c.Operations.Row(name))
 	}
 	k.below()
@@ -192,7 +192,7 @@ func (k *checker) several(key string, op *operation) {
 // ends and go further, so that forSize terminates.
 func (k *checker) size(name string, c *config.Operation) {
 	key := "operations." + name
-	if most := key + ".max_objects"; c.MaxObjects == 0 && k.config.Place(most) != k.config.Place(key) { // it is set explicitly
+	if most := key + ".max_objects"; c.MaxObjects == 0 && k.config.Place(most) != k.config.Place(key) { // the configuration sets this limit explicitly
 		k.problem(most, nil, "0", "an operation needs at least one object", "set a number, or remove it if there is no limit")
 	}
 	if c.MaxObjects > 0 && c.MinObjects > c.MaxObjects {

@@ -14,14 +14,14 @@ import (
 // Args are the arguments of an operation.
 type Args struct {
 	Project, Map, Sketch []string // ids; prefixed with the parent if that is ambiguous, as in m2/s1
-	Objects              int      // how many objects it changes; 0 if unknown
+	Objects              int      // number of objects that the operation changes; 0 if unknown
 	Of                   []string // names of resources, also of nodes, or numbers of chapters, as for Prompt
 }
 
 // A Need is the locks and the approval that an operation needs before it starts.
 type Need struct {
-	Operation string            `json:"operation"` // may differ from the requested one because of the number of objects
-	Resources []string          `json:"resources"` // in the global order
+	Operation string            `json:"operation"` // can differ from the requested operation because of the number of objects
+	Resources []string          `json:"resources"` // names of resources, in the global order
 	Locks     []lockkeeper.Lock `json:"locks"`     // nodes in the global order, then files; paths as in the table
 	Approval  bool              `json:"approval"`  // a person must approve
 	Why       string            `json:"why"`

@@ -17,7 +17,7 @@ var presets embed.FS
 // A Preset is what lockkeeper init writes for one kind of project.
 type Preset struct {
 	Name      string
-	Tables    string     // for lockkeeper.yaml
+	Tables    string     // resource tables for lockkeeper.yaml
 	Writes    []string   // paths the gate must allow; empty for the default
 	Documents []Document // instructions about the locks for people and agents
 }
@@ -25,9 +25,9 @@ type Preset struct {
 // A Document is a text for a file of a project: a new file, or a section appended to an
 // existing one.
 type Document struct {
-	Path string // from the root
+	Path string // path from the root
 	Text string
-	Mark string // the line that shows that the document has the section
+	Mark string // a line that a document with the section has
 }
 
 func PresetNames() []string { return []string{"book", "fole"} }
@@ -42,7 +42,7 @@ func PresetOf(name string) (*Preset, error) {
 		return p, err
 	}
 	type document struct{ path, from, mark string }
-	documents := []document{{"CLAUDE.md", "rules.md", ""}, {"AGENTS.md", "rules.md", ""}} // which agents load when they start
+	documents := []document{{"CLAUDE.md", "rules.md", ""}, {"AGENTS.md", "rules.md", ""}} // agents load these two files when they start
 	p.Writes = []string{"data", "CLAUDE.md", "AGENTS.md"}
 	if name == "book" {
 		p.Writes = []string{"Manuscript", ".config", "Drafts", "Exports", "Process", "Proposal", "CLAUDE.md", ".gitignore"}

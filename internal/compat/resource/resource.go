@@ -15,11 +15,11 @@ import (
 // A Resource is something that can be locked by name.
 type Resource struct {
 	Name  string   // Chapter_03, or the path of a node: project/p1/map/m2
-	Paths []string // as in the table: files, and directories with a trailing slash
+	Paths []string // paths as in the table: files, and directories with a trailing slash
 	Mode  lockkeeper.Mode
 	Node  bool     // Paths is one node in a tree of resources, not in the codebase
-	Files []string // of a node: the files that are its own, as in the table
-	Below []string // of a node: files and directories with those of all nodes below it
+	Files []string // for a node: the files that are its own, as in the table
+	Below []string // for a node: its files and directories, and those of all nodes below it
 }
 
 // Locks returns the locks of the resource: of a node that node and its files. With all, they
@@ -61,7 +61,7 @@ func (r Resource) first() lockkeeper.Target {
 
 // A Set is the checked tables of one configuration.
 type Set struct {
-	names      []string // in the order of the table
+	names      []string // names in the order of the table
 	rows       map[string]*row
 	operations map[string]*operation
 	listed     []string // operations, in the order of the table
@@ -69,10 +69,10 @@ type Set struct {
 
 // A row is a row of the table, which may describe many resources.
 type row struct {
-	name     string      // as in the table
-	template *template   // of the names of its resources
-	files    []*template // what it covers; of a node, its own files
-	node     bool        // template is the path of a node, which is also its name
+	name     string      // name as in the table
+	template *template   // template of the names of the resources
+	files    []*template // what the resource covers; for a node, its own files
+	node     bool        // the template is the path of a node, which is also the node's name
 	below    []*row      // the nodes below a node
 	mode     lockkeeper.Mode
 }
@@ -108,7 +108,7 @@ func (s *Set) nearest(typed string) string {
 		r := s.rows[n]
 		if nn, ok := padded(digits); ok && slices.Equal(r.template.placeholders, []string{number}) {
 			numbered := r.template.fill(map[string]string{number: nn})
-			if digits == typed { // a number alone, as prompts accept it
+			if digits == typed { // a number alone, because prompts accept one
 				return "did you mean " + numbered + "?"
 			}
 			known = append(known, numbered)
@@ -186,7 +186,7 @@ const below = `(?:/.*)?`
 type template struct {
 	text         string
 	placeholders []string // names, each once, in order
-	occurrences  []string // names, as often as they occur
+	occurrences  []string // names, each as often as it occurs
 	pattern      *regexp.Regexp
 }
 

@@ -13,7 +13,7 @@ import (
 
 // A Phase is one part of a run.
 type Phase struct {
-	Name  string // as on the command line, and the name of its lease file
+	Name  string // name of the phase on the command line, and of its lease file
 	Title string
 	plan  func(root string) ([]Transfer, error)
 	clean func(root string, moved []Transfer) // nil: nothing to do after the moves

@@ -61,7 +61,7 @@ func planRuns(root string) (moves []Transfer, err error) {
 
 // A runDir is the directory of one run.
 type runDir struct {
-	changed time.Time // its newest file
+	changed time.Time // when the newest file of the run changed
 	files   []string  // relative to .autonomous_runs
 }
 
@@ -126,7 +126,7 @@ func exists(file string) bool {
 func removeEmpty(root string, moves []Transfer) {
 	for _, m := range moves {
 		for dir := path.Dir(m.From); strings.HasPrefix(dir, runsDir+"/"); dir = path.Dir(dir) {
-			if unix.Rmdir(filepath.Join(root, dir)) != nil { // it is not empty
+			if unix.Rmdir(filepath.Join(root, dir)) != nil { // the directory is not empty
 				break
 			}
 		}

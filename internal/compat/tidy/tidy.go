@@ -18,7 +18,7 @@ import (
 
 // Options configure a run.
 type Options struct {
-	Root      string // of the codebase
+	Root      string // root of the codebase
 	Owner     string
 	Execute   bool     // false for a dry run
 	Only      []string // names of phases; empty for all
@@ -49,7 +49,7 @@ type PhaseReport struct {
 	Title   string       `json:"title"`
 	Moves   []MoveResult `json:"moves"`
 	Failed  bool         `json:"failed,omitempty"`  // the run ended in this phase; the error says why
-	Landing uint64       `json:"landing,omitempty"` // to undo it
+	Landing uint64       `json:"landing,omitempty"` // number of the landing, to undo the phase
 }
 
 // A MoveResult is one move and whether it was made.
@@ -61,7 +61,7 @@ type MoveResult struct {
 type run struct {
 	Options
 	leases *lease.Stack
-	whole  *lease.Lease // of the whole run; nil without a lease
+	whole  *lease.Lease // the lease of the whole run; nil without a lease
 }
 
 // Run tidies a codebase. The report is never nil and lists the completed work even if the run
@@ -217,7 +217,7 @@ func (r *run) execute(ctx context.Context, ph Phase, moves []Transfer) (done Pha
 	done.Landing = landing
 	var blocked *lockkeeper.BlockedError
 	switch {
-	case errors.As(failed, &blocked): // another holder acquired them after the plan
+	case errors.As(failed, &blocked): // another holder acquired the locks after the plan was made
 		for _, m := range movable {
 			refused[m.From] = cmp.Or(refused[m.From], heldBy(blocked, m))
 		}

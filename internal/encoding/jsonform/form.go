@@ -18,7 +18,7 @@ type Form struct {
 	pattern  *regexp.Regexp
 	members  map[string]*Form
 	required []string
-	closed   bool // no other members are allowed
+	closed   bool // members that are not listed are invalid
 	items    *Form
 	minItems int
 }

@@ -72,7 +72,7 @@ func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0
 	}
-	n, _ := strconv.ParseUint(string(text[2:6]), 16, 16) // 0 if it is not a number
+	n, _ := strconv.ParseUint(string(text[2:6]), 16, 16) // 0 if the text is not a number
 	return rune(n)
 }
 

@@ -36,7 +36,7 @@ func Unmarshal(text []byte, value any, closed bool) error {
 
 // A shape describes the members that a Go type expects of an object or a list.
 type shape struct {
-	fields map[string]reflect.Type // the fields of a struct, by their names in JSON; nil: not a struct
+	fields map[string]reflect.Type // the fields of a struct, by their names in JSON; nil: the type is not a struct
 	elem   reflect.Type            // the element type of a list or a map
 }
 

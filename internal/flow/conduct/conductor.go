@@ -150,7 +150,7 @@ func (c *Conductor) begin(ctx context.Context) (*run.Pipeline, error) {
 	if warning != "" && c.opt.Tell != nil {
 		c.opt.Tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: warning})
 	}
-	gate, err := c.project.Gate() // creates the directories that it needs
+	gate, err := c.project.Gate() // Gate creates the directories that the gate needs
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	out, err := r.Outcome(ctx) // after all running work has ended
+	out, err := r.Outcome(ctx) // runs after all work has ended
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ type Run struct {
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended,omitzero"`
 
-	Conductor *lockkeeper.Process `json:"conductor,omitempty"` // the process that conducts it now, or died while it did
-	Failure   string              `json:"failure,omitempty"`   // why conducting it ended early; empty: it did not
+	Conductor *lockkeeper.Process `json:"conductor,omitempty"` // the process that conducts the run, or died while it did
+	Failure   string              `json:"failure,omitempty"`   // why conducting the run ended early; empty: it did not end early
 }
 
 // Crash returns why conducting the run ended early, or "" if it did not. The queue is kept, and the

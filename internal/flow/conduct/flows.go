@@ -163,7 +163,7 @@ func CheckAgent(a *project.Project, names ...string) error {
 		}
 		path := program
 		if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
-			path = a.Below(program) // it runs in a workspace
+			path = a.Below(program) // the program runs in a workspace, where a relative path would lead elsewhere
 		}
 		if _, err := exec.LookPath(path); err != nil {
 			if why, ok := errors.AsType[*exec.Error](err); ok {
@@ -211,7 +211,7 @@ func AgentCall(a *project.Project, j *run.Journal, it *lockkeeper.Item, number i
 	case number == 0 && len(calls) > 0:
 		number = len(calls)
 	case number > 0 && number <= len(calls):
-	case err != nil: // the call may be one that could not be read
+	case err != nil: // the call may be the one whose record could not be read
 		return run.CallRecord{}, 0, err
 	case len(calls) == 0:
 		return run.CallRecord{}, 0, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked on this item", Next: "lockkeeper why " + it.ID}

@@ -151,7 +151,7 @@ type PastDecision struct {
 	Timestamp   time.Time `json:"timestamp"` // zero means now
 	Notes       string    `json:"notes,omitempty"`
 	By          string    `json:"by,omitempty"`
-	Reenabled   *Mark     `json:"reenabled,omitempty"` // a person re-enabled it
+	Reenabled   *Mark     `json:"reenabled,omitempty"` // the mark of the person who enabled the item again
 }
 
 // A Mark records who did something, and when.
@@ -193,7 +193,7 @@ func (e PastDecision) problem() string {
 type line struct {
 	PastDecision
 	item item
-	text json.RawMessage // compact, with unknown members that a person added
+	text json.RawMessage // the JSON without white space, also with unknown members that a person added
 }
 
 // line returns the decision in its stored form.

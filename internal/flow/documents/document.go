@@ -35,7 +35,7 @@ type Doc struct {
 	Path  string          // relative to the directory of documents
 	Body  json.RawMessage // compact, without the member "lockkeeper"
 	Sum   string          // SHA-256 of Body, in hex
-	About About           // zero if a person or another tool wrote it
+	About About           // zero if a person or another tool wrote the document
 }
 
 // A note is the value of the member "lockkeeper" of a document.

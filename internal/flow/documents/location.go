@@ -61,7 +61,7 @@ func (f *Folder) open(ctx context.Context) (*location, error) {
 		at := f.place()
 		p, err := at.enter(false)
 		if errors.Is(err, fs.ErrNotExist) && !slices.Equal(at.parts, f.place().parts) {
-			continue // it was moved
+			continue // another process moved the folder
 		}
 		return p, err
 	}
@@ -74,7 +74,7 @@ func (p place) enter(making bool) (*location, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := true // every directory so far was synced
+	known := true // false as soon as a directory may not be on disk
 	for i := range p.parts {
 		at := place{store: p.store, parts: p.parts[:i+1]}
 		next, info, err := at.step(root, making)
@@ -146,7 +146,7 @@ func (s *Store) makeOwn() error {
 	if err := makeDir(s.dir); err != nil {
 		return err
 	}
-	clear(s.synced) // they belong to a replaced directory
+	clear(s.synced) // the known directories belong to a replaced folder
 	info, err := os.Stat(s.dir)
 	if err == nil {
 		s.synced[s.dir] = info
@@ -195,9 +195,9 @@ func (p *location) openFile(ctx context.Context, name string) (*os.File, error) 
 		if !info.Mode().IsRegular() {
 			return nil, notA("a file", p.folder.rel(name), info)
 		}
-		f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a FIFO
+		f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // the file may have become a FIFO
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was replaced or removed
+			continue // another process replaced or removed the file
 		}
 		if err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ func (f *Folder) change(ctx context.Context, making bool, do func(*location) err
 	if f.err != nil {
 		return f.err
 	}
-	if !making { // so that reading creates nothing
+	if !making { // reading must create nothing
 		p, err := f.open(ctx)
 		if err != nil {
 			return err

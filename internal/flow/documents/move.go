@@ -19,7 +19,7 @@ func (s *Store) Move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, unit := range units { // sorted, so that blog/posts is moved before blog/posts/archive
+	for _, unit := range units { // the order moves blog/posts before blog/posts/archive
 		u := s.Unit(unit)
 		if err := u.Move(ctx); err != nil {
 			return err
@@ -104,7 +104,7 @@ func (p place) move(s step) (moved bool, err error) {
 	err = errors.Join(durable.OS{}.SyncDir(p.below(s.names[:last]...).dir()), durable.OS{}.SyncDir(p.below(s.former[:len(s.former)-1]...).dir()))
 	for n := len(s.former) - 1; n > 0 && err == nil; n-- {
 		if root.Remove(p.below(s.former[:n]...).rel("")) != nil {
-			break // another folder is in it
+			break // the folder of another unit is in it
 		}
 	}
 	return true, err

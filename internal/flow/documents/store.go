@@ -80,7 +80,7 @@ func (s *Store) Units(ctx context.Context) (names, odd []string, err error) {
 		if part, ok := partOf(e.Name()); ok && !link {
 			err = s.unitsBelow(ctx, part, []string{e.Name()}, seen)
 		} else if name, ok := ParseKeyName(e.Name()); ok && !link {
-			seen[name] = true // an earlier version created it
+			seen[name] = true // an earlier version created the folder
 		} else {
 			odd = append(odd, e.Name())
 		}
@@ -122,7 +122,7 @@ func hasOwn(entries []fs.DirEntry) bool {
 type Folder struct {
 	store *Store
 	steps []step
-	err   error // why its name is invalid
+	err   error // why the name is invalid
 }
 
 // A step leads from one folder to another.
@@ -239,7 +239,7 @@ func (e *MalformedError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 // A ChangedError reports that a document changed since the caller read it.
 type ChangedError struct {
 	Path string
-	Was  string // the hash at that time; "": the document was missing
+	Was  string // the hash of the document when it was read; empty: it was missing
 	Is   string // the present hash; "": the document is missing or malformed
 
 	By string    // the author of the change, if known

@@ -49,7 +49,7 @@ type header struct {
 
 // comment encodes a header so that nothing in it ends the comment.
 func (h header) comment() ([]byte, error) {
-	text, err := json.Marshal(h) // it escapes < and >
+	text, err := json.Marshal(h) // Marshal escapes < and >, so the text cannot end the comment
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (f *Folder) files() *Folder { return f.own(filesDir) }
 
 // Keep stores a content under its hash. Storing it again changes nothing.
 func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error) {
-	data, err := io.ReadAll(r) // before the lock, because it may take long
+	data, err := io.ReadAll(r) // read before the lock, because reading may take long
 	if err != nil {
 		return sum, err
 	}
@@ -196,7 +196,7 @@ func (f *Folder) Keep(ctx context.Context, r io.Reader) (sum [32]byte, err error
 		var bad *MalformedError
 		switch {
 		case err == nil:
-			return errors.Join(there.Close(), p.ops.SyncDir(p.folder.dir())) // its writer may have died before it synced
+			return errors.Join(there.Close(), p.ops.SyncDir(p.folder.dir())) // the writer may have died before the sync
 		case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &bad):
 			return err
 		}

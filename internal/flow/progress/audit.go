@@ -155,7 +155,7 @@ func (b *Tracker) mark(ctx context.Context, unit, by string, mark func() error) 
 		}
 		err := audit.remove(ctx)
 		if changed, ok := errors.AsType[*documents.ChangedError](err); ok && changed.Is == "" {
-			return nil // another process removed it
+			return nil // another process removed the file
 		}
 		return err
 	})

@@ -13,10 +13,10 @@ import (
 
 type Batch struct {
 	flow.Batch
-	Digest       string             `json:"digest"`            // the digest of its definition
+	Digest       string             `json:"digest"`            // digest of the batch's definition
 	Approved     bool               `json:"approved"`          // nothing is applied without approval
 	Started      *Started           `json:"started,omitempty"` // work on this definition has begun
-	Stale        bool               `json:"stale,omitempty"`   // it was applied from another definition, so it starts again
+	Stale        bool               `json:"stale,omitempty"`   // the batch was applied from another definition, so it starts again
 	Applied      *flow.Applied      `json:"applied,omitempty"`
 	Checks       []Check            `json:"-"`                // the check phases that have a document, in order
 	Tested       *flow.Checked      `json:"tested,omitempty"` // the result of the tests, for JSON
@@ -98,7 +98,7 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 	last := b.phases[len(b.phases)-1]
 	b.Review, b.Landed = p.review.value, p.landed.value
 	if b.Review != nil && !slices.Equal(b.Review.Files, b.Files()) {
-		b.Review, b.Landed = nil, nil // they are about another diff
+		b.Review, b.Landed = nil, nil // the review and the landings are about another diff
 	}
 	b.AwaitsReview = b.Review != nil && b.Review.State == Wanted
 	switch {

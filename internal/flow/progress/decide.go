@@ -249,7 +249,7 @@ func (i Item) before(unit string) *documents.PastDecision {
 		return nil
 	}
 	e := &documents.PastDecision{Description: i.Prior.Description, Controller: unit, Decision: documents.Deferred, Timestamp: i.Prior.At, Notes: i.Prior.Notes}
-	if i.Prior.Decision == flow.Reject { // a person re-enabled it
+	if i.Prior.Decision == flow.Reject { // a person had enabled the item again
 		e.Decision, e.Reenabled = documents.Rejected, &documents.Mark{By: engine, At: i.Prior.At}
 	}
 	return e

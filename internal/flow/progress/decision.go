@@ -19,8 +19,8 @@ type Decision struct {
 	Since time.Time `json:"since"`
 	Facts []Fact    `json:"facts,omitempty"` // facts for the decision
 	Same  []Ref     `json:"same,omitempty"`  // items of other units with the same words
-	Frees int       `json:"frees"`           // how many pieces of work can continue after it
-	Left  int       `json:"left"`            // how many answers that takes, including this one
+	Frees int       `json:"frees"`           // number of pieces of work that can continue after the answer
+	Left  int       `json:"left"`            // number of answers needed for that, including this one
 
 	// Version is a hash of everything that the decision shows. An answer names the version that
 	// its person saw.

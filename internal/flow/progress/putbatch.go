@@ -210,7 +210,7 @@ func putBatch[T any](ctx context.Context, b *Tracker, unit, batch, file string, 
 		}
 		err = b.write(ctx, was.stored, value, author(calls), calls...)
 		if err == nil && is.Returned() {
-			err = is.docs.review.archive(ctx) // last, so that a crash loses no comment
+			err = is.docs.review.archive(ctx) // the archive comes last, so that a crash loses no comment
 		}
 		return err
 	})

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Documents *documents.Store // one folder for each unit
 	Screens   *documents.Store // the documents of screens, in flows with screens
-	Flow      flow.Flow        // the phases that units go through
+	Flow      flow.Flow        // the flow whose phases the units pass through
 	Now       func() time.Time // time.Now if nil
 }
 

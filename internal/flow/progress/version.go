@@ -41,9 +41,9 @@ func (f Fact) sum() [sha256.Size]byte { return sha256.Sum256([]byte(f.Name + "\x
 type StaleError struct {
 	Ref     Ref
 	Seen    string    // the version that the person saw
-	Now     *Decision // the current decision; nil: it is no longer open
+	Now     *Decision // the current decision; nil: the decision is no longer open
 	Changed []Fact    // the facts that the person did not see
-	Became  string    // the outcome, if it is no longer open
+	Became  string    // what became of a decision that is no longer open
 }
 
 func (e *StaleError) Error() string {

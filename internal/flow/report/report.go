@@ -48,13 +48,13 @@ type Batch struct {
 	Title   string       `json:"title,omitempty"`
 	Status  string       `json:"status"`
 	Summary string       `json:"summary,omitempty"`
-	Files   []string     `json:"files"` // the files that it changes or changed
+	Files   []string     `json:"files"` // the files that the batch changes or changed
 	Fixes   int          `json:"fixes"`
 	Landed  *flow.Landed `json:"landed,omitempty"`
 
 	Tests    flow.CheckState `json:"tests,omitempty"`    // empty: not run yet
 	CI       flow.CheckState `json:"ci,omitempty"`       // empty: not run yet
-	Untested string          `json:"untested,omitempty"` // why no command tested it
+	Untested string          `json:"untested,omitempty"` // why no command tested the batch
 }
 
 // LandedUntested reports whether the batch is in the tree and no command tested it.
@@ -160,7 +160,7 @@ func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, ca
 	}
 	costs := r.count(f, calls)
 	units = slices.Clone(units)
-	for unit := range costs { // also units without a document yet
+	for unit := range costs { // includes units without a document
 		units = append(units, unit)
 	}
 	slices.Sort(units)

@@ -36,7 +36,7 @@ func (c *Client) unreachable(seen response, err error) error {
 	if seen.status != 0 {
 		what = "the connection ended in the middle of the answer"
 	}
-	var at *url.Error // it has the address, which errors must not show
+	var at *url.Error // a *url.Error has the address, which messages must not show
 	if errors.As(err, &at) {
 		err = at.Err
 	}
@@ -93,7 +93,7 @@ var regainPattern = regexp.MustCompile(`regain access on (\d{4}-\d\d-\d\d) at (\
 func regained(text string) time.Time {
 	var at time.Time
 	if m := regainPattern.FindStringSubmatch(text); m != nil {
-		at, _ = time.Parse("2006-01-02 15:04", m[1]+" "+m[2]) // the zero time if it is not a date
+		at, _ = time.Parse("2006-01-02 15:04", m[1]+" "+m[2]) // zero if the text is not a date
 	}
 	return at
 }

@@ -68,7 +68,7 @@ func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, ph
 		return err
 	}
 	if u.Phase() != d.phase {
-		return nil // its document exists: an earlier run crashed before it completed the item
+		return nil // the document exists: an earlier run crashed before it completed the item
 	}
 	ask := flow.Ask{Files: p.filesOf(d.Unit), Outputs: map[string]string{}}
 	for _, n := range u.Notes("", phase) {

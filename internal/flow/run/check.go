@@ -37,7 +37,7 @@ type checks struct {
 	flow.Phase
 	commands []string
 	skipped  string // why there are no commands
-	max      int    // how often an agent may fix their failures
+	max      int    // how often an agent may fix failures of the commands
 }
 
 // checksOf returns the commands of a check phase: the configured ones, or the tests of the batch

@@ -67,7 +67,7 @@ func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Works
 		return t.Started(ctx, self)
 	}
 	code, err = p.opt.Host.Run(ctx, c)
-	if left, ok := errors.AsType[*process.LeftoversError](err); ok { // while its processes run, the grant must not be released
+	if left, ok := errors.AsType[*process.LeftoversError](err); ok { // the grant must not be released while processes of the command run
 		p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: left.Error()})
 		if ended := p.opt.Host.EndWork(context.WithoutCancel(ctx), group, t.Mark()); ended != nil {
 			return code, errors.Join(err, ended)

@@ -49,7 +49,7 @@ func hiddenPath(output, workspace string) string {
 		for _, found := range absolutePath.FindAllStringSubmatch(line, -1) {
 			path, err := filepath.EvalSymlinks(found[1])
 			if err != nil || path == "/" || path == workspace || strings.HasPrefix(path, workspace+"/") || strings.HasPrefix(path, "/dev/") {
-				continue // the path does not exist, or no setting could make it visible
+				continue // the path is missing, or no setting can make it visible
 			}
 			return path
 		}

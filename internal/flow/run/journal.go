@@ -26,7 +26,7 @@ type Journal struct {
 	dir string
 
 	mu    sync.Mutex
-	ended map[string]map[string]CallRecord // by flow and folder
+	ended map[string]map[string]CallRecord // records of ended calls, by flow and folder
 }
 
 // OpenJournal opens the journal of a folder of calls, which need not exist.

@@ -321,7 +321,7 @@ func (l *batchRun) landed(ctx context.Context) error {
 	if err := l.p.opt.Progress.PutLanded(ctx, l.unit.Name, l.batch.ID, done); err != nil {
 		return err
 	}
-	l.lands = nil // end must not undo them
+	l.lands = nil // end must not undo these landings
 	if l.p.opt.Land == "after_apply" {
 		if err := l.noteLandings(ctx); err != nil {
 			return err

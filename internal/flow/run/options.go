@@ -48,7 +48,7 @@ type Options struct {
 
 	Calls      string   // the directory of call records, inside .lockkeeper; absolute
 	Workspaces string   // the directory of workspaces, outside the root; absolute
-	Folder     string   // of the documents, relative to the root
+	Folder     string   // folder of the documents, relative to the root
 	Analysis   string   // relative to the root, for the screens flow
 	Own        []string // directories of the pipeline, which workspaces do not contain
 	Env        []string
@@ -94,8 +94,8 @@ type Agents struct {
 // Limits bound concurrency and repetition.
 type Limits struct {
 	Agents, API, Tests int
-	Fixes              int            // fixes by agents in one check phase
-	FixesIn            map[string]int // for check phases with another limit, by name
+	Fixes              int            // number of fixes by agents in one check phase
+	FixesIn            map[string]int // the same number for check phases with another limit, by name
 	Rechecks           int            // tests of one batch because a dependency changed
 	CheckTimeout       time.Duration
 	LimitPause         time.Duration // the pause for a rate limit without a reset time
@@ -114,7 +114,7 @@ type Checks struct {
 	Test     string              // {path} and {controller} are filled in
 	TestPath string              // the test file of a controller
 	Suite    string              // all tests, for a batch whose test file is missing
-	Commands map[string][]string // for the other check phases, by name
+	Commands map[string][]string // commands of the other check phases, by name
 }
 
 // A Budget is the most that a run may spend; 0: no limit.
@@ -165,7 +165,7 @@ type execution interface {
 	Holds(pool string) bool
 	Note(ctx context.Context, text string) error
 	ID() string
-	Mark() string             // identifies its processes
+	Mark() string             // text that identifies the processes of the agent
 	Grant() *lockkeeper.Grant // nil in the legacy mode
 	Slot() int                // the slot in the test pool; 0: none
 	Started(ctx context.Context, group lockkeeper.Process) error

@@ -77,7 +77,7 @@ func New(o Options) (*Pipeline, error) {
 func (p *Pipeline) Lead(run string, g *gate.Gate) (err error) {
 	p.opt.Run, p.opt.Gate = run, g
 	if p.opt.Wants != nil {
-		p.opt.Only, p.units = nil, nil // so that Wants can include more later
+		p.opt.Only, p.units = nil, nil // keeps all units: Wants can include more later
 	}
 	p.ledger, err = openLedger(p.opt.Calls, run, p.opt.Budget)
 	return err

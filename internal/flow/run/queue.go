@@ -21,7 +21,7 @@ type workItem struct {
 	phase      string // the first phase
 	generation string // the digest of a batch's definition
 	pools      []string
-	targets    []string // files it writes
+	targets    []string // files that the work writes
 	reads      []string
 }
 

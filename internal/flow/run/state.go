@@ -40,13 +40,13 @@ type BatchState struct {
 // A WorkState is the state of a piece of work, from its documents and the queue.
 type WorkState struct {
 	Status  string    `json:"status"`
-	Pending string    `json:"pending,omitempty"` // the phase it waits for, if it is queued
+	Pending string    `json:"pending,omitempty"` // the phase that a queued unit waits for
 	Item    string    `json:"item,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Error   string    `json:"error,omitempty"`
 	Note    string    `json:"note,omitempty"`
 
-	next string // the next phase by its documents; empty: none
+	next string // the next phase according to the documents; empty: none
 }
 
 // State returns the state of the run, from its documents and the queue.

@@ -53,7 +53,7 @@ func (p *Pipeline) discardUnused(ctx context.Context) error {
 	for _, t := range unused {
 		rec := t.rec
 		if !strings.HasPrefix(filepath.Base(filepath.Dir(t.dir)), documents.KeyName(p.opt.Flow.Name+"/")) {
-			continue // it belongs to another flow
+			continue // the item belongs to another flow
 		}
 		if rec != nil && rec.Error == "" && p.isUnstored(ctx, t.home) {
 			continue
@@ -63,7 +63,7 @@ func (p *Pipeline) discardUnused(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			res, _, _ := agent.Completed(adapter, t.files(), nil) // only its cost matters
+			res, _, _ := agent.Completed(adapter, t.files(), nil) // only the cost of the call matters
 			cost, _ := p.ledger.count(res, errCutShort)
 			rec = &record{Run: p.ledger.run, Cost: cost, Call: flow.Call{Agent: adapter.Name(), USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens, Error: errCutShort.Error()}}
 		}
@@ -93,7 +93,7 @@ func (p *Pipeline) isUnstored(ctx context.Context, home string) bool {
 // An unusedTrace is a call of an agent whose result is unused.
 type unusedTrace struct {
 	trace
-	home string  // the home of its workspace
+	home string  // home of the call's workspace
 	rec  *record // nil: the run crashed before it counted the call
 }
 

@@ -17,7 +17,7 @@ func (l *batchRun) verify(ctx context.Context, phase flow.Phase) error {
 	q.purpose += fmt.Sprintf("-%x", sumOf(l.files))[:9]
 	a, w, err := l.p.takeOver(ctx, q)
 	if w != nil {
-		err = errors.Join(err, w.Close(ctx, false)) // its changes are stored
+		err = errors.Join(err, w.Close(ctx, false)) // the changes of the workspace are stored
 	}
 	if err != nil {
 		return err

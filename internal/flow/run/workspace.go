@@ -152,7 +152,7 @@ func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *work
 	gap := flow.Gap{Path: c.Path, Reason: reasonOf(why), Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}
 	e, err := p.opt.Gate.Refuse(ctx, t.Grant(), change, why)
 	gap.Rescue = e.ID
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // it is not a readable file, so there is nothing to keep
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // the path is no readable file, so there is nothing to keep
 		err = nil
 	}
 	return gap, err
@@ -239,7 +239,7 @@ func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []f
 			return nil, err
 		}
 		if base != f.Old {
-			if base != f.New { // otherwise it landed before a crash
+			if base != f.New { // a file that has this content landed before a crash
 				moved = append(moved, f.Path)
 			}
 			continue

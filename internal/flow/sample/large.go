@@ -46,7 +46,7 @@ type shape []part
 type part struct {
 	model         bool
 	writes, reads []string // concerns
-	after         bool     // it comes after the previous part
+	after         bool     // the part comes after the previous one
 }
 
 func drawShape(chance *rand.Rand) shape {
@@ -67,7 +67,7 @@ func drawShape(chance *rand.Rand) shape {
 
 type unit struct {
 	module, name string
-	shape        int // the number of its shape
+	shape        int // number of the controller's shape
 	batches      []flow.Batch
 }
 

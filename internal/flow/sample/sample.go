@@ -116,7 +116,7 @@ func write(dir string, files map[string]string) error {
 		}
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(path, "bin/") && filepath.Ext(path) == "" {
-			mode = 0o755 // embedding does not keep it
+			mode = 0o755 // an embedded file has lost this mode
 		}
 		if err := os.WriteFile(name, []byte(files[path]), mode); err != nil {
 			return err

@@ -19,7 +19,7 @@ type task struct {
 	rank     int
 	after    []int // its predecessors
 	before   []int // its successors
-	rivals   []int // items that it conflicts with
+	rivals   []int // items that conflict with this one
 }
 
 func newModel(items []*Item, slots int) *model {

@@ -70,7 +70,7 @@ type schedule struct {
 	open    []int // by item: predecessors that are not complete
 	blocked []int // by item: how many running items it conflicts with
 	queue   []waiting
-	ends    []ending // of the running items, the earliest first, then in the order of the plan
+	ends    []ending // ends of the running items, the earliest first, then in the order of the plan
 }
 
 type waiting struct{ order, item int }

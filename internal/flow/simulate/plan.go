@@ -25,9 +25,9 @@ type Item struct {
 	Duration time.Duration
 	Reads    []string // files, and directories
 	Writes   []string // files
-	After    []string // names of its predecessors
+	After    []string // names of the items that must complete first
 
-	at      string   // its position in the plan file; empty: none
+	at      string   // position of the item in the plan file; empty: none
 	refused []string // keys with invalid values
 }
 

@@ -61,7 +61,7 @@ type FileWait struct {
 	Path    string `json:"path"`
 	Tier    Tier   `json:"tier"`
 	Blocked Span   `json:"blocked_seconds"`
-	Items   int    `json:"items"` // number of items that waited for it
+	Items   int    `json:"items"` // number of items that waited for the file
 }
 
 // A TierWait sums up the paths of one tier.
@@ -85,7 +85,7 @@ type Left struct {
 	Name   string   `json:"name"`
 	Reason string   `json:"reason"`
 	Waited Span     `json:"waited_seconds,omitempty"`
-	Paths  []string `json:"paths,omitempty"` // the paths that blocked it at the end
+	Paths  []string `json:"paths,omitempty"` // the paths that blocked the item at the end
 }
 
 // Run predicts how a plan will run.
@@ -135,7 +135,7 @@ func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
 	rep.Prediction = rep.outcome(m, Lockkeeper, last)
 	rep.Others = []Outcome{rep.outcome(m, InOrder, m.finish(m.firstComeFirstServed())), rep.outcome(m, Polling, m.finish(m.polling()))}
 	if opt.Orders > 0 {
-		r := rand.New(rand.NewPCG(1, 1)) // the same orders each time
+		r := rand.New(rand.NewPCG(1, 1)) // a fixed seed gives the same orders each time
 		best := m.finish(m.randomly(r))
 		for range opt.Orders - 1 {
 			best = min(best, m.finish(m.randomly(r)))
@@ -200,9 +200,9 @@ func (r *Report) waits(m *model, blocked map[string]map[string]time.Duration) ma
 type Tier string
 
 const (
-	TierApp        Tier = "app"        // several projects use it
-	TierModule     Tier = "module"     // several controllers of one project use it
-	TierController Tier = "controller" // one controller uses it
+	TierApp        Tier = "app"        // several projects use the file
+	TierModule     Tier = "module"     // several controllers of one project use the file
+	TierController Tier = "controller" // one controller uses the file
 )
 
 var allTiers = []Tier{TierApp, TierModule, TierController}

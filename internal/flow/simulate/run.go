@@ -45,7 +45,7 @@ func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
 	s.store = newWatch(p, s.moment)
 	policies := lockkeeper.Policies()
 	agent := policies[lockkeeper.DefaultPolicy]
-	agent.TTL = 0 // live agents renew their leases
+	agent.TTL = 0 // live agents renew their leases, so the simulated ones must not expire
 	policies[agent.Name] = agent
 	s.locks = lock.New(s.store, lock.Options{Policies: policies})
 	for i := range p.Items {
@@ -156,7 +156,7 @@ func (s *simulation) advance(ctx context.Context) error {
 
 // left lists the items that did not complete: failed items, and items that wait for them.
 func (s *simulation) left(ctx context.Context) (list []Left, err error) {
-	list = []Left{} // not null in JSON
+	list = []Left{} // an empty list is [] in JSON, not null
 	err = s.store.View(ctx, func(r store.Reader) error {
 		for _, status := range []lockkeeper.ItemStatus{lockkeeper.ItemError, lockkeeper.ItemQueued} {
 			items, err := r.Items(store.ItemQuery{Status: status, Limit: maxItems})

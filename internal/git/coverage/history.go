@@ -80,7 +80,7 @@ func cover(ctx context.Context, a *project.Project, changes []*Change) error {
 			break
 		}
 	}
-	if last.Seq > 1 { // otherwise the log was read to its beginning
+	if last.Seq > 1 { // if last is the first event, the log was read to its beginning
 		h.tellShort(changes, last.At)
 	}
 	return nil
@@ -133,7 +133,7 @@ func (h *history) end(ev lockkeeper.Event) {
 			}
 		}
 	}
-	delete(h.open, ev.GrantID) // it ended after the store was read
+	delete(h.open, ev.GrantID) // the grant ended after the store was read
 	if len(before) > 0 {
 		h.ended[ev.GrantID], h.awaited[ev.GrantID] = ev.At, before
 	} else {

@@ -17,7 +17,7 @@ type mount struct {
 	id     uint64
 	device string // major:minor
 	root   string // the directory of the file system that is mounted
-	point  string // where it is mounted
+	point  string // the directory where the file system is mounted
 	kind   string
 }
 

@@ -45,7 +45,7 @@ type scan struct {
 // A socket is the client's end of a connection on this machine.
 type socket struct {
 	uid     int
-	inode   uint64 // 0: the client has closed it
+	inode   uint64 // 0: the client has closed the socket
 	holders []holder
 }
 

@@ -85,7 +85,7 @@ func inspect(pid int, own uint64, inodes map[uint64]pair, found func(uint64, hol
 	}
 	limit, err := limitOf(dir)
 	if isGone(err) {
-		return nil // it ended, so it does not hold the socket
+		return nil // the process ended, so it does not hold the socket
 	}
 	if err != nil {
 		return err

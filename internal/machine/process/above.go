@@ -15,7 +15,7 @@ import (
 // An Ancestor is a process that started this one, directly or not.
 type Ancestor struct {
 	lockkeeper.Process
-	Agent string // the agent program that it runs; empty if it is not a known one
+	Agent string // the agent program that the process runs; empty: no known one
 }
 
 // Above lists the ancestors of this process, nearest first, up to the first that is gone or
@@ -40,11 +40,11 @@ func Above() (list []Ancestor) {
 type Running struct {
 	lockkeeper.Process
 	Program string // one of the names that were searched for
-	TTY     string // empty: it has no terminal
-	Dir     string // its working directory
+	TTY     string // empty: the process has no terminal
+	Dir     string // working directory of the process
 
-	Env  []string // its environment at the start; nil: unknown
-	Args []string // its command line
+	Env  []string // environment of the process at its start; nil: unknown
+	Args []string // command line of the process
 }
 
 // interpreters run programs whose name comes after their own.
@@ -84,7 +84,7 @@ func Anchor(env []string) (lockkeeper.Process, error) {
 		}
 	}
 	if self.tty != 0 {
-		if leader, err := Identify(self.session); err == nil { // it may be gone, while other processes still use its terminal
+		if leader, err := Identify(self.session); err == nil { // the leader may be gone, while other processes still use its terminal
 			return leader, nil
 		}
 	}
@@ -126,7 +126,7 @@ func CallingProgram() (*lockkeeper.Process, string, error) {
 		if !runsOneCommand(pid) {
 			p, err := Identify(pid)
 			if err != nil {
-				return nil, "", nil // it ended meanwhile
+				return nil, "", nil // the process ended meanwhile
 			}
 			return &p, terminalName(s.tty), nil
 		}

@@ -21,8 +21,8 @@ const cgroupPrefix = "lockkeeper-"
 // A cgroup is a control group (version 2) that holds everything that one command
 // started. A process can leave it only if it may write to another control group.
 type cgroup struct {
-	dir  string // where it is mounted
-	path string // from the root of the hierarchy
+	dir  string // directory where the hierarchy is mounted
+	path string // path of the group from the root of the hierarchy
 }
 
 // newCgroup makes a control group below the one of this process. It returns nil if
@@ -133,7 +133,7 @@ func (c *cgroup) contains() bool {
 func (c *cgroup) kill() error {
 	err := os.WriteFile(filepath.Join(c.dir, "cgroup.kill"), []byte("1"), 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-		return nil // removed, so it was empty
+		return nil // another process removed the group, so it was empty
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 // A Host decides whether processes are alive, and ends them, as far as this process can see.
 type Host struct {
 	self lockkeeper.Process
-	dir  string // for proofs of liveness and death; empty: none
+	dir  string // directory for proofs of liveness and death; empty: none
 }
 
 // NewHost returns a Host, or an error if processes cannot be identified, such as without /proc.

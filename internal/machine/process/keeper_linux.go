@@ -48,13 +48,13 @@ type order struct {
 // A wish is a request of the supervisor to the keeper after the order.
 type wish struct {
 	Start  bool        // start the command
-	Signal unix.Signal // send it to the command's process group
+	Signal unix.Signal // a signal to send to the command's process group
 }
 
 // A report is a message from the keeper to the supervisor.
 type report struct {
 	Started int           `json:",omitempty"` // the command, and its process group
-	Errno   syscall.Errno `json:",omitempty"` // why it could not be started
+	Errno   syscall.Errno `json:",omitempty"` // why the command could not be started
 	Stopped unix.Signal   `json:",omitempty"` // the command was stopped by this signal
 	Ended   bool          `json:",omitempty"` // nothing of the command is left except Left
 	Status  int           `json:",omitempty"` // wait status of the command
@@ -256,7 +256,7 @@ func (k *keeper) sweep() {
 		(&cgroup{dir: k.order.Cgroup, path: filepath.Base(k.order.Cgroup)}).remove()
 	}
 	if k.order.Present {
-		unix.Pwrite(presenceFD, []byte(presenceEnded), 0) // without it, the lease decides
+		unix.Pwrite(presenceFD, []byte(presenceEnded), 0) // without this mark, the lease decides
 	}
 	if !said {
 		k.reports.Encode(report{Ended: true, Status: int(k.status)})
@@ -266,7 +266,7 @@ func (k *keeper) sweep() {
 // killAll kills every descendant of this process.
 func (k *keeper) killAll() {
 	if k.order.Cgroup != "" {
-		(&cgroup{dir: k.order.Cgroup}).kill() // the loop below kills the processes that this does not reach
+		(&cgroup{dir: k.order.Cgroup}).kill() // the loop below kills the processes that this call misses
 	}
 	for _, s := range k.descendants() {
 		if h, err := kill(s); err == nil {

@@ -79,7 +79,7 @@ type work struct {
 func workOf(p lockkeeper.Process, grantID string) *work {
 	w := &work{Process: p, grantID: grantID, spareKeeper: true}
 	if p.Cgroup != "" {
-		w.cgroup, _ = cgroupAt(p.Cgroup) // nil if it cannot be found
+		w.cgroup, _ = cgroupAt(p.Cgroup) // nil if the group cannot be found
 	}
 	return w
 }
@@ -175,7 +175,7 @@ func end(ctx context.Context, grantID string, c *cgroup, markOf func(pid int) ma
 			if s.dead() {
 				continue
 			}
-			found = true // even if it is gone by now: it may have forked before
+			found = true // a process that is gone by now may have forked before
 			if spared[pid] {
 				left = append(left, Leftover{pid, s.name, "it is the caller or an ancestor of it"})
 				continue

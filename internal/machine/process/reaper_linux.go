@@ -65,7 +65,7 @@ func childrenOfSelf() (map[int]uint64, error) {
 type childState uint8
 
 const (
-	none  childState = iota // it has none
+	none  childState = iota // the process has no children
 	quiet                   // no child has changed in the given ways
 	some                    // at least one child has changed
 )
@@ -147,7 +147,7 @@ func (r *orphanReaper) reap() {
 	}
 	t, err := readTable(nil)
 	if err != nil {
-		return // they stay zombies until the next call
+		return // the children stay zombies until the next call
 	}
 	for _, s := range r.strays(t) {
 		if s.dead() {

@@ -57,7 +57,7 @@ func Run(ctx context.Context, c Command) (int, error) {
 	}
 	defer reaper.leave()
 
-	// Before the start, so that no signal is lost.
+	// Signals are caught before the start, so that none is lost.
 	r := &run{Command: c, signals: make(chan os.Signal, 16)}
 	signal.Notify(r.signals, r.wanted()...)
 	defer signal.Stop(r.signals)

@@ -27,11 +27,11 @@ func Named(names ...string) ([]Running, error) {
 		}
 		dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 		if err != nil {
-			continue // it belongs to another user, or is gone
+			continue // the process belongs to another user, or is gone
 		}
 		p, err := Identify(pid)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the process ended meanwhile
 		}
 		list = append(list, Running{Process: p, Program: name, Dir: dir, TTY: terminalName(t[pid].tty), Env: readWords(pid, "environ"), Args: readWords(pid, "cmdline")})
 	}

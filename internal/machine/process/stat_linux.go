@@ -124,8 +124,8 @@ type mark uint8
 
 const (
 	unmarked   mark = iota
-	marked          // it runs under the grant
-	unreadable      // it belongs to another user, or the program overwrote it
+	marked          // the process runs under the grant
+	unreadable      // the process belongs to another user, or its program overwrote the environment
 )
 
 // markOf reads the environment a process was started with.

@@ -14,8 +14,8 @@ import (
 // command. Its methods are called from one locked thread.
 type terminal struct {
 	fd    int
-	own   int // this process's group
-	group int // the command's group, once it runs
+	own   int // process group of this process
+	group int // process group of the command, once it runs
 	lent  bool
 }
 

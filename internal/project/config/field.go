@@ -30,9 +30,9 @@ type field struct {
 	form    string // pattern of a text, or of each list entry; empty: any
 	isPath  bool   // each text is a path below the root
 	noneOK  bool   // a list may be empty
-	min     int64  // of numbers and durations, inclusive
+	min     int64  // least value of a number or duration, inclusive
 	max     int64
-	value   reflect.Value // settable, in its Config
+	value   reflect.Value // the field in its Config, settable
 }
 
 // fieldsOf lists the values of c in the order of the struct, and entries of maps by name.

@@ -16,10 +16,10 @@ func Sample() string {
 # "lockkeeper config" prints every value and its source.
 `)
 	var open []string         // headings of the current line
-	said := map[string]bool{} // docs that were printed
+	said := map[string]bool{} // section texts that were printed
 	for _, f := range fieldsOf(Default()) {
 		value := cmp.Or(f.shown(), f.example) // a value without a default shows an example
-		if value == "" {                      // init writes it
+		if value == "" {                      // `lockkeeper init` writes this value
 			continue
 		}
 		path := strings.Split(f.key, ".")

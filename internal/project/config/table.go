@@ -91,7 +91,7 @@ func (c *Config) Place(key string, entry ...int) string {
 		return place
 	}
 	if i := strings.LastIndex(key, "."); i >= 0 {
-		return c.Place(key[:i]) // the heading above it
+		return c.Place(key[:i]) // the place of the heading above
 	}
 	return c.Source(key)
 }

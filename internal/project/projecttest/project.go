@@ -96,7 +96,7 @@ func (p *Project) configure(t testing.TB, config string) {
 // Lookup finds variables in an environment.
 func Lookup(env []string) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
-		for _, entry := range slices.Backward(env) { // the last one counts
+		for _, entry := range slices.Backward(env) { // the last entry of a variable counts
 			if value, ok := strings.CutPrefix(entry, name+"="); ok {
 				return value, true
 			}

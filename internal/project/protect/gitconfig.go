@@ -39,7 +39,7 @@ func (g *gitChecker) inherited(work string) []name {
 			g.follow(&g.inherent, file, 0)
 		}
 		count, _ := g.env("GIT_CONFIG_COUNT")
-		n, _ := strconv.Atoi(count) // not a number: none
+		n, _ := strconv.Atoi(count) // 0 if the text is not a number
 		for i := range min(n, 1000) {
 			key, _ := g.env("GIT_CONFIG_KEY_" + strconv.Itoa(i))
 			value, _ := g.env("GIT_CONFIG_VALUE_" + strconv.Itoa(i))
@@ -123,7 +123,7 @@ func (g *gitChecker) protected(s gitSettings, work string) (list []name) {
 // protected, too.
 func (g *gitChecker) hookDir(dir string) (list []name) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil // such as /dev/null: hooks are switched off
+		return nil // a device, such as /dev/null, switches hooks off
 	}
 	if filepath.Base(dir) == "_" {
 		list = g.hookDir(filepath.Dir(dir))
@@ -190,7 +190,7 @@ func parseGitConfig(text string) (facts gitFacts) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			head, rest, _ := strings.Cut(line[1:], "]")
-			if quoted := strings.Index(head, `"`); quoted >= 0 { // a subsection may have a bracket in it
+			if quoted := strings.Index(head, `"`); quoted >= 0 { // the name of a subsection may have a bracket
 				if end := strings.LastIndex(line, `"]`); end >= 0 {
 					head, rest = line[1:end+1], line[end+2:]
 				}

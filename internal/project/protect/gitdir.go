@@ -12,7 +12,7 @@ import (
 type gitChecker struct {
 	root     string
 	env      func(string) (string, bool)
-	inherent gitSettings         // of the user, the system and the environment
+	inherent gitSettings         // settings of the user, the system and the environment
 	read     bool                // inherent was read
 	found    map[string][]name   // by directory: the names that a repository or git directory there protects
 	files    map[string]gitFacts // parsed configuration files
@@ -41,7 +41,7 @@ func (g *gitChecker) around(root string) (list []name) {
 // above lists the names that repositories and git directories between the root and a path
 // protect.
 func (g *gitChecker) above(path string) (list []name) {
-	if dir := filepath.Dir(path); isGitDir(dir, path) { // the directory would become one when this file exists
+	if dir := filepath.Dir(path); isGitDir(dir, path) { // the directory becomes a git directory when this file exists
 		list = append(list, name{dir, Git})
 	}
 	for dir := path; dir != g.root && isAtOrBelow(dir, g.root); dir = filepath.Dir(dir) {

@@ -9,8 +9,8 @@ import (
 
 // Options configure a List.
 type Options struct {
-	Root      string                      // of the codebase, absolute; empty: none
-	Env       func(string) (string, bool) // as os.LookupEnv; nil: an empty environment
+	Root      string                      // root of the codebase, absolute; empty: none
+	Env       func(string) (string, bool) // looks up a variable, as os.LookupEnv does; nil: an empty environment
 	Own       []string                    // more files of Lockkeeper, from the root
 	Documents []string                    // directories of flow documents, from the root
 }
@@ -34,7 +34,7 @@ type Checker struct {
 	list  *List
 	names []name            // protected names, folded
 	start []string          // starters, folded, each after a slash
-	dirs  map[string]string // directory to where it really is
+	dirs  map[string]string // directory to its real path
 	git   *gitChecker
 }
 
@@ -94,7 +94,7 @@ func (c *Checker) Tree(dir string) (Class, bool) {
 }
 
 func (c *Checker) find(file string, meets func(path, name string) bool) (Class, bool) {
-	// The name itself counts, and so does the file it leads to.
+	// The path itself is checked, and the path of the file that it leads to.
 	spelled := []string{filepath.Join(c.realDir(filepath.Dir(file)), filepath.Base(file))}
 	if info, err := os.Lstat(spelled[0]); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		spelled = append(spelled, Real(file))

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	gitDir = ".git"        // at any depth
-	OwnDir = ".lockkeeper" // at any depth, because it makes a root of its directory
+	gitDir = ".git"        // at any depth of the tree
+	OwnDir = ".lockkeeper" // at any depth, because this directory makes a root of its parent
 )
 
 // ConfigFile is the configuration of a codebase, in its root.
@@ -171,9 +171,9 @@ func starters() []string {
 	list := agentStarters()
 	list = append(list, // editors
 		".idea", ".vs", ".helix", ".devcontainer", ".devcontainer.json", ".dir-locals.el", ".exrc", ".nvim.lua", ".nvimrc", ".vimrc")
-	list = append(list, // shells that enter the directory
+	list = append(list, // files that shells read when a person enters the directory
 		".envrc", "mise.toml", "mise.local.toml", ".mise.toml", ".mise.local.toml", ".mise/config.toml", "mise/config.toml", ".config/mise.toml", ".config/mise")
-	list = append(list, // hook managers of git, whose hooks in .git read these files
+	list = append(list, // files that hook managers of git read, whose hooks are in .git
 		".husky", ".githooks", ".git-hooks", ".lefthook", ".lefthook-local", ".overcommit.yml", ".pre-commit-config.yaml", ".pre-commit-config.yml", "prek.toml")
 	for _, name := range []string{"lefthook", ".lefthook", ".config/lefthook", "lefthook-local", ".lefthook-local", ".config/lefthook-local"} {
 		for _, format := range []string{".yml", ".yaml", ".toml", ".json", ".jsonc"} {

@@ -109,7 +109,7 @@ func (d diff) apply(content string, exact bool) (string, bool) {
 	for _, h := range d.hunks {
 		want := h.at - 1 + shift
 		if len(h.old) == 0 {
-			want++ // the number is that of the line before
+			want++ // after an insertion git gives the number of the line before
 		}
 		if !exact {
 			want = nowhere

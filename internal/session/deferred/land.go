@@ -95,7 +95,7 @@ func (q *Queue) land(ctx context.Context, s *stored) (done bool, err error) {
 	case !fits:
 		return true, q.rescue(ctx, s, "the file has changed since")
 	case base.Exists() != s.Drops && bytes.Equal(content, want):
-		s.State = Landed // it landed before a crash, or another program made the same change
+		s.State = Landed // the patch landed before a crash, or another program made the same change
 		return true, q.save(ctx, *s)
 	}
 	change := gate.Change{Path: s.Path, Delete: s.Drops, Base: &base, Stored: true}

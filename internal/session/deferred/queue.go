@@ -33,13 +33,13 @@ const (
 type Patch struct {
 	ID      string             `json:"id"` // sorts by time
 	Path    string             `json:"path"`
-	By      string             `json:"by"`                // callsign of its author
+	By      string             `json:"by"`                // callsign of the patch's author
 	Session string             `json:"session,omitempty"` // session that is told the result; empty: none
 	At      time.Time          `json:"at"`
 	Base    lockkeeper.Version `json:"base"` // the version from which it was made
 	State   State              `json:"state"`
-	Why     string             `json:"why,omitempty"`     // why it was rescued
-	Landing uint64             `json:"landing,omitempty"` // number of its landing
+	Why     string             `json:"why,omitempty"`     // why the patch was rescued
+	Landing uint64             `json:"landing,omitempty"` // number of the patch's landing
 	Rescue  string             `json:"rescue,omitempty"`  // id on the rescue shelf
 }
 
@@ -47,9 +47,9 @@ type Patch struct {
 type stored struct {
 	Patch
 	Text  []byte `json:"text,omitempty"`  // the unified diff; empty: Want is the whole content
-	Want  []byte `json:"want"`            // the result of applying it to its base
+	Want  []byte `json:"want"`            // the result of applying the patch to its base
 	Exact bool   `json:"exact,omitempty"` // the author knew the base, so the line numbers are valid there
-	Bound bool   `json:"bound,omitempty"` // it fits only its base, because only line numbers identify the place
+	Bound bool   `json:"bound,omitempty"` // the patch fits only its base, because only line numbers identify the place
 	Drops bool   `json:"drops,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func (q *Queue) Put(ctx context.Context, p Patch, text []byte, whole bool) (Patc
 		if err != nil {
 			return p, err
 		}
-		if !d.isOf(path) { // its lines may fit this file as well
+		if !d.isOf(path) { // the lines of the patch may fit this file as well
 			return p, bad("it names " + d.names() + ", not only " + path)
 		}
 		s.Base, s.Exact = base, known.Exists() && sameContent(known, base)
@@ -165,7 +165,7 @@ func (q *Queue) all() (list []stored, damaged []string, err error) {
 		}
 		s, reading := durable.ReadJSON[stored](q.file(id))
 		switch {
-		case errors.Is(reading, fs.ErrNotExist): // another process removed it meanwhile
+		case errors.Is(reading, fs.ErrNotExist): // another process removed the patch meanwhile
 		case errors.Is(reading, fs.ErrPermission):
 		case reading != nil || s.ID != id || s.Path == "":
 			damaged = append(damaged, id)
@@ -212,7 +212,7 @@ func (q *Queue) SetAside() (list []string, err error) {
 	for _, id := range damaged {
 		aside := filepath.Join(q.dir, id+damagedEnd)
 		switch moving := os.Rename(q.file(id), aside); {
-		case errors.Is(moving, fs.ErrNotExist): // another process reported it
+		case errors.Is(moving, fs.ErrNotExist): // another process reported the patch
 		case moving != nil:
 			err = errors.Join(err, moving)
 		default:

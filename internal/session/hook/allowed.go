@@ -1,7 +1,7 @@
 package hook
 
 import (
-	_ "embed" // for harmless.txt
+	_ "embed" // embeds harmless.txt
 	"regexp"
 	"slices"
 	"strings"

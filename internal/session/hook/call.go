@@ -18,7 +18,7 @@ type Call struct {
 	Session  string
 	Subagent session.Subagent
 	Dir      string // the agent's working directory, absolute
-	ID       string // of the tool call
+	ID       string // id of the tool call
 	Tool     string
 	Prompt   string
 	Restarts bool     // the session ends, and the next session of this process takes over its locks
@@ -70,8 +70,8 @@ func hostOf(name string) (host, error) {
 
 // An Answer holds the messages for a call that is allowed.
 type Answer struct {
-	Model  []string // for the agent
-	Person []string // for the person at the terminal
+	Model  []string // texts for the agent
+	Person []string // texts for the person at the terminal
 }
 
 // shows reports whether a host shows the agent a text with the answer to an event, if it allows the

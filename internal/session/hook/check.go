@@ -26,7 +26,7 @@ type check struct {
 	out    *outcome
 
 	programs []string // source texts in other languages that the command contains
-	opaque   bool     // as in Effects
+	opaque   bool     // whether it is unknown what the command does
 	sweeps   []Sweep
 }
 

@@ -167,7 +167,7 @@ func (s *sorter) at(file string) (*codebase, error) {
 
 // in returns the codebase of the files in a directory, which may itself be a root.
 func (s *sorter) in(dir string) (*codebase, error) {
-	return s.at(filepath.Join(dir, lockkeeper.GitTarget)) // any name in it
+	return s.at(filepath.Join(dir, lockkeeper.GitTarget)) // the path stands for any name in the directory
 }
 
 // sort assigns the effects of a command to codebases.
@@ -177,7 +177,7 @@ func (s *sorter) sort(plan Effects) error {
 			if isDir(t.File) {
 				return checker.File(t.File)
 			}
-			return checker.Tree(t.File) // a file that replaces a directory hides the files below it
+			return checker.Tree(t.File) // a file in place of a directory hides the files below it
 		})
 		if err != nil {
 			return err

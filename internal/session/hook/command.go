@@ -10,7 +10,7 @@ import (
 
 // A prefix is a program that runs the command whose words follow its own.
 type prefix struct {
-	operands int     // number of its own operands
+	operands int     // number of the command's own operands
 	valued   string  // letters of options that take a value
 	harmless allowed // options that do not change which files are written
 }
@@ -103,7 +103,7 @@ func (p prefix) after(args []string) []string {
 func (r *reader) command(args []string, s *syntax.Stmt) {
 	r.own(args, s)
 	given := args
-	if len(given) > 1 && given[0] == "command" && (given[1] == "-v" || given[1] == "-V") { // it only prints
+	if len(given) > 1 && given[0] == "command" && (given[1] == "-v" || given[1] == "-V") { // command -v only prints
 		return
 	}
 	r.steered(args)
@@ -135,7 +135,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.reads(operands)
 	case "tee":
 		r.writes(!w.has("-a", "--append"), operands...)
-	case "sponge": // it reads all input before it writes
+	case "sponge": // sponge reads all input before it writes
 		for _, f := range operands {
 			r.writes(!w.has("-a") && !slices.Contains(r.fedBy, absolute(r.dir, f)), f)
 		}
@@ -169,7 +169,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		}
 	case "sort":
 		for _, f := range sortGrammar.read(rest).values("-o", "--output") {
-			other := slices.Index(operands, f) + 1 // if it occurs again, it is also an input
+			other := slices.Index(operands, f) + 1 // a file that occurs again is also an input
 			r.writes(!slices.Contains(operands[other:], f), f)
 		}
 	case "curl":
@@ -188,7 +188,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.branch(func() { r.script(strings.Join(rest, " ")) })
 	case "git":
 		r.git(rest, s)
-	case "apply_patch", "applypatch": // Codex runs it itself
+	case "apply_patch", "applypatch": // Codex runs apply_patch itself
 		if list, err := patched(strings.Join(rest, "\n") + "\n" + r.fed(s)); err == nil {
 			for _, t := range list {
 				if r.writes(t.Whole, t.File); t.Goes {
@@ -253,7 +253,7 @@ func (r *reader) sed(args []string) {
 // For mv it also notes the source.
 func (r *reader) copies(name string, args []string) {
 	grammar := noValues
-	if name != "rsync" { // its -t takes no value
+	if name != "rsync" { // the -t of rsync takes no value
 		grammar = "-t= --target-directory="
 	}
 	w := grammar.read(args)
@@ -296,7 +296,7 @@ func (r *reader) copies(name string, args []string) {
 		case from == "" && into:
 		case from == "": // the unknown source may be derived from the target
 			r.writes(false, target)
-		case name == "rsync" && strings.HasSuffix(from, "/"): // it copies the content of the directory
+		case name == "rsync" && strings.HasSuffix(from, "/"): // rsync copies the content of a directory with a final slash
 			r.plan.Trees = append(r.plan.Trees, Tree{Dir: target})
 		case into:
 			r.lands(absolute(r.dir, from), filepath.Join(target, filepath.Base(from)), whole)
@@ -328,7 +328,7 @@ func (r *reader) goes(file string) {
 }
 
 func (r *reader) removes(name string, operands []string) {
-	if name != "rmdir" && name != "trash" { // these remove nothing permanently
+	if name != "rmdir" && name != "trash" { // these two remove nothing permanently
 		r.discards(name, operands...)
 	}
 	for _, f := range operands {

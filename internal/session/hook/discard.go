@@ -18,7 +18,7 @@ import (
 
 // A Discard is a command that removes files permanently unless git has their content.
 type Discard struct {
-	Act string // as the command spells it
+	Act string // the act as the command spells it
 	Dir string // the directory in which the command runs
 	git.Unsaved
 }
@@ -26,7 +26,7 @@ type Discard struct {
 // discard notes an absolute path that a program other than git removes.
 func (p *Effects) discard(act, file string) {
 	dir, name := filepath.Split(file)
-	if isDir(file) { // it may be the root itself
+	if isDir(file) { // the file may be the root itself
 		dir, name = file, "."
 	}
 	if last := len(p.Discards) - 1; last >= 0 && p.Discards[last].Literal && p.Discards[last].Dir == dir {
@@ -60,7 +60,7 @@ func gitDiscard(act string, args, files []string) (q git.Unsaved, is bool) {
 		is = forced || given.has("--discard-changes")
 	case "reset":
 		is = given.has("--hard", "--merge")
-	case "stash": // it removes the changes for everyone who works in the tree
+	case "stash": // a stash removes the changes of everyone who works in the tree
 		w := askable["stash"].read(args)
 		is = len(w.operands) == 0 || w.operands[0] == "push" || w.operands[0] == "save"
 		if q.Paths = w.paths; len(w.operands) > 0 && w.operands[0] == "push" {
@@ -242,7 +242,7 @@ func unsaved(ctx context.Context, d Discard) (files, ignored []string, err error
 	if !isRefusal(err) {
 		return files, ignored, err
 	}
-	if !d.Literal { // git refuses this command as well
+	if !d.Literal { // git refuses such a path as well
 		return nil, nil, nil
 	}
 	for _, p := range d.Paths {

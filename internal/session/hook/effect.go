@@ -37,7 +37,7 @@ func (r *reader) sweeps(act string) {
 
 // A Sweep is a part of a command that removes or replaces unknown files below a directory.
 type Sweep struct {
-	Act string // as a refusal names it, such as "find -delete"
+	Act string // the act as a refusal names it, such as "find -delete"
 	Dir string // absolute
 }
 

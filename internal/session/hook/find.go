@@ -14,7 +14,7 @@ import (
 func (r *reader) find(args []string, s *syntax.Stmt) {
 	first := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") || a == "(" || a == "!" })
 	if first < 0 {
-		return // it only prints
+		return // such a find only prints
 	}
 	dirs := args[:first]
 	if len(dirs) == 0 {

@@ -63,7 +63,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 		})
 		return
 	}
-	if !isBuiltin(act) && r.reconfigured(given[:len(given)-len(args)]) { // it may be an alias for anything
+	if !isBuiltin(act) && r.reconfigured(given[:len(given)-len(args)]) { // the subcommand may be an alias for anything
 		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git " + act, Dir: dir, Selection: git.Selection{Staged: true, Tracked: true, Untracked: true}})
 	}
 	trial := isTrial(act, rest)
@@ -141,7 +141,7 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 			return named, false
 		case slices.Contains(args, "--"): // a branch precedes the dashes
 			return nil, true
-		case w.has("-b", "-B", "--orphan"): // it switches the branch that all sessions commit to
+		case w.has("-b", "-B", "--orphan"): // the command switches the branch that all sessions commit to
 			return nil, true
 		case len(operands) > 0 && r.arePaths(operands):
 			return operands, false
@@ -164,7 +164,7 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		return nil, true
 	case "fetch": // into the current branch
 		return nil, w.has("-u", "--update-head-ok")
-	case "branch": // it may rename the current branch
+	case "branch": // the command may rename the current branch
 		return nil, w.has("-m", "-M", "--move")
 	case "symbolic-ref":
 		return nil, len(operands) > 1 || w.has("-d", "--delete")

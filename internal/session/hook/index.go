@@ -95,7 +95,7 @@ func (r *reader) indexed(act string, args, patched []string) (q git.Selection, i
 			q = git.Selection{Staged: true, Tracked: true}
 		}
 		return q, w.has("-S", "--staged") && (len(paths) > 0 || unknown || w.has("-p", "--patch"))
-	case "update-index": // it also changes entries of unchanged files
+	case "update-index": // update-index also changes entries of unchanged files
 		q = git.Selection{Staged: true, Tracked: true, Untracked: w.has("--add"), Unchanged: true, Paths: paths}
 		return q, len(paths) > 0 || unknown || w.has("-g")
 	case "apply":

@@ -25,7 +25,7 @@ func (r *reader) redirect(d *syntax.Redirect) {
 	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll, syntax.RdrInOut: // RdrInOut writes from the beginning
 	case syntax.AppOut, syntax.AppAll:
 		whole = false
-	case syntax.DplOut: // it also redirects to a file, unless a number follows
+	case syntax.DplOut: // >& also redirects to a file, unless a number follows
 		if text, ok, _ := r.literal(d.Word); ok && strings.Trim(text, "0123456789-") == "" {
 			return
 		}

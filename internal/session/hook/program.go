@@ -97,7 +97,7 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 		times[m[1]+m[2]+m[3]]--
 	}
 	for _, m := range quoted {
-		if times[m[1]] == 0 { // the program only reads it
+		if times[m[1]] == 0 { // the program only reads the file
 			continue
 		}
 		r.plan.Names = append(r.plan.Names, absolute(r.dir, m[1]))

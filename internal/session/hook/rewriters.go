@@ -1,7 +1,7 @@
 package hook
 
 import (
-	_ "embed" // for rewriters.txt
+	_ "embed" // embeds rewriters.txt
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,11 +13,11 @@ var rewritersText string
 
 // A rewriterForm is one way to call a program that rewrites the files that it names.
 type rewriterForm struct {
-	first   string   // its first operand, or "" for any
+	first   string   // the first operand of the command, or "" for any
 	options []string // it has one of these options; empty: it has none of the options in unless
 	unless  []string
-	values  []string // it writes the files that are the values of these options
-	last    bool     // it writes the last of several operands
+	values  []string // the command writes the files that are the values of these options
+	last    bool     // the command writes the last of several operands
 }
 
 // rewriters returns the lines of rewriters.txt by program.

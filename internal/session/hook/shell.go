@@ -34,14 +34,14 @@ type Effects struct {
 // A Tree is an absolute directory with everything below it.
 type Tree struct {
 	Dir  string
-	Goes bool // the command removes or moves it
+	Goes bool // the command removes or moves the directory
 }
 
 // A GitAct is a git command and the directory in which it runs.
 type GitAct struct {
 	Name  string
 	Dir   string
-	Asked *git.Asked // what to ask git about its effect; nil: it may change anything
+	Asked *git.Asked // what to ask git about the effect of the act; nil: it may change anything
 }
 
 // reader interprets a command as a shell would, as far as its words are literal.
@@ -52,7 +52,7 @@ type reader struct {
 	plan *Effects
 
 	prefixes map[string]string // variables of the environment that are set for the current command
-	aliases  map[string]string // of git, set by the command
+	aliases  map[string]string // aliases of git that the command sets
 	depth    int
 
 	piped   string              // the known text that the current command reads from a pipe
@@ -86,7 +86,7 @@ func (r *reader) script(text string) {
 		return
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	if err != nil { // another shell may understand it
+	if err != nil { // another shell may understand the text
 		r.opaque()
 	}
 	if file == nil {
@@ -184,7 +184,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 	case *syntax.TimeClause:
 		r.statement(c.Stmt)
 	case *syntax.CoprocClause:
-		r.opaque() // it sets variables
+		r.opaque() // a coproc sets variables
 		r.inner(func(in *reader) { in.statement(c.Stmt) })
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 	case *syntax.DeclClause:

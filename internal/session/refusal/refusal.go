@@ -13,11 +13,11 @@ import (
 type Holder struct {
 	Callsign string        `json:"callsign"`
 	TTY      string        `json:"tty,omitempty"`
-	About    string        `json:"about,omitempty"` // its task, in its own words
-	For      time.Duration `json:"for"`             // how long it has held the path, or waited for it
+	About    string        `json:"about,omitempty"` // the holder's task, in its own words
+	For      time.Duration `json:"for"`             // how long the holder has held the path, or waited for it
 	Wrote    bool          `json:"wrote"`           // the file was written since then
-	Idle     time.Duration `json:"idle,omitempty"`  // time since that write
-	Waits    bool          `json:"waits,omitempty"` // it does not hold the path but asked for it earlier
+	Idle     time.Duration `json:"idle,omitempty"`  // time since the holder last wrote the path
+	Waits    bool          `json:"waits,omitempty"` // the holder does not hold the path but asked for it earlier
 }
 
 // A Refusal says what may not be written, why, and what to do instead.
@@ -25,7 +25,7 @@ type Refusal struct {
 	Subject string   `json:"subject"` // a path, or a command such as git stash
 	Why     string   `json:"why"`
 	Holder  *Holder  `json:"holder,omitempty"` // nil: no holder blocks it
-	Ticket  int      `json:"ticket,omitempty"` // number in the message that the path is free
+	Ticket  int      `json:"ticket,omitempty"` // number under which the path is announced when it is free
 	Do      string   `json:"do"`               // what to do instead
 	Free    []string `json:"free,omitempty"`   // related paths that are free
 	Next    []string `json:"next"`

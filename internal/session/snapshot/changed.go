@@ -16,8 +16,8 @@ import (
 // A Change is a file that lost content since its snapshot was taken.
 type Change struct {
 	File
-	Gone bool  // its path has no regular file now
-	Now  State // zero if it is gone
+	Gone bool  // the path has no regular file now
+	Now  State // zero if the file is gone
 }
 
 // Changed lists the files of a snapshot that were removed or overwritten. It leaves out

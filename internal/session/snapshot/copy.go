@@ -65,7 +65,7 @@ func (s *Store) copy(ctx context.Context, path, draft string) (_ State, err erro
 	if err != nil {
 		return State{}, err
 	}
-	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) != nil { // most file systems do not support it
+	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) != nil { // most file systems cannot clone
 		if err := transfer(ctx, to, from, before.Size); err != nil {
 			return State{}, err
 		}

@@ -28,15 +28,15 @@ type Snapshot struct {
 	ID      string              `json:"id"`
 	At      time.Time           `json:"at"`
 	Holder  string              `json:"holder"`            // callsign of the session
-	Process *lockkeeper.Process `json:"process,omitempty"` // of the session
+	Process *lockkeeper.Process `json:"process,omitempty"` // process of the session
 	Command string              `json:"command"`
 	Ended   bool                `json:"ended,omitempty"` // the command has ended; Recover moves Files to the rescue shelf
-	Grown   bool                `json:"grown,omitempty"` // it added copies to the store
+	Grown   bool                `json:"grown,omitempty"` // the snapshot added copies to the store
 	Files   []File              `json:"files"`
 }
 
 type File struct {
-	Path  string      `json:"path"` // from the root, with slashes
+	Path  string      `json:"path"` // path from the root, with slashes
 	State State       `json:"state"`
 	Mode  fs.FileMode `json:"mode"`
 	Copy  string      `json:"copy"` // name of the copy
@@ -161,7 +161,7 @@ func (s *Store) Recover(runs func(*Snapshot) bool, do func(*Snapshot) error) (er
 		return errors.Join(err, locking)
 	}
 	for _, snap := range list {
-		snap, reading := s.Get(snap.ID) // another process may have recovered it by now
+		snap, reading := s.Get(snap.ID) // another process may have recovered the snapshot by now
 		if err = errors.Join(err, reading); snap != nil {
 			err = errors.Join(err, do(snap))
 		}

@@ -29,8 +29,8 @@ func DefaultLimits() Limits {
 
 // A Candidate is a file whose content would be lost permanently if a command removed it.
 type Candidate struct {
-	Path    string // from the root, with slashes
-	Ignored bool   // ignored by git: copied last, and only if it is small
+	Path    string // path from the root, with slashes
+	Ignored bool   // git ignores the file: it is copied last, and only if it is small
 }
 
 // ignoredBytes limits the size of ignored files that are copied. Settings and keys are small;
