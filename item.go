@@ -11,15 +11,15 @@ import (
 // the submitted specification and do not change. The others are its progress.
 type Item struct {
 	ID       string   `json:"id"`
-	Seq      uint64   `json:"seq"`           // number of the event that queued it
-	Key      string   `json:"key,omitempty"` // its submitter's name for it; unique
-	Workflow string   `json:"workflow"`      // its name, such as that of a controller, a screen or a batch
+	Seq      uint64   `json:"seq"`           // number of the event that queued the item
+	Key      string   `json:"key,omitempty"` // the submitter's name for the item; unique
+	Workflow string   `json:"workflow"`      // name of the item, such as that of a controller, a screen or a batch
 	Unit     string   `json:"unit,omitempty"`
 	Project  string   `json:"project,omitempty"`
 	Class    string   `json:"class,omitempty"` // cpu or io
 	Locks    []Lock   `json:"locks,omitempty"`
 	Policy   string   `json:"policy"`
-	Caps     []string `json:"caps,omitempty"`  // pools whose slots it takes while it runs
+	Caps     []string `json:"caps,omitempty"`  // pools whose slots the item takes while it runs
 	After    []string `json:"after,omitempty"` // ids of items that must be completed first
 	Root     string   `json:"root,omitempty"`  // only nodes that have this root may run it; empty: every node
 	Command  []string `json:"command,omitempty"`
@@ -27,29 +27,29 @@ type Item struct {
 	By       Actor    `json:"by"`
 
 	Phase        string        `json:"phase"`
-	Rank         int           `json:"rank"`            // of the phase; see QueueKey
-	Pools        []string      `json:"pools,omitempty"` // pools whose slots it takes in this phase
+	Rank         int           `json:"rank"`            // rank of the phase; see QueueKey
+	Pools        []string      `json:"pools,omitempty"` // pools whose slots the item takes in this phase
 	Status       ItemStatus    `json:"status"`
 	Stage        ItemStage     `json:"-"`
 	Escalated    bool          `json:"escalated,omitempty"`
 	Turn         uint64        `json:"-"`                   // see QueueKey
-	WaitsOn      string        `json:"parked_on,omitempty"` // the key it waits on (package store)
-	WokenBy      string        `json:"-"`                   // the key it waited on before it was made ready
+	WaitsOn      string        `json:"parked_on,omitempty"` // the key that the item waits on (package store)
+	WokenBy      string        `json:"-"`                   // the key that the item waited on before it was made ready
 	Since        Instant       `json:"-"`                   // when it began to wait on a lock, or last counted a retry; 0: it does not wait
 	FirstSince   Instant       `json:"-"`                   // when it became the first to wait for its lock, or the first of its rank to wait for a slot; 0: it is not first
-	Blocked      time.Duration `json:"blocked,omitempty"`   // total time of its earlier periods as the first, before FirstSince
-	CheckAt      Instant       `json:"-"`                   // when a tick must check it; 0: never
+	Blocked      time.Duration `json:"blocked,omitempty"`   // total time of the item's earlier periods as the first, before FirstSince
+	CheckAt      Instant       `json:"-"`                   // when a tick must check the item; 0: never
 	Blockers     uint64        `json:"-"`                   // digest of the blockers that were last found
 	Retries      int           `json:"retries"`             // consecutive lock waits that were over the limit
-	Attempts     int           `json:"attempts"`            // how often it was dispatched
-	GrantID      string        `json:"grant_id,omitempty"`  // the grant that it runs under, or has reserved
+	Attempts     int           `json:"attempts"`            // how often the item was dispatched
+	GrantID      string        `json:"grant_id,omitempty"`  // the grant that the item runs under, or has reserved
 	Worker       string        `json:"worker,omitempty"`
 	Slot         int           `json:"slot,omitempty"` // number of its slot in the pool of test runs, unique among running items; 0: none
 	AvoidNode    string        `json:"-"`              // nodes, separated by spaces, that do not run the item because their copy is behind
 	QueuedAt     time.Time     `json:"queued_at"`
 	DispatchedAt time.Time     `json:"dispatched_at,omitzero"`
-	CompletedAt  time.Time     `json:"completed_at,omitzero"` // when it completed or failed
-	Note         string        `json:"note,omitempty"`        // its progress, for people
+	CompletedAt  time.Time     `json:"completed_at,omitzero"` // when the item completed or failed
+	Note         string        `json:"note,omitempty"`        // progress of the item, for people
 	Failure      *Failure      `json:"failure,omitempty"`     // set on a running item if it was canceled
 }
 
@@ -96,7 +96,7 @@ type ItemStage uint8
 // the slots of its next phase.
 const (
 	StageReady   ItemStage = iota + 1 // a worker with a free slot examines the first of these
-	StageWaiting                      // something that it needs is not free
+	StageWaiting                      // something that the item needs is not free
 	StageRunning
 	StageEnded
 )
@@ -135,7 +135,7 @@ func (it *Item) HasReserved() bool { return it.Status == ItemQueued && it.GrantI
 // for each of its databases.
 type QueueKey struct {
 	Precedence int    // see Item.Precedence
-	Rank       int    // of the phase
+	Rank       int    // rank of the phase
 	Turn       uint64 // among the projects of the rank
 	Seq        uint64 // the item that was queued first comes first
 }
@@ -190,8 +190,8 @@ type Worker struct {
 	ID      string    `json:"id"`
 	Node    string    `json:"node"`
 	Process *Process  `json:"process,omitempty"`
-	Roots   []string  `json:"roots"` // the roots that it has
-	Only    bool      `json:"-"`     // it runs no items without a root; not stored
+	Roots   []string  `json:"roots"` // the roots that the worker's node has
+	Only    bool      `json:"-"`     // the worker runs no items without a root; not stored
 	Slots   int       `json:"slots"`
 	Began   time.Time `json:"began"`
 	Expires Instant   `json:"-"` // the worker counts as gone after this time

@@ -63,8 +63,8 @@ type PathChange struct {
 // A decided landing is completed, even after a crash, unless another program's edit
 // conflicts with it.
 type Landing struct {
-	Seq     uint64       `json:"landing"` // number of the event that decided it
-	Commit  string       `json:"commit"`  // names its stage; unique
+	Seq     uint64       `json:"landing"` // number of the event that decided the landing
+	Commit  string       `json:"commit"`  // name of the landing's stage; unique
 	GrantID string       `json:"grant_id"`
 	Holder  string       `json:"holder"`
 	Fence   uint64       `json:"fence"`
@@ -74,10 +74,10 @@ type Landing struct {
 	At      time.Time    `json:"at"`
 	Changes []PathChange `json:"changes"`
 
-	Made   []string `json:"made,omitempty"`   // directories it makes, outermost first
-	Clears []string `json:"clears,omitempty"` // directories it removes if they are empty, innermost first
+	Made   []string `json:"made,omitempty"`   // directories that the landing makes, outermost first
+	Clears []string `json:"clears,omitempty"` // directories that the landing removes if they are empty, innermost first
 	Draft  string   `json:"draft,omitempty"`  // for a replaced directory: where the new one is prepared
-	Undoes uint64   `json:"undoes,omitempty"` // the landing that it undoes
+	Undoes uint64   `json:"undoes,omitempty"` // the landing that this one undoes
 }
 
 // Clone returns a deep copy.
@@ -95,7 +95,7 @@ type LandingState uint8
 const (
 	Decided LandingState = iota + 1
 	Committed
-	Undone // rolled back: another edit conflicted with it, or its content was lost
+	Undone // rolled back: another edit conflicted with the landing, or its content was lost
 )
 
 var landingStates = []string{Decided: "decided", Committed: "committed", Undone: "undone"}

@@ -15,13 +15,13 @@ type StaleAct uint8
 const (
 	// Reap frees the grant when it expires. It blocks no request after that.
 	Reap StaleAct = iota
-	// RecoverUnclaimed frees it if four conditions hold: the lease has expired, the last
-	// heartbeat is older than the grace period, the holder's process is not alive, and the
-	// audit record is written.
+	// RecoverUnclaimed frees the grant if four conditions hold: the lease has expired, the last
+	// heartbeat is older than the grace period, the holder's process is not alive, and the audit
+	// record is written.
 	RecoverUnclaimed
-	// Break lets the next request free it after the lease and the grace period.
+	// Break lets the next request free the grant after the lease and the grace period.
 	Break
-	// Ask leaves it to a person.
+	// Ask lets only a person free the grant.
 	Ask
 )
 
@@ -40,8 +40,8 @@ type ExtendRule uint8
 
 const (
 	ExtendNever   ExtendRule = iota
-	ExtendByTry              // by locks that are free now
-	ExtendInOrder            // by targets that come after all its targets in the global order
+	ExtendByTry              // a grant can gain locks that are free now
+	ExtendInOrder            // a grant can gain targets that come after all its targets in the global order
 )
 
 // A Policy sets the time limits and permissions of the grants of one kind of user.

@@ -48,7 +48,8 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 				return nil, nil, err
 			}
 			locks := lockkeeper.Normalize(slices.Clone(locks))
-			// The files of resources come with them, and only resources have an order there.
+			// The files of resources are locked together with them. Only resources have an order, not
+			// their files.
 			named := slices.ContainsFunc(locks, func(l lockkeeper.Lock) bool { return l.Level() > 0 })
 			if err := checkLocks(rec.Holder, policy, locks); err != nil {
 				return nil, nil, err

@@ -15,7 +15,7 @@ import (
 type Grant struct {
 	lockkeeper.Grant
 	m     *Manager
-	hash  [32]byte  // of the token
+	hash  [32]byte  // hash of the token
 	began time.Time // when the lease was last requested; its duration counts from here
 
 	renewing sync.Mutex // held while the grant is renewed or released: no heartbeat may follow a release

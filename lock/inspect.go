@@ -12,11 +12,11 @@ import (
 type RequestInfo struct {
 	lockkeeper.GrantSnapshot
 	State     string                    `json:"state"`          // held, waiting, unconfirmed, landing, revoking
-	Stale     bool                      `json:"stale"`          // its lease has expired, and it still blocks other requests
-	Free      bool                      `json:"free,omitempty"` // the next request for its paths frees it
+	Stale     bool                      `json:"stale"`          // the lease has expired, and the grant still blocks other requests
+	Free      bool                      `json:"free,omitempty"` // the next request for the paths of the grant frees it
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts,omitempty"`
 
-	Targets []lockkeeper.Lock `json:"-"` // with their kinds; shared, must not be changed
+	Targets []lockkeeper.Lock `json:"-"` // targets with their kinds; shared, must not be changed
 }
 
 // ActiveGrants lists every live grant, oldest first.

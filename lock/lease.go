@@ -35,7 +35,7 @@ func (m *Manager) release(ctx context.Context, id string, hash [32]byte) (releas
 // A release is one transaction that releases a grant, unless a landing is open under it.
 type release struct {
 	id   string
-	hash [32]byte // of the token
+	hash [32]byte // hash of the token
 
 	released, open bool
 }

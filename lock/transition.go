@@ -210,7 +210,7 @@ func Conflicts(found []store.Overlap) []lockkeeper.ConflictInfo {
 func Digest(found []store.Overlap) uint64 {
 	var sum uint64
 	last := uint64(0)
-	for _, o := range found { // sorted by ticket, so repeats are neighbors
+	for _, o := range found { // the list is sorted by ticket, so repeats are neighbors
 		if o.Record.Ticket == last {
 			continue
 		}

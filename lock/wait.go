@@ -108,7 +108,7 @@ func (p *Position) Leave(ctx context.Context) error {
 		return nil
 	}
 	_, err := p.leave(ctx, errLeft)
-	if err == errLeft { // not errors.Is: it may be joined with an error
+	if err == errLeft { // not errors.Is: errLeft may be joined with another error
 		return nil
 	}
 	return err
@@ -329,7 +329,7 @@ func (m *Manager) exited(ctx context.Context, found []store.Overlap) <-chan stru
 // promote examines the requests that waited on a ticket that left, until no further ticket
 // leaves.
 func (tx *Tx) promote() error {
-	for i := 0; i < len(tx.departed); i++ { // it grows as waiting requests lapse
+	for i := 0; i < len(tx.departed); i++ { // the list grows as waiting requests lapse
 		waiters, err := tx.Waiters(tx.departed[i])
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ const (
 	Unlanded  = "unlanded"  // a write, or the work of a batch, that failed to land
 	Whole     = "whole"     // a directory or an irregular file, moved elsewhere; the content says where
 	Archive   = "archive"   // many files as a gzipped tar archive; Path is their common directory
-	Noted     = "noted"     // content that was too large to keep; the content says so
+	Noted     = "noted"     // too large to keep; the content is a text that says so
 	Damaged   = "damaged"   // an altered entry; Reason says how
 
 	// Uncommitted is the last version of a file that was lost while a command of a session ran.

@@ -69,14 +69,14 @@ func (s *Shelf) PutUnlimited(ctx context.Context, e Entry, content io.Reader) (E
 // A room says how much space new content may use.
 type room struct {
 	limits Limits
-	used   int64 // by all entries
+	used   int64 // size of all entries
 	space  int64 // free on the disk
 }
 
 // unchecked is the size up to which the free space is not checked.
 const unchecked = 1 << 20
 
-// check refuses content with at least the given size.
+// check refuses content of which size bytes are already over a limit.
 func (r room) check(size int64) error {
 	switch {
 	case size > r.limits.Entry:

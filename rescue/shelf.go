@@ -268,7 +268,7 @@ func (s *Shelf) discard(shelf *os.File, ids, temps []string) (dropped int, err e
 		temp := durable.TempPrefix + id
 		moved := s.disk.Move(shelf, id, shelf, temp)
 		if errors.Is(moved, fs.ErrNotExist) {
-			continue // another process dropped it
+			continue // another process dropped the entry
 		}
 		if moved != nil {
 			err = errors.Join(err, moved)

@@ -24,7 +24,7 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 			return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "it is " + word(it.Status), Next: "lockkeeper why " + it.ID}
 		}
 		if err := q.locks.Check(q.request(it, nil)); err != nil {
-			return err // it could never start
+			return err // the item could never start
 		}
 		next = it.Clone()
 		next.Status, next.Stage, next.Failure, next.CompletedAt = lockkeeper.ItemQueued, lockkeeper.StageReady, nil, time.Time{}
@@ -94,7 +94,7 @@ func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason str
 	failure := lockkeeper.Failure{Reason: "canceled by " + by.Name + ": " + reason, Attempts: it.Attempts}
 	switch it.Status {
 	case lockkeeper.ItemError:
-		if it.Failure.Reason == failure.Reason { // it was marked and has ended meanwhile
+		if it.Failure.Reason == failure.Reason { // the item was marked and has ended meanwhile
 			return next, "", nil
 		}
 		fallthrough

@@ -33,7 +33,7 @@ func (q *Queue) Dispatch(ctx context.Context, w lockkeeper.Worker) (*Job, error)
 type taken struct {
 	item *lockkeeper.Item // nil: none
 	held *lock.PendingGrant
-	more bool // it stopped before it had examined all ready items
+	more bool // the search stopped before it had examined all ready items
 }
 
 // take gives slots to dispatched items that wait for their next phase. It also dispatches the

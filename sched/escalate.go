@@ -55,7 +55,7 @@ func (q *Queue) escalateSlotWaits(tx *lock.Tx) (next time.Duration, err error) {
 	var overdue []*lockkeeper.Item
 	for _, it := range leaders {
 		of := q.groupOf(it)
-		if led[of] { // an escalated item leads it
+		if led[of] { // an escalated item leads this queue
 			continue
 		}
 		if led[of] = true; it.Escalated {

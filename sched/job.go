@@ -12,7 +12,7 @@ import (
 
 // A Job is a worker's handle of an item that was dispatched to it.
 type Job struct {
-	Item  lockkeeper.Item // as the last method of the job left it
+	Item  lockkeeper.Item // the item as the last method of the job left it
 	Grant *lock.Grant
 
 	q *Queue
@@ -82,7 +82,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	}
 	defer listener.Close()
 	err = j.change(ctx, func(tx *lock.Tx, it *lockkeeper.Item) error {
-		if it.Stage == lockkeeper.StageRunning { // it is false if the wait for the last phase was canceled
+		if it.Stage == lockkeeper.StageRunning { // false if the wait for the last phase was canceled
 			if err := returnSlots(tx, it.Pools); err != nil {
 				return err
 			}
@@ -144,7 +144,7 @@ func (j *Job) Finish(ctx context.Context, failure error, w *lockkeeper.Worker) (
 			return landingOpen, err
 		}
 		t, err = j.q.take(tx, w, w.TakesRoots())
-		if t.item == nil { // items may wait for this one
+		if t.item == nil { // items may wait for the completed one
 			tx.Wake(store.QueueWakeID)
 		}
 		return false, err
@@ -213,7 +213,7 @@ func (j *Job) release(ctx context.Context, body func(*lock.Tx, *lockkeeper.Item)
 // queue, because its later work was not protected by locks.
 func (q *Queue) end(tx *lock.Tx, it *lockkeeper.Item, failure error) (landingOpen bool, err error) {
 	status := lockkeeper.ItemCompleted
-	if failure != nil || it.Failure != nil { // a set Failure means that it was canceled
+	if failure != nil || it.Failure != nil { // a set Failure means that the item was canceled
 		status = lockkeeper.ItemError
 	}
 	freed, err := tx.Free(it.GrantID, lockkeeper.Event{Kind: lockkeeper.EventReleased, Data: map[string]string{statusKey: string(status)}})
@@ -305,10 +305,10 @@ func (q *Queue) requeue(tx *lock.Tx, it *lockkeeper.Item, reason string) error {
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}
-	if it.Failure != nil { // too many attempts, or it was canceled
+	if it.Failure != nil { // the item had too many attempts, or was canceled
 		return q.fail(tx, it, *it.Failure)
 	}
-	wokenBy := it.WokenBy // it may have waited for the slots of its next phase
+	wokenBy := it.WokenBy // the item may have waited for the slots of its next phase
 	setRequeued(it)
 	if err := tx.SaveItem(it); err != nil {
 		return err

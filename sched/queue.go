@@ -37,17 +37,17 @@ type ItemSpec struct {
 	Phase    string // default: DefaultPhase
 	Project  string
 	Class    string // cpu, io or empty
-	Map      bool   // it counts against the cap on map jobs of its project
-	Job      bool   // it counts against the caps on submitted jobs
+	Map      bool   // the item counts against the cap on map jobs of its project
+	Job      bool   // the item counts against the caps on submitted jobs
 	Locks    []lockkeeper.Lock
 	Policy   string   // default: lockkeeper.DefaultPolicy
-	Pools    []string // whose slots its first phase needs
+	Pools    []string // pools whose slots the first phase needs
 	After    []string // ids or keys of items that must be completed first, also of the same call
 	Root     string
 	Command  []string
 	Dir      string
 	By       lockkeeper.Actor
-	Person   string // why a person must start it, by retrying it; empty: no person needed
+	Person   string // why a person must start the item, by retrying it; empty: no person needed
 }
 
 // Enqueue adds items to the queue, all of them or none, and returns them in the same order.
@@ -108,7 +108,7 @@ func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 			return nil, bad(name.field, name.value, "over 200 bytes, or with characters that cannot be printed", "use up to 200 bytes of plain text")
 		}
 	}
-	for _, word := range append([]string{o.Dir}, o.Command...) { // the store might change it, and another command would run
+	for _, word := range append([]string{o.Dir}, o.Command...) { // the store might change an invalid text, and another command would run
 		if !isText(word) {
 			return nil, bad("command", word, "not UTF-8, or with a NUL byte", "put it into a script, and queue that")
 		}

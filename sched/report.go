@@ -17,9 +17,9 @@ import (
 // An attempt is one job of a worker, from its dispatch until its end is stored and reported.
 type attempt struct {
 	job  *Job
-	item lockkeeper.Item // as it was dispatched
+	item lockkeeper.Item // the item as it was dispatched
 
-	mu       sync.Mutex // held while its end is stored and reported
+	mu       sync.Mutex // held while the end of the item is stored and reported
 	reported bool
 }
 
@@ -167,8 +167,8 @@ func (w *Worker) returnStrays() error {
 
 // Keys in the data of events about items.
 const (
-	statusKey   = "status"   // of a released grant: how its item ended
-	attemptsKey = "attempts" // of an item that left its worker
+	statusKey   = "status"   // in a released grant: how its item ended
+	attemptsKey = "attempts" // in an item that left its worker
 )
 
 // leaving returns an event about an item that has left its worker or the queue. It records
@@ -196,7 +196,7 @@ func (q *Queue) ItemAfter(it lockkeeper.Item, ev lockkeeper.Event) (lockkeeper.I
 	if n, err := strconv.Atoi(ev.Data[attemptsKey]); err == nil {
 		it.Attempts = n
 	}
-	if it.GrantID = ev.GrantID; ev.GrantID == "" { // it returned to the queue
+	if it.GrantID = ev.GrantID; ev.GrantID == "" { // the item returned to the queue
 		it.Worker, it.Note = "", ""
 	}
 	switch {

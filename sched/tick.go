@@ -89,7 +89,7 @@ func eachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeep
 func (q *Queue) check(tx *lock.Tx, id string) error {
 	now := tx.Now().Lease
 	it, err := tx.Item(id)
-	if err != nil || it.CheckAt == 0 || it.CheckAt > now { // an earlier check has woken it
+	if err != nil || it.CheckAt == 0 || it.CheckAt > now { // an earlier check has woken the item
 		return err
 	}
 	it = it.Clone()
@@ -102,7 +102,7 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 	case it.WaitsOn == onCopy: // a node may have updated its copy
 		it.AvoidNode = ""
 		return store.WakeItem(tx, it)
-	case !store.IsOnLock(it.WaitsOn): // it has reserved its locks and waits for a slot
+	case !store.IsOnLock(it.WaitsOn): // the item has reserved its locks and waits for a slot
 		it.CheckAt = now.Add(keepEvery)
 		return tx.SaveItem(it)
 	}
@@ -122,7 +122,7 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 		return q.waitAgain(tx, it, found)
 	}
 	switch {
-	case it.FirstSince != 0 && it.GrantID == "" && it.FirstFor(now) >= q.opt.EscalateAfter: // for the first time, or after it lost its reservation
+	case it.FirstSince != 0 && it.GrantID == "" && it.FirstFor(now) >= q.opt.EscalateAfter: // the first escalation, or one after the item lost its reservation
 		return q.escalate(tx, it, found)
 	case now.Until(it.Since) >= q.opt.LockTimeout:
 		if it.Retries++; it.Retries > q.opt.MaxLockRetries {
@@ -130,7 +130,7 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 		}
 		return q.waitAgain(tx, it, found)
 	}
-	q.setCheckAt(it, now) // it has become the first, or its reservation was renewed
+	q.setCheckAt(it, now) // the item became the first, or its reservation was renewed
 	return tx.SaveItem(it)
 }
 

@@ -27,10 +27,10 @@ type Explanation struct {
 // A LockWait is one lock that blocks an item.
 type LockWait struct {
 	lockkeeper.ConflictInfo
-	By   *lockkeeper.Item `json:"by,omitempty"`   // the item that holds it, if any
-	Left time.Duration    `json:"left,omitempty"` // how much longer it probably runs; 0: unknown
+	By   *lockkeeper.Item `json:"by,omitempty"`   // the item that holds the lock, if any
+	Left time.Duration    `json:"left,omitempty"` // how much longer that item probably runs; 0: unknown
 
-	Overdue bool `json:"overdue,omitempty"` // it has run longer than usual
+	Overdue bool `json:"overdue,omitempty"` // that item has run longer than usual
 }
 
 // A SlotWait is a pool without a free slot.

@@ -21,7 +21,7 @@ type WorkerOptions struct {
 	Slots   int // how many items run at once
 	Node    string
 	Process *lockkeeper.Process // recorded with the grants; nil: only leases count
-	Roots   []string            // the roots that this node has
+	Roots   []string            // the roots that the worker's node has
 	Only    bool                // run only items of these roots, and none without a root
 
 	// Run does the work of an item. Its context ends when the item's grant is lost or
@@ -68,8 +68,8 @@ type Worker struct {
 	loop    sync.WaitGroup
 	free    chan struct{} // a slot became free
 	err     error         // error of the loop; read after loop.Wait
-	paused  atomic.Bool   // it dispatches nothing
-	resumed chan struct{} // it was resumed
+	paused  atomic.Bool   // a paused worker dispatches nothing
+	resumed chan struct{} // signals that the worker was resumed
 
 	// strays has, by grant, the time at which the loop first saw a stray. Only the loop uses it.
 	strays map[string]time.Time

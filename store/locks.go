@@ -57,7 +57,7 @@ func (s State) Confirmed() bool { return s >= StateHeld }
 type Record struct {
 	lockkeeper.Grant
 	TokenHash [32]byte
-	Ticket    uint64 // its place in the wait list; unique in the space
+	Ticket    uint64 // position of the request in the wait list; unique in the space
 	State     State
 	TTL       time.Duration      // 0: never expires once held
 	Expires   lockkeeper.Instant // 0: never

@@ -24,7 +24,7 @@ type LogTx interface {
 type EventQuery struct {
 	After  uint64 // only events with a larger number
 	Before uint64 // only events with a smaller number; 0: no bound
-	Limit  int    // at most MaxPage
+	Limit  int    // number of events; at most MaxPage
 	Latest bool   // newest first instead of oldest first
 }
 

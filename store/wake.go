@@ -89,10 +89,10 @@ func WakeItem(tx Tx, it *lockkeeper.Item) error {
 	}
 	it.Enter(lockkeeper.StageReady)
 	if it.WokenBy = left; !IsOnLock(left) {
-		it.FirstSince = led // it still waits for a slot
+		it.FirstSince = led // the item still waits for a slot
 	}
 	if it.HasReserved() {
-		it.CheckAt = tx.Now().Lease // the next tick must renew its reservation
+		it.CheckAt = tx.Now().Lease // the next tick must renew the item's reservation
 	}
 	if it.IsHolding() {
 		tx.Wake(ItemWakeID(it.ID))

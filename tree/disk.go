@@ -79,7 +79,7 @@ func dirFolds(fd int) (bool, error) {
 	flags, err := unix.IoctlGetUint32(dir, unix.FS_IOC_GETFLAGS)
 	switch {
 	case errors.Is(err, unix.ENOTTY), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL):
-		return false, nil // a disk without such flags
+		return false, nil // the disk has no such flags
 	case err != nil:
 		return false, err
 	}

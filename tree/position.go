@@ -15,7 +15,7 @@ type position struct {
 	fd       int
 	borrowed bool // fd is the root's
 	missing  bool
-	asked    bool // it is known whether names fold case
+	asked    bool // asked is true once folds is known
 	folding  bool
 }
 

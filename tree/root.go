@@ -19,8 +19,8 @@ import (
 type Root struct {
 	path string // real and absolute
 	file *os.File
-	info fs.FileInfo // of file, to recognize the root from outside
-	self fileStat    // of file, to recognize its device
+	info fs.FileInfo // stat of file, to recognize the root from outside
+	self fileStat    // stat of file, to recognize its device
 
 	// folds reports whether names in the open directory fd fold case.
 	folds func(fd int) (bool, error)

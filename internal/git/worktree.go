@@ -86,7 +86,7 @@ func Identity(ctx context.Context, root string, env []string) (name, email strin
 // Alias returns what git's configuration makes of a subcommand, or "".
 func (g *WorkTree) Alias(ctx context.Context, name string) string {
 	does, err := g.run(ctx, "config", "--get", "alias."+name)
-	if err != nil { // there is no such alias, or no directory
+	if err != nil { // the alias or the directory does not exist
 		return ""
 	}
 	return strings.TrimSuffix(does, "\n")

@@ -61,7 +61,7 @@ func (x *index) search(p position) (run, i int) {
 
 func (x *index) add(p position, s *itemCell) {
 	run, i := x.search(p)
-	if run == len(x.runs) { // at the end
+	if run == len(x.runs) { // the key belongs after all runs
 		if run == 0 {
 			x.runs = append(x.runs, nil)
 		} else {
@@ -126,7 +126,7 @@ func (x *index) firstIn(line string) *lockkeeper.Item {
 
 // leaders returns the first item of each list, precedence and rank, in lists with a prefix.
 func (x *index) leaders(prefix string) (list []*lockkeeper.Item) {
-	at := position{prefix, lockkeeper.QueueKey{Rank: math.MinInt}} // before all others
+	at := position{prefix, lockkeeper.QueueKey{Rank: math.MinInt}} // a position before all others
 	before := func(p *position) bool { return p.compare(&at) < 0 }
 	for it := x.first(before); it != nil; it = x.first(before) {
 		p, _ := x.position(it)

@@ -13,10 +13,10 @@ import (
 
 // landings holds the landings of a space. Callers only get copies.
 type landings struct {
-	all      []*lockkeeper.Landing // by rising number
+	all      []*lockkeeper.Landing // landings by rising number
 	open     map[uint64]*lockkeeper.Landing
 	byCommit map[string]*lockkeeper.Landing
-	byPath   map[string][]pathChange // by rising number
+	byPath   map[string][]pathChange // changes by rising number
 }
 
 type pathChange struct {

@@ -64,7 +64,7 @@ func (l *eventLog) drop(while func() bool) {
 		oldest := l.chunks[0]
 		l.first += uint64(len(oldest))
 		l.chunks = l.chunks[1:]
-		l.spare = oldest[:0] // its events are overwritten
+		l.spare = oldest[:0] // the events of this part are overwritten
 	}
 }
 

@@ -28,7 +28,7 @@ type Store struct {
 	closed   bool
 	trie     trie
 	byID     map[string]*recordCell
-	tickets  []*recordCell // by rising ticket; removed ones stay until compact
+	tickets  []*recordCell // records by rising ticket; removed ones stay until compact
 	left     int           // how many of tickets are removed
 	free     []*recordCell // for reuse
 	waiters  map[uint64][]*recordCell
@@ -46,7 +46,7 @@ type Store struct {
 // A recordCell holds the current version of a record. Records are replaced, never changed.
 type recordCell struct {
 	rec   *store.Record
-	nodes []*node // of its locks, in their order
+	nodes []*node // nodes of the locks, in their order
 	left  bool
 }
 

@@ -17,9 +17,9 @@ type queue struct {
 	byID    map[string]*itemCell
 	byKey   map[string]*itemCell
 	bySeq   index
-	status  index // by status and number
+	status  index // items by status and number
 	ready   index // by root
-	waiting index // by the key that they wait on
+	waiting index // items by the key that they wait on
 	checks  index
 	onLocks int // how many items wait on locks
 

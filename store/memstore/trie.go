@@ -36,7 +36,7 @@ type node struct {
 	name     string
 	parent   *node
 	children []*node          // after the last one there may be spare nodes without a name
-	childMap map[string]*node // instead of children, if there are more
+	childMap map[string]*node // used instead of children if there are more
 	entries  []entry
 	own      counts // entries here
 	wide     counts // entries here that cover the paths below
@@ -112,7 +112,7 @@ func (t *trie) locate(locks []lockkeeper.Lock, p *lockNodes) {
 // approach walks to the directory of a path.
 func (t *trie) approach(path string) run {
 	if path == lockkeeper.Root {
-		return run{} // in no directory
+		return run{} // the path is in no directory
 	}
 	dir := path[:strings.LastIndexByte(path, '/')+1]
 	r := run{dir: dir, node: &t.root, rest: dir}
@@ -194,7 +194,7 @@ func (t *trie) grow(n *node, way string) *node {
 // remove removes the locks of a cell from the trie, the last one first, so that nodes below
 // go before those above.
 func (t *trie) remove(s *recordCell) {
-	var removed counts // of neighbors, until the nodes above are updated
+	var removed counts // counts of neighbors, until the nodes above are updated
 	for i := len(s.nodes) - 1; i >= 0; i-- {
 		n := s.nodes[i]
 		removed[n.take(s)]--

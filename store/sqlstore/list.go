@@ -65,7 +65,7 @@ func (t *tx) List(after uint64, limit int) ([]*store.Record, error) {
 	var token []byte
 	dest := row.dest()
 	err := t.query(listSQL, []any{t.key, int64(after), int64(limit)}, func(scan func(...any) error) error {
-		if len(known) > 0 { // probably the same row: reuse its strings where they are equal
+		if len(known) > 0 { // the row is probably the same one: reuse its equal strings
 			row = *known[0].row
 		}
 		row.token = token

@@ -27,7 +27,7 @@ func neighborsOf(locks []lockkeeper.Lock) neighbors {
 		if parent != dir { // siblings have the same parents
 			for path := parent; ok; path, ok = lockkeeper.Parent(path) {
 				if _, dup := above[path]; dup {
-					break // its parents are already in the list
+					break // the list already has the parents of this path
 				}
 				above[path] = struct{}{}
 				p.at = append(p.at, path)

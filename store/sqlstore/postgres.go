@@ -21,7 +21,7 @@ import (
 // Postgres keeps one space in a PostgreSQL database. Other spaces and other machines may share
 // the database.
 type Postgres struct {
-	name       string // for messages, without a password
+	name       string // name for messages, without a password
 	space      string
 	opt        Options
 	pool       *pgxpool.Pool
@@ -171,7 +171,7 @@ func (p *Postgres) open(ctx context.Context) error {
 func (p *Postgres) version(ctx context.Context) (version int, err error) {
 	err = p.pool.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42P01" || errors.Is(err, pgx.ErrNoRows) { // undefined table, or an empty one
+	if errors.As(err, &pg) && pg.Code == "42P01" || errors.Is(err, pgx.ErrNoRows) { // the table is undefined or empty
 		return 0, nil
 	}
 	return version, err

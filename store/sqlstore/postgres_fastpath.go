@@ -110,7 +110,7 @@ func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte
 		err := conn.QueryRow(ctx, `CALL dismiss($1,$2,$3,$4,$5,$6,NULL)`, p.key, wall, id, tokenHash[:],
 			string(lockkeeper.EventReleased), string(lockkeeper.ActorHolder)).Scan(&seq)
 		if lost(err, conn) {
-			return false, nil // treat it as not done, and let the engine's own transaction check
+			return false, nil // treat the grant as not made, and let the engine's own transaction check
 		}
 		return pgconn.SafeToRetry(err), err
 	})

@@ -139,7 +139,7 @@ func (s *SQLite) open(ctx context.Context) (err error) {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "it belongs to a different space than " + s.space,
 			Next: "restore the database that was here, or stop all holders and run `lockkeeper init --new-world`"}
 	}
-	if err := s.guardCompanions(); err != nil { // another process may just have removed them on closing
+	if err := s.guardCompanions(); err != nil { // another process may just have removed these files on closing
 		return err
 	}
 	now, err := incarnation(s.file)

@@ -21,7 +21,7 @@ import (
 func monotonic() store.Moment {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(fmt.Sprintf("CLOCK_MONOTONIC: %v", err)) // the kernel always has it
+		panic(fmt.Sprintf("CLOCK_MONOTONIC: %v", err)) // cannot happen: every kernel has this clock
 	}
 	return store.Moment{Lease: lockkeeper.Instant(ts.Nano()), Wall: time.Now()}
 }

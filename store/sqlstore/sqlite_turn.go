@@ -184,7 +184,7 @@ func (t *writeTurn) close() error {
 	defer t.mu.Unlock()
 	if t.closed || t.pending != nil {
 		t.closed = true
-		return nil // wait closes it
+		return nil // wait closes the file
 	}
 	t.closed = true
 	return t.file.Close()

@@ -87,7 +87,7 @@ func (l *login) follow(ctx context.Context) {
 		}
 	})
 	l.done.Go(func() {
-		for range watcher.Errors { // events were lost; the next event, or end, finds the change
+		for range watcher.Errors { // an error means lost events; the next event, or end, finds the change
 		}
 	})
 }

@@ -30,7 +30,7 @@ type Text struct {
 	Prompt string    `json:"prompt"`
 	Method string    `json:"method"`
 	By     string    `json:"by"`
-	At     time.Time `json:"at"` // zero means now
+	At     time.Time `json:"at"` // zero: the time of writing
 	Body   string    `json:"-"`
 }
 

@@ -154,7 +154,7 @@ func (r *reader) findEffect(dirs, args []string, s *syntax.Stmt) {
 			i += len(words) + 1
 			at := in
 			if strings.HasSuffix(a, "dir") {
-				in.opaque() // the program runs in the directory of each file
+				in.opaque() // -execdir runs the program in the directory of each file
 			}
 			at.branch(func() { at.command(blanked(words, "{}"), s) })
 		case slices.Contains(findTests(), a):

@@ -84,7 +84,7 @@ func (r *reader) reserve(words []string) {
 		}
 		rest = rest[:i]
 	}
-	var acts []string // without words that may be option values
+	var acts []string // words that are certainly no option values
 	for i, w := range rest {
 		if !strings.HasPrefix(w, "-") && (w != "" || i == 0 || !strings.HasPrefix(rest[i-1], "-")) {
 			acts = append(acts, w)

@@ -127,7 +127,7 @@ func (a *Accounts) List() ([]Account, error) {
 	for _, f := range files {
 		id, ok := strings.CutSuffix(f.Name(), ".json")
 		if !ok {
-			continue // a draft that another process is writing
+			continue // another process is writing this draft
 		}
 		e, err := a.account(id)
 		if err != nil {

@@ -18,7 +18,7 @@ type pass struct {
 	Person  string    `json:"person"` // id of the person
 	Expires time.Time `json:"expires"`
 
-	file string // name of its file
+	file string // name of the pass's file
 }
 
 // These are the directories of passes.
@@ -103,7 +103,7 @@ func (a *Accounts) sweep(kind string, now time.Time, most int) error {
 	kept := map[string][]pass{}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".json") {
-			continue // a draft that another process is writing
+			continue // another process is writing this draft
 		}
 		switch p, err := read[pass](a, kind, f.Name()); {
 		case err != nil: // a damaged pass logs no one in

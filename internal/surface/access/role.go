@@ -30,7 +30,7 @@ func ParseRole(text string) (Role, error) {
 // A Need is the set of roles that may do something.
 type Need struct {
 	AtLeast Role // lowest of viewer, operator and admin
-	Agents  bool // agents may do it as well
+	Agents  bool // agents may use the right as well
 }
 
 func (r Role) Meets(n Need) bool {

@@ -31,7 +31,7 @@ type CommitRequest struct {
 
 // A Committed is the result of a CommitRequest.
 type Committed struct {
-	Commit string            `json:"commit"`           // empty: git had these changes already, or DryRun was set
+	Commit string            `json:"commit"`           // empty: git had the changes already, or DryRun was set
 	Branch string            `json:"branch,omitempty"` // empty: HEAD was detached
 	Paths  []string          `json:"paths"`
 	Left   []LeftUncommitted `json:"left,omitempty"` // changes that are not in the commit
@@ -41,8 +41,8 @@ type Committed struct {
 type LeftUncommitted struct {
 	Path   string `json:"path"`
 	Why    string `json:"why"`
-	Holder string `json:"holder,omitempty"`     // empty: nobody holds it
-	From   string `json:"moved_from,omitempty"` // the path that is held, if the file was moved
+	Holder string `json:"holder,omitempty"`     // empty: the file has no holder
+	From   string `json:"moved_from,omitempty"` // the path that is locked, if the file was moved
 }
 
 // CommitPath returns the path from the root of a file or directory that a caller names. A link
@@ -141,7 +141,7 @@ func (c *committer) choose(ctx context.Context) (chosen []coverage.Change, err e
 		name, named := c.names(x.Path)
 		matched[name] = matched[name] || named
 		switch {
-		case slices.Contains(c.done.Paths, x.Path): // its staged version differs from the file
+		case slices.Contains(c.done.Paths, x.Path): // the staged version differs from the file
 		case len(c.req.Paths) > 0 && !named:
 		case x.Owner == coverage.Yours && !x.Staged, x.Owner == "" && named:
 			chosen = append(chosen, x)

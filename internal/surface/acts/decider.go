@@ -130,7 +130,7 @@ type Verdict struct {
 	Units     []Progress `json:"units"`     // units that changed
 	Waiting   int        `json:"waiting"`   // open decisions
 	Failed    int        `json:"failed"`    // failed items that can be retried
-	Conductor string     `json:"conductor"` // holder that runs the flow; empty: it does not run
+	Conductor string     `json:"conductor"` // holder that runs the flow; empty: no process runs it
 }
 
 // Done is one completed part of an act.
@@ -147,7 +147,7 @@ type Done struct {
 type Progress struct {
 	Unit  string `json:"unit"`
 	Next  string `json:"next"`  // phase; empty: the unit is complete
-	Waits int    `json:"waits"` // answers needed before it can continue
+	Waits int    `json:"waits"` // answers that the unit needs before it can continue
 }
 
 func (v *Verdict) Err() error { return errors.Join(v.Refused...) }

@@ -63,7 +63,7 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 	}
 	b, known := u.Batch(r.Batch)
 	if !known {
-		return "", nil // the answer reports it
+		return "", nil // the answer to the decision reports the unknown batch
 	}
 	for _, g := range b.Gaps() {
 		if g.Number != r.Gap || g.Rescue == "" {
@@ -71,7 +71,7 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 		}
 		e, err := d.App.Shelf().Get(g.Rescue)
 		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-			return "", nil // it was dropped meanwhile
+			return "", nil // a person dropped the entry meanwhile
 		}
 		if err != nil {
 			return "", err

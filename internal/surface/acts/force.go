@@ -43,7 +43,7 @@ type Cleared struct {
 type KeptGrant struct {
 	ID     string
 	Holder string
-	Err    error // why it could not be released
+	Err    error // why the grant could not be released
 }
 
 // Clear releases the grants that a person was shown. A grant whose policy needs proof that
@@ -56,7 +56,7 @@ func Clear(ctx context.Context, a *project.Project, grants []lockkeeper.GrantSna
 		}
 		c.Freed = append(c.Freed, g.ID)
 	}
-	session.Open(a).RestoreModes(ctx) // after an error, the next status does it
+	session.Open(a).RestoreModes(ctx) // if it fails, the next `lockkeeper status` restores the modes
 	return c
 }
 

@@ -14,7 +14,7 @@ import (
 // Choice is a decision on one item.
 type Choice struct {
 	Ref      progress.Ref  `json:"ref"`
-	Was      flow.Decision `json:"was,omitempty"` // the earlier decision, if it changes
+	Was      flow.Decision `json:"was,omitempty"` // the earlier decision, if the answer changes it
 	Decision flow.Decision `json:"decision"`
 	Notes    string        `json:"notes,omitempty"`
 

@@ -16,7 +16,7 @@ import (
 
 // WrongStatusError refuses to start a phase of a unit or batch in another status.
 type WrongStatusError struct {
-	Unit   string // or unit/batch
+	Unit   string // unit, or unit/batch
 	Status string
 	Phase  string // phase that the caller wanted to start
 	Next   string

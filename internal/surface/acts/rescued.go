@@ -24,7 +24,7 @@ func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent
 		return e, nil, &lockkeeper.InputError{Field: "rescue id", Value: id, Reason: reason, Next: "lockkeeper rescue show " + id + " says where the content is; " + next}
 	}
 	locked := e.Path
-	if e.Kind == rescue.Whole { // its replacement is prepared beside it
+	if e.Kind == rescue.Whole { // the gate prepares the replacement beside the directory
 		parent, _ := lockkeeper.Parent(e.Path)
 		locked = parent + "/"
 	}

@@ -72,9 +72,9 @@ type UndoneBatch struct {
 	Flow   string   `json:"flow"`
 	Unit   string   `json:"unit"`
 	ID     string   `json:"id"`
-	Undone bool     `json:"undone"`           // all its landings are undone, and its documents say so
-	Partly bool     `json:"partly"`           // some of its landings are undone, and some remain
-	Left   []uint64 `json:"left"`             // its remaining landings
+	Undone bool     `json:"undone"`           // all landings of the batch are undone, and its documents say so
+	Partly bool     `json:"partly"`           // some landings of the batch are undone, and some remain
+	Left   []uint64 `json:"left"`             // the landings that remain
 	Commit string   `json:"commit,omitempty"` // git commit, which is not reverted
 }
 
@@ -185,7 +185,7 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 		out.Paths = append(out.Paths, c.Path)
 	}
 	locked := out.Paths
-	if dir := gate.Replaced(out.Of); dir != "" { // its replacement is prepared beside it
+	if dir := gate.Replaced(out.Of); dir != "" { // the gate prepares the replacement beside the directory
 		parent, _ := lockkeeper.Parent(dir)
 		locked = []string{parent + "/"}
 	}

@@ -70,7 +70,7 @@ func (a AddItem) Do(ctx context.Context, d *Decider, unit string) (Verdict, erro
 type Reenable struct {
 	Item        string `json:"item,omitempty"` // id; empty: the description names the item
 	Description string `json:"description,omitempty"`
-	Undo        bool   `json:"undo,omitempty"` // reject it again
+	Undo        bool   `json:"undo,omitempty"` // reject the item again
 }
 
 func (a Reenable) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
@@ -160,7 +160,7 @@ type Redo struct {
 	Phase string `json:"phase"`
 	Batch string `json:"batch,omitempty"`
 	Was   string `json:"was,omitempty"`  // the status of the batch that the person saw; empty: any
-	Note  string `json:"note,omitempty"` // for the agent that repeats the phase
+	Note  string `json:"note,omitempty"` // text for the agent that repeats the phase
 	Seen  Seen   `json:"seen,omitempty"`
 }
 
@@ -180,7 +180,7 @@ func (a Redo) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) 
 		return Verdict{}, err
 	}
 	tracker := d.Tracker.IfUnchanged(a.Seen)
-	if text := strings.TrimSpace(a.Note); text != "" { // first, so that the agent finds it
+	if text := strings.TrimSpace(a.Note); text != "" { // written first, so that the agent finds the note
 		if err := tracker.AddNote(ctx, unit, progress.Note{Phase: a.Phase, Batch: a.Batch, Text: text, By: d.By.Name}); err != nil {
 			return Verdict{}, err
 		}
@@ -218,7 +218,7 @@ func (d *Decider) standsStill(ctx context.Context, unit, batch, phase string) er
 // Retry requeues what failed of a unit, or of a part of it.
 type Retry struct {
 	Part string `json:"part,omitempty"` // a batch, a screen or a topic; empty: all of the unit
-	Note string `json:"note,omitempty"` // for the agent or person who redoes it
+	Note string `json:"note,omitempty"` // text for the agent or person who redoes the batch
 }
 
 func (a Retry) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
@@ -322,7 +322,7 @@ func (d *Decider) RetryItem(ctx context.Context, it *lockkeeper.Item, note strin
 	if err != nil {
 		return Verdict{}, err
 	}
-	_, err = q.Retry(ctx, it.ID, d.By) // refuses an item that has not failed
+	_, err = q.Retry(ctx, it.ID, d.By) // Retry refuses an item that has not failed
 	work, _ := run.WorkOf(it)
 	return d.one(ctx, err, planOf(work.Unit), "retries "+it.Workflow+" in phase "+it.Phase)
 }

@@ -23,7 +23,7 @@ import (
 // decodeBody decodes a JSON body strictly: unknown or misspelled fields are errors. An empty
 // body is an empty object.
 func decodeBody(r *http.Request, into any) error {
-	body, err := io.ReadAll(r.Body) // readBody has it in memory
+	body, err := io.ReadAll(r.Body) // readBody has the body in memory
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}
@@ -174,7 +174,7 @@ func nameOf(f reflect.StructField) string {
 }
 
 func setText(into reflect.Value, text string) (err error) {
-	if into.Kind() == reflect.Pointer { // nil means that it was not given
+	if into.Kind() == reflect.Pointer { // nil means that the parameter was not given
 		into.Set(reflect.New(into.Type().Elem()))
 		into = into.Elem()
 	}

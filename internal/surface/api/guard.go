@@ -59,7 +59,7 @@ func (s *Server) answer(c *call) error {
 			return err
 		}
 	}
-	if c.route.open { // read first, so that slow unauthenticated clients take no place
+	if c.route.open { // the body is read first, so that slow unauthenticated clients take no place
 		if err := s.readBody(c, s.opt.Limits.StrangerBody); err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func (s *Server) readBody(c *call, limit int64) error {
 		return err
 	}
 	c.r.Body = io.NopCloser(bytes.NewReader(body))
-	return c.control.SetReadDeadline(time.Time{}) // it would end the request while the handler runs
+	return c.control.SetReadDeadline(time.Time{}) // a deadline would end the request while the handler runs
 }
 
 // watched records the status of a response.

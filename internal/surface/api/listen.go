@@ -115,7 +115,7 @@ func addressOfListener(l net.Listener, secure bool) string {
 		return fmt.Sprintf("%s://%s", scheme, l.Addr())
 	}
 	host := at.Addr().Unmap()
-	if host.IsUnspecified() { // it listens on every address, so loopback works
+	if host.IsUnspecified() { // the server listens on every address, so loopback works
 		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return fmt.Sprintf("%s://%s", scheme, netip.AddrPortFrom(host, at.Port()))
@@ -172,8 +172,8 @@ func splitHost(host string) (name, port string) {
 // always admitted.
 const (
 	ClientsOutside = "outside" // clients known to run outside every sandbox
-	ClientsUnseen  = "unseen"  // also clients whose process cannot be inspected
-	ClientsAny     = "any"     // also agents in sandboxes
+	ClientsUnseen  = "unseen"  // also admits clients whose process cannot be inspected
+	ClientsAny     = "any"     // also admits agents in sandboxes
 )
 
 // peerKey is the context key of a connection's peer check, a func() error.

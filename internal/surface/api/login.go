@@ -97,7 +97,7 @@ func logOut(s *Server, c *call) error {
 func (s *Server) cookieName() string {
 	name := "lockkeeper_" + s.opt.App.Space[:8]
 	if s.opt.Certificate != "" {
-		name = "__Host-" + name // browsers let no other host or plain HTTP set it
+		name = "__Host-" + name // browsers let no other host, and no plain HTTP, set a cookie of this name
 	}
 	return name
 }
@@ -117,7 +117,7 @@ func addressOf(r *http.Request) string {
 // attempts limits failed logins per address. Secrets cannot be guessed, so this only limits load and log noise.
 type attempts struct {
 	burst int           // attempts allowed at once
-	every time.Duration // time until one more is allowed
+	every time.Duration // time until one more attempt is allowed
 
 	mu   sync.Mutex
 	left map[string]credit

@@ -37,7 +37,7 @@ type once struct {
 
 	mu    sync.Mutex
 	kept  map[onceName]*answered
-	order []*answered // oldest first; includes dropped ones
+	order []*answered // answers, oldest first; includes dropped ones
 	bytes int
 }
 
@@ -59,7 +59,7 @@ func newOnce(now func() time.Time) *once {
 
 // do executes a request, or replays the stored answer to the same request.
 func (o *once) do(s *Server, c *call) error {
-	body, err := io.ReadAll(c.r.Body) // readBody has it in memory
+	body, err := io.ReadAll(c.r.Body) // readBody has the body in memory
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (o *once) run(s *Server, c *call, a *answered) error {
 	outer := c.w
 	c.w = said
 	keep := false
-	defer func() { o.end(a, said, keep) }() // also when the handler panics
+	defer func() { o.end(a, said, keep) }() // runs also when the handler panics
 	if err := c.route.serve(s, c); err != nil {
 		if isGone(c.r, err) {
 			return err

@@ -173,7 +173,7 @@ func (g *schemas) of(t reflect.Type) schema {
 		return schema{"anyOf": []schema{g.of(t.Elem()), {"type": "null"}}}
 	case implements[json.Marshaler](t):
 		if shown, ok := t.MethodByName("Shown"); ok {
-			return g.of(shown.Type.Out(0)) // the type that it is encoded as
+			return g.of(shown.Type.Out(0)) // the type that the value is encoded as
 		}
 		return schema{}
 	case implements[encoding.TextMarshaler](t):

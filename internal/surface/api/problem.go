@@ -31,7 +31,7 @@ const (
 	codeReused       lockkeeper.Code = "key_reused" // the key belongs to another request
 	codeTooMany      lockkeeper.Code = "too_many"   // login attempts
 	codeBusy         lockkeeper.Code = "busy"       // a limit is reached
-	codeStale        lockkeeper.Code = "stale"      // changed since the person saw it
+	codeStale        lockkeeper.Code = "stale"      // the state changed since the person saw it
 	codeWrongStatus  lockkeeper.Code = "wrong_status"
 	codeConfined     lockkeeper.Code = "confined"      // the client runs in a sandbox
 	codeUnseen       lockkeeper.Code = "unseen_client" // the client may run in a sandbox
@@ -79,7 +79,7 @@ type Problem struct {
 		Code    lockkeeper.Code `json:"code"`
 		Message string          `json:"message"`
 		Next    string          `json:"next,omitempty"`
-	} `json:"error"` // with further facts that depend on the code
+	} `json:"error"` // together with further facts that depend on the code
 }
 
 // codeOf returns the code of an error. Stale versions and wrong statuses have codes of their

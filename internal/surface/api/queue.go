@@ -76,7 +76,7 @@ func retryItem(s *Server, c *call, in struct {
 
 func cancelItem(s *Server, c *call, in struct {
 	Reason  string `json:"reason,omitempty"`
-	Confirm string `json:"confirm,omitempty"` // for a running item: its id
+	Confirm string `json:"confirm,omitempty"` // id of a running item
 }) (changed, error) {
 	it, err := s.item(c)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // A route is one method and URL pattern of the server, with its handler and its description.
 type route struct {
 	method  string
-	pattern string // for net/http, without the method
+	pattern string // pattern for net/http, without the method
 	summary string
 	need    access.Need
 	open    bool         // needs no authentication
@@ -24,7 +24,7 @@ type route struct {
 	replies []reply      // successful responses; empty: 200 with out or media
 	failure failure      // error format; empty: Problem
 	room    roomName
-	large   bool // its body may be large
+	large   bool // the body of the request may be large
 	whole   bool // the act completes even if the client disconnects
 
 	serve func(*Server, *call) error
@@ -52,7 +52,7 @@ const (
 // A call is one request on its way through the layers and its handler.
 type call struct {
 	w       http.ResponseWriter
-	control *http.ResponseController // of the connection, even if w is a buffer
+	control *http.ResponseController // controller of the connection, even if w is a buffer
 	r       *http.Request
 	route   *route
 	who     access.Person
@@ -65,7 +65,7 @@ type proof uint8
 const (
 	proofNone proof = iota
 	proofToken
-	proofSession // browsers send it by themselves
+	proofSession // a cookie, which browsers send by themselves
 )
 
 // nothing is the type of an empty body or response.

@@ -65,7 +65,7 @@ func (s *Server) streamFrom(r *http.Request) (after uint64, states bool, err err
 	if err != nil {
 		return 0, false, err
 	}
-	if header := r.Header.Get("Last-Event-ID"); header != "" { // set by a browser that reconnects
+	if header := r.Header.Get("Last-Event-ID"); header != "" { // a browser that reconnects sets this header
 		seq, err := strconv.ParseUint(header, 10, 63)
 		if err != nil {
 			return 0, false, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you received"}

@@ -31,11 +31,11 @@ func treeRoutes() []route {
 }
 
 type wantedChange struct {
-	Path    string  `json:"path"`              // from the root
+	Path    string  `json:"path"`              // path from the root
 	Text    *string `json:"text,omitempty"`    // the new content; without it and content, the content stays
-	Content []byte  `json:"content,omitempty"` // the same in base64, for binary content
+	Content []byte  `json:"content,omitempty"` // the new content in base64, for binary files
 	Delete  bool    `json:"delete,omitempty"`
-	Mode    string  `json:"mode,omitempty"` // in octal, such as 0644
+	Mode    string  `json:"mode,omitempty"` // mode in octal, such as 0644
 	Base    string  `json:"base,omitempty"` // the expected current state: nothing, a version, or the SHA-256 of the content
 }
 
@@ -131,13 +131,13 @@ func (w wantedChange) change(a *project.Project) (ch gate.Change, err error) {
 type replacing struct {
 	Grant string `json:"grant"`
 	Token string `json:"token"`
-	Dir   string `json:"dir"`  // from the root
+	Dir   string `json:"dir"`  // directory from the root
 	From  string `json:"from"` // the directory with the new content, from the root; it stays
 }
 
 type replaced struct {
 	Path    string              `json:"path"`
-	Landing *lockkeeper.Landing `json:"landing"` // null: it had that content already
+	Landing *lockkeeper.Landing `json:"landing"` // null: the directory had that content already
 }
 
 func replaceDir(s *Server, c *call, in replacing) (out replaced, err error) {
@@ -221,7 +221,7 @@ type landedAgain struct {
 }
 
 func landRescued(s *Server, c *call, in struct {
-	OntoCurrent bool `json:"onto_current,omitempty"` // land it even if the file has changed
+	OntoCurrent bool `json:"onto_current,omitempty"` // land the change even if the file has changed
 }) (landedAgain, error) {
 	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in.OntoCurrent, acts.Holding(s.opt.App, c.who.Actor()))
 	return landedAgain{e, l}, err

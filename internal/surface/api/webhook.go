@@ -18,7 +18,7 @@ import (
 
 // These constants are the delays and timeouts of the webhook.
 const (
-	hookPause    = 5 * time.Second // before a check, so that one call covers related events
+	hookPause    = 5 * time.Second // pause before a check, so that one call covers related events
 	hookEvery    = time.Minute     // minimum between two calls
 	hookTimeout  = 10 * time.Second
 	hookAttempts = 6
@@ -40,13 +40,13 @@ type webhook struct {
 	client *http.Client
 	pause  time.Duration
 	every  time.Duration
-	retry  time.Duration // before the second attempt; doubled before each later one
+	retry  time.Duration // wait before the second attempt; doubles before each later one
 }
 
 func newWebhook(s *Server, address string) *webhook {
 	return &webhook{s: s, url: address, pause: hookPause, every: hookEvery, retry: time.Second, client: &http.Client{
 		Timeout:       hookTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it calls only the URL that the operator set
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the webhook calls only the URL that the operator set
 	}}
 }
 

@@ -16,7 +16,7 @@ import (
 // A Report lists the checks and their findings.
 type Report struct {
 	Root        string            `json:"root"`
-	OK          bool              `json:"ok"`   // everything that should be enforced is
+	OK          bool              `json:"ok"`   // everything that should be enforced is enforced
 	Protections []view.Protection `json:"ways"` // protection of each way to write
 	Checks      []view.Check      `json:"checks"`
 	Silent      []Window          `json:"not_reported"` // running agents whose hooks have not reported
@@ -40,11 +40,11 @@ const whole = 2 * time.Minute
 func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
-	s.SkipRecovery = true // so that the report shows the leftovers of a crash
+	s.SkipRecovery = true // the report shows what a crash left
 	root, err := project.FindRoot(s)
 	site := enrol.At(root, s.Env)
 	if err != nil {
-		_, gone := project.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // also knows codebases whose locks are gone
+		_, gone := project.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // RootOf also knows codebases whose locks are gone
 		return nil, cmp.Or(gone, err)
 	}
 	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Protections: []view.Protection{}, Checks: []view.Check{}, Silent: []Window{}}}

@@ -170,7 +170,7 @@ func (x *examination) wrongThere(ctx context.Context, there enrol.Site, st enrol
 	}
 	ours, _ := x.site.Env("PATH")
 	if path, _ := there.Env("PATH"); path == ours {
-		return "" // its hooks work there as they do here
+		return "" // hooks work in the other copy as they do here
 	}
 	wrong, err := there.Responds(ctx, *st.Before())
 	if err == nil && wrong == "" {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	largest    = 64 << 20 // limit of a message; an editor sends a whole file when it opens it
+	largest    = 64 << 20 // limit of a message; an editor sends a whole file on opening
 	maxHeaders = 16       // limit of the header lines of a message
 )
 

@@ -20,13 +20,13 @@ import (
 type document struct {
 	uri     string
 	file    string // absolute
-	root    *root  // nil: it belongs to no codebase
-	path    string // from the root
-	edited  bool   // since it was opened or saved
+	root    *root  // nil: the document belongs to no codebase
+	path    string // path from the root
+	edited  bool   // edited since the document was opened or saved
 	saved   time.Time
 	holders []holder
-	own     bool            // the person holds it
-	claimed bool            // by this server, which releases it
+	own     bool            // the person holds the file
+	claimed bool            // this server claimed the file, and releases it
 	warned  map[string]bool // grants about which an edit warned
 }
 

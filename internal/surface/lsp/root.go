@@ -133,7 +133,7 @@ func (s *Server) logged(about string, failed error) error {
 // hear handles the events of a codebase.
 func (s *Server) hear(ctx context.Context, n news) error {
 	if s.roots[n.root.dir] != n.root {
-		return nil // it was closed meanwhile
+		return nil // the document was closed meanwhile
 	}
 	if n.failed != nil {
 		return s.log(n.root.dir+" (held files)", n.failed)

@@ -191,7 +191,7 @@ func converse(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.
 // Limits of concurrent sessions over HTTP.
 const (
 	mostSessions = 1_024
-	mostOfOne    = 512 // limit of one token, so that it cannot lock others out
+	mostOfOne    = 512 // sessions with one token, so that one user cannot lock others out
 )
 
 const sessionHeader = "Mcp-Session-Id"

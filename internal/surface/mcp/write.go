@@ -51,7 +51,7 @@ func write(ctx context.Context, v *call, in writeInput) (out written, err error)
 		if err := sess.Writable(ctx, false, path); err != nil {
 			return err
 		}
-		return sess.Begin(call, session.Call{Writes: []string{path}}) // so that others know who changes the file
+		return sess.Begin(call, session.Call{Writes: []string{path}}) // others see who changes the file
 	})
 	if err != nil || len(out.Refused) > 0 {
 		return out, err
@@ -72,7 +72,7 @@ func write(ctx context.Context, v *call, in writeInput) (out written, err error)
 		if err := sess.Left(ctx, began, []string{path}); err != nil {
 			return err
 		}
-		return sess.Saw(ctx, path, func([]byte) bool { return true }) // the session knows all of it
+		return sess.Saw(ctx, path, func([]byte) bool { return true }) // the session knows the whole file
 	})
 	return out, errors.Join(err, left)
 }

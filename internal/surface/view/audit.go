@@ -25,7 +25,7 @@ type AuditQuery struct {
 type Audit struct {
 	Moment
 	Lines     []Line   `json:"lines"`          // the newest first
-	Next      uint64   `json:"next,omitempty"` // Before of the next page; 0: this is the last one
+	Next      uint64   `json:"next,omitempty"` // Before of the next page; 0: this page is the last
 	Oldest    uint64   `json:"oldest"`         // oldest event in the log
 	Kinds     []string `json:"kinds"`          // every kind of event
 	Forgotten bool     `json:"forgotten"`      // the log does not reach back to Since

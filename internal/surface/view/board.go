@@ -36,7 +36,7 @@ type BoardUnit struct {
 	Batches []BoardBatch          `json:"batches"`
 
 	Malformed []progress.Malformed `json:"malformed,omitempty"`
-	Unread    string               `json:"unread,omitempty"` // why its documents cannot be read
+	Unread    string               `json:"unread,omitempty"` // why the documents of the unit cannot be read
 }
 
 // Mark is the content of a cell.
@@ -48,7 +48,7 @@ const (
 	MarkQueued  Mark = "queued"
 	MarkPerson  Mark = "person" // a person must decide
 	MarkFailed  Mark = "failed"
-	MarkWaiting Mark = "waiting" // it can start, and is not queued yet
+	MarkWaiting Mark = "waiting" // the phase can start, and is not queued yet
 	MarkToCome  Mark = "to_come"
 )
 

@@ -16,7 +16,7 @@ import (
 type Call struct {
 	run.PastCall
 	Number int  `json:"number"`         // counts the calls of the item from 1
-	Open   bool `json:"open,omitempty"` // its end is not recorded: it runs, or its process died
+	Open   bool `json:"open,omitempty"` // the end of the call is not recorded: it runs, or its process died
 }
 
 func callOf(flowName string, number int, e run.CallRecord) Call {
@@ -30,7 +30,7 @@ func callOf(flowName string, number int, e run.CallRecord) Call {
 type CallDetail struct {
 	Call
 	Item    string `json:"item"`
-	Name    string `json:"name"` // of the item
+	Name    string `json:"name"` // name of the item
 	Prompt  *Log   `json:"prompt,omitempty"`
 	Answer  string `json:"answer,omitempty"` // the result, without the agent's protocol
 	Output  *Log   `json:"output,omitempty"` // everything that the agent printed
@@ -62,7 +62,7 @@ func (rd *Reader) Call(ctx context.Context, name string, number int) (*CallDetai
 		return d, err
 	}
 	adapter, err := agent.ByName(e.Call.Agent, rd.commandOf(e.Call.Agent)...)
-	if err != nil { // no program: the research API, or an agent that this version does not know
+	if err != nil { // no agent program made the call, or this version does not know it
 		d.Answer, d.Output = d.Output.Text, nil
 		return d, nil
 	}

@@ -17,8 +17,8 @@ import (
 type Decision struct {
 	Moment
 	Flow         string `json:"flow"`
-	OpenDecision        // if it is not open, only its reference and title are set
-	Waits        bool   `json:"waits"`   // it is open
+	OpenDecision        // only the reference and the title are set if the decision is not open
+	Waits        bool   `json:"waits"`   // the decision is open
 	Status       string `json:"status"`  // status of its unit
 	Purpose      string `json:"purpose"` // purpose of its unit
 
@@ -29,7 +29,7 @@ type Decision struct {
 	Gap    *GapDetail      `json:"gap,omitempty"`
 
 	Malformed []progress.Malformed `json:"malformed,omitempty"` // malformed documents of the unit
-	Unit      *progress.Unit       `json:"-"`                   // for the command line
+	Unit      *progress.Unit       `json:"-"`                   // the unit, for the command line
 }
 
 // ItemDetail is an improvement with its batch.
@@ -50,7 +50,7 @@ type PlanDetail struct {
 
 type BatchDetail struct {
 	Unit    string `json:"unit"`
-	Version string `json:"version,omitempty"` // version of its open review
+	Version string `json:"version,omitempty"` // version of the open review of the batch
 	progress.Batch
 	Does []progress.Item `json:"does"` // its items
 	Gaps []progress.Gap  `json:"gaps"`
@@ -246,7 +246,7 @@ func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, erro
 	e, err := rd.project.Shelf().Get(g.Rescue)
 	var unknown *lockkeeper.InputError
 	if errors.As(err, &unknown) {
-		return d, nil // it was dropped meanwhile
+		return d, nil // a person dropped the entry meanwhile
 	}
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 type Decisions struct {
 	Moment
 	Flow      string         `json:"flow"`
-	Conductor string         `json:"conductor"` // the holder that runs the flow now; empty: it does not run
+	Conductor string         `json:"conductor"` // the holder that runs the flow now; empty: no process runs it
 	Open      []OpenDecision `json:"gates"`
 	Clusters  []Cluster      `json:"clusters"` // equal items, which one answer can decide
 	Progress  Progress       `json:"progress"`
@@ -28,8 +28,8 @@ type OpenDecision struct {
 	progress.Decision
 	Impact string `json:"impact,omitempty"` // impact of an item
 	Effort string `json:"effort,omitempty"`
-	Prior  string `json:"prior,omitempty"` // of an item: the earlier decision about it or a similar item
-	Asked  bool   `json:"asked,omitempty"` // of a topic: the next run asks the Messages API
+	Prior  string `json:"prior,omitempty"` // for an item: the earlier decision about it or a similar item
+	Asked  bool   `json:"asked,omitempty"` // for a topic: the next run asks the Messages API
 }
 
 // Cluster is a set of items with the same text.
@@ -43,7 +43,7 @@ type Progress struct {
 	Answered int       `json:"answered"` // decisions answered in this flow
 	Open     int       `json:"open"`
 	Pace     Seconds   `json:"pace_seconds"` // between recent answers; 0: unknown
-	Left     Seconds   `json:"left_seconds"` // estimated at that pace; 0: unknown
+	Left     Seconds   `json:"left_seconds"` // estimate at that pace; 0: unknown
 	Last     time.Time `json:"last,omitzero"`
 }
 

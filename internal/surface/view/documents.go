@@ -32,12 +32,12 @@ type documents struct {
 
 // unit is a unit as read from its documents.
 type unit struct {
-	*progress.Unit // nil: its documents cannot be read
+	*progress.Unit // nil: the documents of the unit cannot be read
 	name           string
 	open           []progress.Decision
 	err            error
 
-	print   []byte // fingerprint of the files it was read from
+	print   []byte // fingerprint of the files from which the unit was read
 	settled bool   // the files were older than tick, so no change can have been missed
 }
 
@@ -205,7 +205,7 @@ func (p *documents) states(items map[string][]*lockkeeper.Item) []run.UnitState 
 		}
 		states[i] = sight.Unit(u.Unit, items[u.name])
 		if states[i].Item == "" && len(u.Documents)+len(u.Malformed) == 0 && p.screens == nil {
-			states[i].Status = flow.Idle // no run has started it yet
+			states[i].Status = flow.Idle // no run has started the unit yet
 		}
 	}
 	return states

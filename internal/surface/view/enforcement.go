@@ -30,7 +30,7 @@ const probeEvery = time.Minute
 
 // enforcement returns how agents and people are kept from writing around the gate.
 func (rd *Reader) enforcement(ctx context.Context) Enforcement {
-	e := rd.probed.get(probeEvery, func() Enforcement { return rd.probe(context.WithoutCancel(ctx)) }) // other callers get the same result
+	e := rd.probed.get(probeEvery, func() Enforcement { return rd.probe(context.WithoutCancel(ctx)) }) // all callers get one result
 	e.Protections = append(slices.Clone(e.Protections), rd.unchecked(ctx)...)
 	return e
 }

@@ -18,19 +18,19 @@ import (
 type Item struct {
 	Moment
 	Why      sched.Explanation `json:"why"`   // includes the item itself
-	Waits    []Wait            `json:"waits"` // what it waits for, the most important first
+	Waits    []Wait            `json:"waits"` // what the item waits for, the most important first
 	State    string            `json:"state"` // ready, blocked, escalated, running, between phases, completed or failed
 	Since    time.Time         `json:"since"`
-	Flow     string            `json:"flow,omitempty"` // empty: it belongs to no flow
+	Flow     string            `json:"flow,omitempty"` // empty: the item belongs to no flow
 	Unit     string            `json:"unit,omitempty"`
 	Kind     string            `json:"kind,omitempty"`   // in a flow: controller, screen, topic or batch
 	Part     string            `json:"part,omitempty"`   // the screen, topic or batch
-	Worker   *Worker           `json:"worker,omitempty"` // nil: it does not run, or its worker is gone
-	Lost     bool              `json:"lost,omitempty"`   // it was dispatched, and its worker is gone
+	Worker   *Worker           `json:"worker,omitempty"` // nil: the item does not run, or its worker is gone
+	Lost     bool              `json:"lost,omitempty"`   // the item was dispatched, and its worker is gone
 	Failed   *FailedDependency `json:"failed_first,omitempty"`
 	Log      *Log              `json:"log,omitempty"`
 	Batch    *BatchDetail      `json:"batch,omitempty"` // with diff, tests, CI and verification
-	Calls    []Call            `json:"calls"`           // by agents, oldest first
+	Calls    []Call            `json:"calls"`           // calls of agents, oldest first
 	Cost     Cost              `json:"cost"`
 	Events   []Line            `json:"events"` // the newest first
 	Grant    *LockStatus       `json:"grant,omitempty"`
@@ -43,8 +43,8 @@ type Item struct {
 type Wait struct {
 	Kind    WaitKind  `json:"kind"`
 	Text    string    `json:"text"`
-	Blocker *Blocker  `json:"blocker,omitempty"`      // for a lock: who blocks it
-	Since   time.Time `json:"since,omitzero"`         // for a lock: since when it is held
+	Blocker *Blocker  `json:"blocker,omitempty"`      // for a lock: who blocks the item
+	Since   time.Time `json:"since,omitzero"`         // for a lock: since when the blocker has held it
 	Left    Seconds   `json:"left_seconds,omitempty"` // estimated; 0: unknown
 	Overdue bool      `json:"overdue,omitempty"`
 	Item    string    `json:"item,omitempty"` // item that must complete first

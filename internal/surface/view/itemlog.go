@@ -22,7 +22,7 @@ type Log struct {
 	Next   int64     `json:"next"`             // offset of the rest
 	Size   int64     `json:"size"`             // size of the whole log
 	Said   time.Time `json:"said"`             // time of the last output
-	Silent bool      `json:"silent,omitempty"` // it runs without output for a long time
+	Silent bool      `json:"silent,omitempty"` // the item runs without output for a long time
 	Path   string    `json:"path"`
 }
 
@@ -97,7 +97,7 @@ func lastOutput(entries []run.CallRecord, item string) (path string, at time.Tim
 // readLog reads whole characters from a log that may grow, and closes it. It reads at most
 // limit bytes from an offset; negative: the end of it.
 func readLog(f *os.File, from, limit int64) (_ *Log, err error) {
-	defer f.Close() // only read from
+	defer f.Close() // the file was only read
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func readLog(f *os.File, from, limit int64) (_ *Log, err error) {
 	if from < 0 {
 		from = max(0, log.Size-limit)
 	}
-	log.From = min(from, log.Size) // it was truncated meanwhile
+	log.From = min(from, log.Size) // the log was truncated meanwhile
 	text, err := io.ReadAll(io.LimitReader(io.NewSectionReader(f, log.From, log.Size-log.From), limit))
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 type Items struct {
 	Moment
 	Items []ListedItem `json:"items"`          // the newest first
-	Next  uint64       `json:"next,omitempty"` // After of the next page; 0: this is the last one
+	Next  uint64       `json:"next,omitempty"` // After of the next page; 0: this page is the last
 	Queue QueueCount   `json:"queue"`
 }
 

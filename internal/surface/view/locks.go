@@ -32,7 +32,7 @@ type Locks struct {
 type Holding struct {
 	lock.RequestInfo
 	Liveness string `json:"process_state,omitempty"` // alive, dead or unknown
-	Gone     bool   `json:"gone,omitempty"`          // the next request for its paths frees it
+	Gone     bool   `json:"gone,omitempty"`          // the next request for the paths of the grant frees it
 }
 
 // Holding adds the state of its process to a grant or waiting request.
@@ -44,10 +44,10 @@ func (rd *Reader) Holding(e lock.RequestInfo) Holding {
 type LockStatus struct {
 	Holding
 	Locks      []PathLock             `json:"locks"` // strongest first
-	Name       string                 `json:"name"`  // name of the work it is for, or the holder
+	Name       string                 `json:"name"`  // name of the work that the grant is for, or the holder
 	Item       string                 `json:"item,omitempty"`
 	Reason     string                 `json:"reason,omitempty"`
-	Conditions []lockkeeper.Condition `json:"conditions,omitempty"` // of a stale grant: what must hold before a person can release it
+	Conditions []lockkeeper.Condition `json:"conditions,omitempty"` // for a stale grant: what must hold before a person can release it
 	Acts       []Act                  `json:"acts"`
 }
 
@@ -71,9 +71,9 @@ type WaitNode struct {
 	ID     string     `json:"id"` // id of the grant or item
 	Name   string     `json:"name"`
 	State  string     `json:"state"`          // held, stale, waiting or queued
-	Path   string     `json:"path,omitempty"` // path for which it waits
+	Path   string     `json:"path,omitempty"` // path for which the request waits
 	Since  time.Time  `json:"since"`
-	Again  bool       `json:"again,omitempty"` // it waits for several, and is listed in full elsewhere
+	Again  bool       `json:"again,omitempty"` // the request waits for several, and is listed in full elsewhere
 	Behind []WaitNode `json:"behind"`
 }
 
@@ -116,7 +116,7 @@ type Resource struct {
 	Since    time.Time `json:"since"`
 	Minutes  int       `json:"age_minutes"`
 	Stale    bool      `json:"stale"`
-	State    string    `json:"state,omitempty"` // of a claim: working, idle (still open) or gone
+	State    string    `json:"state,omitempty"` // for a claim: working, idle (still open) or gone
 	GrantID  string    `json:"grant_id"`
 }
 

@@ -42,7 +42,7 @@ type Machine struct {
 type Worker struct {
 	lockkeeper.Worker
 	Liveness string   `json:"process_state,omitempty"` // alive, dead or unknown
-	Items    []string `json:"items"`                   // items that it runs
+	Items    []string `json:"items"`                   // items that the worker runs
 }
 
 // Check is one requirement of a run on this machine.

@@ -37,12 +37,12 @@ type RunLine struct {
 	Plan      string    `json:"plan,omitempty"` // plan file of the tasks flow
 	Began     time.Time `json:"began,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	Conductor string    `json:"conductor,omitempty"` // holder that runs it now
+	Conductor string    `json:"conductor,omitempty"` // holder that runs the flow now
 	Units     int       `json:"units"`
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`
-	Error     string    `json:"error,omitempty"` // why conducting it ended early
-	Next      string    `json:"next,omitempty"`  // command that resumes it
+	Error     string    `json:"error,omitempty"` // why conducting the run ended early
+	Next      string    `json:"next,omitempty"`  // command that resumes the run
 }
 
 type RunState string
@@ -50,10 +50,10 @@ type RunState string
 // The states of a run.
 const (
 	RunNone        RunState = "none"        // there was no run
-	RunDiscovering RunState = "discovering" // it has just started
-	RunActive      RunState = "active"      // a process runs it
+	RunDiscovering RunState = "discovering" // the run has just started
+	RunActive      RunState = "active"      // a process runs the flow
 	RunWaiting     RunState = "waiting"     // every remaining step needs a decision
-	RunInterrupted RunState = "interrupted" // it is not finished, and no process runs it
+	RunInterrupted RunState = "interrupted" // the run is not finished, and no process conducts it
 	RunEnded       RunState = "ended"
 )
 
@@ -79,7 +79,7 @@ type Stuck struct {
 	GrantID string    `json:"grant_id,omitempty"`
 	Phase   string    `json:"phase,omitempty"`
 	Since   time.Time `json:"since"`
-	Behind  []Blocker `json:"behind"` // holders and requests that block it
+	Behind  []Blocker `json:"behind"` // holders and requests that block the item
 	Acts    []Act     `json:"acts"`
 }
 
@@ -90,7 +90,7 @@ type StuckKind string
 const (
 	StuckBlocked   StuckKind = "blocked"    // blocked by locks for a long time
 	StuckSilent    StuckKind = "silent"     // an agent without output
-	StuckLost      StuckKind = "lost"       // its worker is gone
+	StuckLost      StuckKind = "lost"       // the worker of the item is gone
 	StuckStale     StuckKind = "stale"      // a grant past its lease that a person must release
 	StuckLanding   StuckKind = "unfinished" // a landing that is neither done nor rolled back, without a process
 	StuckUnclaimed StuckKind = "nobody"     // queued, and no worker takes items of its root
@@ -102,17 +102,17 @@ type Blocker struct {
 	Item    string `json:"item,omitempty"`
 	GrantID string `json:"grant_id"`
 	Path    string `json:"path"`
-	Waits   bool   `json:"waits"` // it does not hold the lock, but requested it earlier
+	Waits   bool   `json:"waits"` // the blocker does not hold the lock, but requested it earlier
 }
 
 // Act is an action that a page offers.
 type Act struct {
 	Name    string `json:"name"`              // retry, cancel, undo, …
 	Target  string `json:"target"`            // the item, grant, landing or entry
-	Command string `json:"command"`           // the same on the command line
-	Refused string `json:"refused,omitempty"` // why it is not possible now
-	Was     string `json:"was,omitempty"`     // status of the item when it was offered
-	Note    bool   `json:"note,omitempty"`    // it takes a note
+	Command string `json:"command"`           // the command that does the same
+	Refused string `json:"refused,omitempty"` // why the act is not possible now
+	Was     string `json:"was,omitempty"`     // status of the item when the act was offered
+	Note    bool   `json:"note,omitempty"`    // the act takes a note
 }
 
 // Changes counts and lists the notable events since a person's last visit.
@@ -121,7 +121,7 @@ type Changes struct {
 	Since     time.Time `json:"since,omitzero"`
 	Forgotten bool      `json:"forgotten"` // the log no longer has that event
 	Cut       bool      `json:"cut"`       // too many events to count
-	Counts    []Count   `json:"counts"`    // by kind: landed, gaps, recovered, …
+	Counts    []Count   `json:"counts"`    // by kind of change: landed, gaps, recovered, …
 	Latest    []Line    `json:"latest"`    // the newest notable events first
 }
 
@@ -142,7 +142,7 @@ type Slots struct {
 type Enforcement struct {
 	Mode        string       `json:"mode"`              // as configured
 	Level       string       `json:"level"`             // what this machine provides
-	Missing     string       `json:"missing,omitempty"` // why it is not higher
+	Missing     string       `json:"missing,omitempty"` // why the level is not higher
 	Protections []Protection `json:"ways"`              // by way of writing
 }
 
@@ -152,11 +152,11 @@ type Protection struct {
 	Name   string `json:"name"`
 	Level  string `json:"level"` // enforced, detected or advisory
 	Fact   string `json:"fact"`
-	Next   string `json:"next,omitempty"` // how to improve it
-	Broken bool   `json:"broken"`         // it should be enforced, but is not
+	Next   string `json:"next,omitempty"` // how to improve the protection
+	Broken bool   `json:"broken"`         // the protection should be enforced, but is not
 
-	OfTools bool `json:"-"` // it is about an interactive agent's tools
-	Below   bool `json:"-"` // it is about sessions that start in a subdirectory
+	OfTools bool `json:"-"` // the protection is about an interactive agent's tools
+	Below   bool `json:"-"` // the protection is about sessions that start in a subdirectory
 }
 
 // Now returns the landing page for a person whose last visit ended with event since; 0:

@@ -25,11 +25,11 @@ type Reader struct {
 	changes changes
 	grants  grants
 
-	found  sync.Map // of *kept[discovery], by flow
+	found  sync.Map // a *kept[discovery] by flow
 	probed kept[Enforcement]
 
 	mu     sync.Mutex
-	units  map[string]*unit // by flow and folder
+	units  map[string]*unit // units by flow and folder
 	rescue rescueCache
 }
 
@@ -37,7 +37,7 @@ type Reader struct {
 type kept[T any] struct {
 	mu    sync.Mutex
 	value T
-	at    time.Time // when it was computed
+	at    time.Time // when the value was computed
 }
 
 // get returns the value, and computes it if it is older than limit.
@@ -138,7 +138,7 @@ type sharedReads struct {
 
 type reads struct {
 	turn    chan struct{} // has an element while a read runs
-	next    *read         // the read that callers share who arrive now; nil: none waits for it
+	next    *read         // the read for callers who arrive now; nil: no caller waits for one
 	callers int           // callers that wait for a read
 }
 

@@ -47,7 +47,7 @@ func KeptOf(e rescue.Entry) KeptChange {
 type RescueEntry struct {
 	KeptChange
 	What  string        `json:"what"`          // short description
-	Ref   *progress.Ref `json:"ref,omitempty"` // the gap it belongs to
+	Ref   *progress.Ref `json:"ref,omitempty"` // the gap that the entry belongs to
 	Until time.Time     `json:"until"`         // kept at least until then
 	Acts  []Act         `json:"acts"`          // land, drop
 }
@@ -59,7 +59,7 @@ type RescueDetail struct {
 	Diff    *Diff  `json:"diff,omitempty"`
 	Note    string `json:"note,omitempty"` // why there is no diff
 	Content string `json:"content"`        // where the content is on disk
-	Next    string `json:"next"`           // what to do with it, if it is not dropped
+	Next    string `json:"next"`           // what to do with an entry that is not dropped
 }
 
 func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
@@ -70,7 +70,7 @@ func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 	}
 	list, err := rd.rescued(ctx)
 	v.Err = err
-	refs, err := rd.gapRefs(ctx) // if it fails, the entries are shown without their gaps
+	refs, err := rd.gapRefs(ctx) // if this fails, the entries are shown without their gaps
 	if err := cmp.Or(v.Err, err); err != nil {
 		v.Problem = err.Error()
 	}
@@ -124,7 +124,7 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 	if err != nil {
 		return nil, err
 	}
-	refs, _ := rd.gapRefs(ctx) // without the documents it is shown without its gap
+	refs, _ := rd.gapRefs(ctx) // without the documents the entry is shown without its gap
 	v := &RescueDetail{RescueEntry: rd.rescueEntry(e, refs), Content: rd.project.Shelf().ContentPath(e.ID)}
 	if v.Moment, err = rd.at(ctx, nil); err != nil {
 		return nil, err

@@ -37,8 +37,8 @@ type RefusedWrite struct {
 	Path   string    `json:"path"`
 	Name   string    `json:"name"` // name of the work, or the holder
 	Reason string    `json:"reason"`
-	Rescue string    `json:"rescue,omitempty"` // where it is kept
-	Kept   bool      `json:"kept"`             // it is still kept
+	Rescue string    `json:"rescue,omitempty"` // id of the kept content
+	Kept   bool      `json:"kept"`             // the content is still kept
 }
 
 // A Landing is one commit by the gate.
@@ -54,7 +54,7 @@ type Landing struct {
 	Commit   string    `json:"commit,omitempty"` // git commit
 	Undoes   uint64    `json:"undoes,omitempty"`
 	UndoneBy uint64    `json:"undone_by,omitempty"`
-	Undo     Act       `json:"undo"` // refused if a later landing builds on it, or its originals are gone
+	Undo     Act       `json:"undo"` // refused if a later landing builds on this one, or its originals are gone
 }
 
 // LandingsQuery selects a page of landings.
@@ -67,14 +67,14 @@ type LandingsQuery struct {
 type Landings struct {
 	Moment
 	Landings []Landing `json:"landings"`       // the newest first
-	Next     uint64    `json:"next,omitempty"` // 0: this is the last page
+	Next     uint64    `json:"next,omitempty"` // 0: this page is the last
 }
 
 // These constants limit the lists of a Run.
 const (
 	landingsShown = 50
 	refusedShown  = 100
-	refusedRead   = 20_000 // events searched for them
+	refusedRead   = 20_000 // events searched for refused writes
 )
 
 // Run returns the results of a flow; "": the current or last flow.

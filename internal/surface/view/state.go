@@ -47,7 +47,7 @@ type Workflow struct {
 	Item      string                 `json:"item,omitempty"` // item of the queue
 	Note      string                 `json:"note,omitempty"` // progress reported by its agent
 	Error     string                 `json:"error,omitempty"`
-	Batches   map[string]BatchStatus `json:"batches"` // by id; the screens, before there is a plan
+	Batches   map[string]BatchStatus `json:"batches"` // batches by id; the screens, before there is a plan
 	Open      map[progress.Kind]int  `json:"gates"`   // open decisions by kind
 	Malformed []progress.Malformed   `json:"malformed,omitempty"`
 }
@@ -76,15 +76,15 @@ type LockState struct {
 // BlockedItem is a queued item that cannot start.
 type BlockedItem struct {
 	Item     *lockkeeper.Item          `json:"item"`
-	Waiting  Seconds                   `json:"waiting_seconds"` // since it was queued
+	Waiting  Seconds                   `json:"waiting_seconds"` // time since the item was queued
 	Retries  int                       `json:"retries"`
-	Blockers []lockkeeper.ConflictInfo `json:"blockers"` // none: it waits for a slot, or for another item
+	Blockers []lockkeeper.ConflictInfo `json:"blockers"` // empty: the item waits for a slot, or for another item
 	For      string                    `json:"for"`      // the first reason, as text
 }
 
 // Gap is a refused write of a batch or of another holder.
 type Gap struct {
-	Ref    *progress.Ref `json:"ref,omitempty"` // nil: it belongs to no batch
+	Ref    *progress.Ref `json:"ref,omitempty"` // nil: the gap belongs to no batch
 	Unit   string        `json:"unit,omitempty"`
 	Batch  string        `json:"batch,omitempty"`
 	Holder string        `json:"holder,omitempty"`

@@ -22,7 +22,7 @@ func ItemName(it *lockkeeper.Item) string {
 	if it.Unit == "" || it.Workflow == "" {
 		return it.Workflow + it.Unit
 	}
-	if _, ofFlow := run.WorkOf(it); ofFlow { // its workflow includes the unit
+	if _, ofFlow := run.WorkOf(it); ofFlow { // the item's Workflow includes the unit
 		return it.Workflow
 	}
 	return it.Workflow + "/" + it.Unit

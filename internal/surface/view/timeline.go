@@ -43,7 +43,7 @@ type Interval struct {
 	Open  bool      `json:"open,omitempty"` // it continues
 	Item  string    `json:"item,omitempty"`
 	Phase string    `json:"phase,omitempty"`
-	Text  string    `json:"text,omitempty"` // for example the blockers or the landing
+	Text  string    `json:"text,omitempty"` // for example, the blockers or the landing
 	USD   float64   `json:"usd,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type Activity string
 
 // Kinds of activity.
 const (
-	ActivityQueued  Activity = "queued"  // waits for its turn or a slot
+	ActivityQueued  Activity = "queued"  // the item waits for its turn or a slot
 	ActivityBlocked Activity = "blocked" // waits for locks
 	ActivityHolding Activity = "holds"   // holds locks, and nothing runs
 	ActivityAgent   Activity = "agent"
@@ -67,7 +67,7 @@ type LockWait struct {
 	Paths  []string  `json:"paths"`
 	Began  time.Time `json:"began"`
 	Took   Seconds   `json:"took_seconds"`
-	Open   bool      `json:"open,omitempty"` // it still waits
+	Open   bool      `json:"open,omitempty"` // the item still waits
 }
 
 // BusyPoint is the number of agents at work from a time on.
@@ -325,7 +325,7 @@ func (d *timelineBuilder) finish(m Moment) *Timeline {
 	for i := range t.Lanes {
 		t.Lanes[i].Unit = d.unitOf(t.Lanes[i])
 		for _, s := range t.Lanes[i].Stretches {
-			if t.Began.IsZero() || s.Began.Before(t.Began) { // it can belong to an earlier run
+			if t.Began.IsZero() || s.Began.Before(t.Began) { // the span can belong to an earlier run
 				t.Began = s.Began
 			}
 			t.Over = later(t.Over, s.Over)

@@ -50,7 +50,7 @@ func deeds() []deed {
 
 // said is the result of an act, as text for the person.
 type said struct {
-	Bad     bool     // all or part of it was refused
+	Bad     bool     // all or part of the act was refused
 	Changed bool     // the act changed something
 	Lines   []string // what happened, the most important first
 	Next    string   // the next step

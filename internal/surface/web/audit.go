@@ -15,7 +15,7 @@ type auditData struct {
 	Who, Path, Kind, Text string
 	Since, Until          string
 	Older                 string // URL of the next page
-	Newest                string // URL of the first page; empty: this is the first
+	Newest                string // URL of the first page; empty: this page is the first
 }
 
 func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -43,7 +43,7 @@ type choice struct {
 	Name  string
 	Count int
 	URL   string
-	Here  bool // it is in use
+	Here  bool // this choice is in use
 }
 
 // frameOf returns the frame of a page, without the counts that ask adds.

@@ -175,7 +175,7 @@ func (d *Dashboard) callPage(_ http.ResponseWriter, r *http.Request) (any, error
 type itemsData struct {
 	*view.Items
 	Status string
-	Paged  bool // this is not the first page
+	Paged  bool // this page is not the first
 }
 
 func (d *Dashboard) itemsPage(_ http.ResponseWriter, r *http.Request) (any, error) {

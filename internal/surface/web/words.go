@@ -14,8 +14,8 @@ import (
 // A moment is a time as pages show it: an age and a clock time.
 type moment struct {
 	ISO   string // for machines
-	Whole string // for people, complete
-	Clock string // without the parts that the age implies
+	Whole string // the complete time, for people
+	Clock string // the time without the parts that the age implies
 	Age   string
 }
 
@@ -151,7 +151,7 @@ func legible(page string) string {
 			}
 		}
 	}
-	const field = `value="` // html/template escapes quotes in text, so this is in a tag
+	const field = `value="` // html/template escapes quotes in text, so this match is in a tag
 	for rest, found := page, true; found; {
 		var before, value string
 		before, rest, found = strings.Cut(rest, field)

@@ -54,7 +54,7 @@ func (p *program) presetCommand(name string) *cobra.Command {
 				return err
 			}
 			if _, _, err := withTables(filepath.Join(p.Base(), config.FileName), preset); err != nil {
-				return err // before init creates anything
+				return err // checked before init creates anything
 			}
 			done, err := p.initialize(cmd.Context(), o)
 			if err != nil {
@@ -91,7 +91,7 @@ func (p *program) layPreset(cmd *cobra.Command, done *project.InitResult, preset
 			done.Made = append(done.Made, config.FileName)
 		}
 	}
-	done.Allowed = nil // the preset sets them for files that do not exist yet
+	done.Allowed = nil // the preset allows paths that do not exist yet
 	err = p.With(cmd.Context(), func(a *project.Project) error {
 		if _, err := resource.Of(a.Config); err != nil { // are the tables valid together with the rest?
 			return err

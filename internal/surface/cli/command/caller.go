@@ -95,7 +95,7 @@ func (p *Program) caller() project.Caller {
 	}
 	_, own, found := p.agentAbove()
 	if !found {
-		own, _ = process.Anchor(p.Env) // without one it can use no token later
+		own, _ = process.Anchor(p.Env) // without an anchor, the caller cannot use a token later
 	}
 	return project.Caller{Agent: name, Own: own, Above: processes(p.above())}
 }

@@ -21,7 +21,7 @@ const (
 	ExitOK        = 0
 	ExitFailed    = 1   // any other failure
 	exitUsage     = 2   // invalid command line or input
-	ExitBlocked   = 3   // another holder has the lock, or waits for it earlier
+	ExitBlocked   = 3   // another holder has the lock, or waited for it earlier
 	exitTimeout   = 4   // still blocked after --wait
 	ExitViolation = 5   // refused by the gate
 	ExitOverLock  = 6   // a write lock was requested on a directory
@@ -174,6 +174,6 @@ func Die(err error) {
 	}
 	signal.Reset(coded.Signal)
 	if self.Signal(coded.Signal) == nil {
-		time.Sleep(time.Second) // until the signal arrives; a blocked one never does
+		time.Sleep(time.Second) // waits until the signal arrives; a blocked signal never does
 	}
 }

@@ -86,7 +86,7 @@ func minutesAgo(n int) string { return fmt.Sprintf("%s ago", term.Counted(n, "mi
 func (p *program) resolveClaim(ctx context.Context, au *author.Author, w author.Request, o claimOptions) (*author.Result, error) {
 	asks := p.Attended() && w.By.Agent == "" && !o.asked && !p.JSON
 	typed := bufio.NewReader(p.In)
-	waited, late := time.Duration(0), "" // late: the grant that was not released in time
+	waited, late := time.Duration(0), "" // late is the grant that was not released in time
 	for {
 		answer, err := au.Claim(ctx, w)
 		if answer != nil {
@@ -171,7 +171,7 @@ func isGone(c author.Conflict) bool { return c.IsClaim && c.State == author.Gone
 // A question is about one holder of a resource.
 type question struct {
 	author.Conflict
-	late   bool // a wait for it has timed out
+	late   bool // a wait for the grant has timed out
 	waited time.Duration
 }
 

@@ -70,7 +70,7 @@ func (p *program) leasePath(cmd *cobra.Command, path string) (string, error) {
 		return "", &lockkeeper.InputError{Field: "path", Value: path, Reason: "a directory; a lease is a file", Next: "give a file such as " + lease.Default}
 	}
 	path = p.Path(path)
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil { // it may not exist yet
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil { // the file may not exist yet
 		path = filepath.Join(dir, filepath.Base(path))
 	}
 	return path, nil

@@ -33,7 +33,7 @@ type conductor struct {
 	ended chan struct{}
 	// After it has ended:
 	err  error
-	last []string // its last lines
+	last []string // last lines of output
 }
 
 // failure returns why a run ended too early.

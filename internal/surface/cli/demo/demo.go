@@ -89,7 +89,7 @@ type walk struct {
 	*program
 	opt   demoOptions
 	self  string
-	base  string // everything of the demonstration is below it
+	base  string // directory with everything of the demonstration
 	dir   string // the application
 	env   []string
 	git   bool
@@ -99,7 +99,7 @@ type walk struct {
 	before   photo     // the application before the run
 	crashed  time.Time // zero: no crash
 	running  bool      // a run was started, and did not end by itself
-	chapters int       // printed so far
+	chapters int       // number of chapters printed so far
 
 	paid  *report.Cost // the cost of claude; nil: none
 	short error        // why claude did not finish
@@ -187,7 +187,7 @@ func (w *walk) prepare(ctx context.Context) error {
 	}
 	agent := filepath.Join(w.base, scripted.Program)
 	if err := errors.Join(
-		w.direct(sample.Stuck), // until the run is killed
+		w.direct(sample.Stuck), // runs until the process is killed
 		os.WriteFile(filepath.Join(w.base, researchName), []byte(research), 0o600),
 		os.WriteFile(filepath.Join(w.dir, "lockkeeper.yaml"), []byte(w.configuration(agent, scripts)), 0o644),
 		os.WriteFile(filepath.Join(w.dir, ".gitignore"), []byte(".pipeline/\n"), 0o644),
@@ -361,7 +361,7 @@ func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) 
 		for lines.Scan() {
 			c.last = append(c.last[max(0, len(c.last)-lastLines+1):], lines.Text())
 			if !w.pass(lines.Text()) {
-				cmd.Process.Kill() // it may have ended already
+				cmd.Process.Kill() // the process may have ended already
 			}
 		}
 		if lines.Err() != nil { // its output is no longer read

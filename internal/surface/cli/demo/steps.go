@@ -235,10 +235,10 @@ type result struct {
 	Files   int             `json:"files_changed"`
 	Batches int             `json:"batches"`         // number of queued batches
 	USD     float64         `json:"usd,omitempty"`   // cost of claude
-	Error   lockkeeper.Code `json:"error,omitempty"` // why it did not finish
+	Error   lockkeeper.Code `json:"error,omitempty"` // why the demonstration did not finish
 	Message string          `json:"message,omitempty"`
 	Seconds float64         `json:"seconds"`
-	Dir     string          `json:"dir,omitempty"` // if it is kept
+	Dir     string          `json:"dir,omitempty"` // directory of the demonstration, if it is kept
 }
 
 // sum shows who ran when, what changed, and whether any write overwrote another.

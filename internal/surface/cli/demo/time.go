@@ -127,7 +127,7 @@ func axis(width int, total time.Duration) string {
 		if total > 0 {
 			i = int(int64(at) * int64(width) / int64(total))
 		}
-		if mark := []rune(term.Span(at.Round(time.Second))); i+len(mark) <= width { // only whole numbers
+		if mark := []rune(term.Span(at.Round(time.Second))); i+len(mark) <= width { // leave out a time that does not fit
 			copy(line[i:], mark)
 		}
 	}

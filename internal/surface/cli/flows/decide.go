@@ -47,7 +47,7 @@ people decide: inside an agent's environment answers are refused.`,
   lockkeeper decide walk`,
 		Args: command.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if edit { // the same as decide edit
+			if edit { // does the same as decide edit
 				return d.editCommand().RunE(cmd, nil)
 			}
 			return d.open(cmd.Context(), func() error { return d.list(cmd.Context()) })
@@ -181,7 +181,7 @@ func (d *decider) next(v acts.Verdict) string {
 // waitingList is the list of open decisions, as JSON.
 type waitingList struct {
 	Flow      string              `json:"flow"`
-	Conductor string              `json:"conductor"` // the holder that runs the flow; empty: none
+	Conductor string              `json:"conductor"` // the holder that runs the flow; empty: no process runs it
 	Waiting   []progress.Decision `json:"waiting"`
 	Asked     []progress.Ref      `json:"asked"` // topics that the API will answer
 	Failed    []run.Failure       `json:"failed"`
@@ -235,7 +235,7 @@ func (d *decider) read(ctx context.Context) (*waitingList, error) {
 	if len(v.Unread) > 0 {
 		return nil, fmt.Errorf("cannot read the documents of %s: %s", v.Unread[0].Unit, v.Unread[0].Reason)
 	}
-	failed, err := conduct.Failures(ctx, d.flow.App, v.Flow) // also of units that have no documents
+	failed, err := conduct.Failures(ctx, d.flow.App, v.Flow) // includes units that have no documents
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func alternatives(of []progress.Kind) string {
 // factSheet is a decision as decide show prints it: named facts in the order of reading.
 type factSheet struct {
 	Ref     progress.Ref    `json:"ref"`
-	Waits   bool            `json:"waits"`           // it is open
+	Waits   bool            `json:"waits"`           // the decision is open
 	Since   time.Time       `json:"since,omitzero"`  // like the next four, only if it is open
 	Frees   int             `json:"frees,omitempty"` // items that can start after the answer
 	Left    int             `json:"left,omitempty"`  // answers needed for that, including this one

@@ -89,7 +89,7 @@ func (b *runBoard) hear(n run.News) {
 	defer b.mu.Unlock()
 	b.note(n)
 	if n.Phase == string(flow.Discovering) && !b.r.JSON {
-		return // the introduction shows it
+		return // the introduction shows this news
 	}
 	line := newsLine(n)
 	switch {

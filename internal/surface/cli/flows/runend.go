@@ -23,7 +23,7 @@ type foreseen struct {
 	*run.Forecast
 	Held     []heldBatch `json:"held"`
 	Untested string      `json:"untested,omitempty"` // what has no tests
-	Refusal  string      `json:"refusal,omitempty"`  // why it would not start
+	Refusal  string      `json:"refusal,omitempty"`  // why the run would not start
 	Next     string      `json:"next,omitempty"`
 }
 
@@ -173,7 +173,7 @@ type introduction struct {
 	Branch    string   `json:"branch,omitempty"`
 	Documents string   `json:"documents"`
 	Untested  string   `json:"untested,omitempty"`  // what has no tests
-	Conductor string   `json:"conductor,omitempty"` // another process that runs it
+	Conductor string   `json:"conductor,omitempty"` // another process that runs the flow
 }
 
 const unitsNamed = 8

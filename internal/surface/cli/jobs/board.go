@@ -50,7 +50,7 @@ func newBoard(p *program, a *project.Project, q *job.Queue) *board {
 // A start is the beginning of an attempt on this worker.
 type start struct {
 	at         time.Time
-	dispatched time.Time // in the store's clock
+	dispatched time.Time // time of the dispatch by the store's clock
 }
 
 // event is one line of JSON.
@@ -171,7 +171,7 @@ func (b *board) wait(it *lockkeeper.Item, what string) {
 		return
 	}
 	b.waits = line
-	if !b.live { // the live summary shows it
+	if !b.live { // the live summary shows the end
 		ev := about("waiting", it)
 		ev.Reason = what
 		b.print(ev, "waiting: "+line)
@@ -232,7 +232,7 @@ func (b *board) ended(it lockkeeper.Item) {
 		return
 	}
 	delete(b.failed, it.ID)
-	if !ran { // it never started: the copy here is behind
+	if !ran { // the item never started: this copy is behind
 		return
 	}
 	took := b.p.Now().Sub(began.at)
@@ -258,7 +258,7 @@ func (b *board) tell(it *lockkeeper.Item) {
 		return
 	}
 	here, runs := b.running[it.ID]
-	runs = runs && !it.CompletedAt.Before(here.dispatched) // this worker reports its end
+	runs = runs && !it.CompletedAt.Before(here.dispatched) // this worker reports the end of the item
 	if told := b.failed[it.ID]; runs || it.Status != lockkeeper.ItemError || told != nil && told.CompletedAt.Equal(it.CompletedAt) {
 		return
 	}

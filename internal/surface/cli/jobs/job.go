@@ -74,7 +74,7 @@ func noteOf(it *lockkeeper.Item) string {
 	}
 	reason, _, _ := strings.Cut(it.Failure.Reason, "\n")
 	reason, _, _ = command.CutNext(reason)
-	reason, _, _ = command.CutLast(reason, job.OutputSep) // job output prints it
+	reason, _, _ = command.CutLast(reason, job.OutputSep) // `job output` prints this part
 	return term.Clean(reason)
 }
 

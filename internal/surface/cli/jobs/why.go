@@ -115,7 +115,7 @@ func counts(e *sched.Explanation) string {
 	text := "not started yet"
 	if attempt := e.Item.Attempts; attempt > 0 {
 		if e.Item.Status == lockkeeper.ItemQueued {
-			attempt++ // the one it waits for
+			attempt++ // the attempt that the item waits for
 		}
 		text = fmt.Sprintf("attempt %d/%d", attempt, max(attempt, e.Attempts))
 	} else if e.Item.Status == lockkeeper.ItemError {
@@ -271,7 +271,7 @@ func (p *program) whyFailed(it *lockkeeper.Item) {
 	if !found {
 		next = "lockkeeper job retry " + it.ID
 	}
-	reason, _, _ = command.CutLast(reason, job.OutputSep) // itemFacts prints it
+	reason, _, _ = command.CutLast(reason, job.OutputSep) // itemFacts prints this part
 	p.detail("why", term.Clean(reason))
 	told := map[string]bool{}
 	for _, c := range it.Failure.Conflicts {

@@ -143,7 +143,7 @@ func (p *program) supervise(w *sched.Worker, came <-chan os.Signal, b *board) er
 
 type outcome struct {
 	Done   int      `json:"done"`
-	Failed int      `json:"failed"` // since it started, on any worker
+	Failed int      `json:"failed"` // number of failures since the worker started, on any worker
 	Queued int      `json:"queued"`
 	Left   []string `json:"queued_items"` // ids; only with --until-empty
 	Lost   []string `json:"failed_items"` // ids
@@ -196,7 +196,7 @@ func (b *board) reckon(ctx context.Context, untilEmpty bool) (*outcome, error) {
 	out := &outcome{Done: b.done, Left: []string{}, Lost: []string{}}
 	clear(b.failed)
 	for _, it := range now {
-		if it.Status == lockkeeper.ItemError { // not retried since
+		if it.Status == lockkeeper.ItemError { // the item was not retried since
 			b.failed[it.ID] = it
 			out.lost = append(out.lost, it)
 		}

@@ -83,7 +83,7 @@ func (p *program) showReplaced(dir string, l *lockkeeper.Landing, grant command.
 	if p.JSON {
 		return p.PrintJSON(struct {
 			Path    string              `json:"path"`
-			Landing *lockkeeper.Landing `json:"landing"` // null: it had that content already
+			Landing *lockkeeper.Landing `json:"landing"` // null: the directory had that content already
 		}{dir, l})
 	}
 	if l == nil {

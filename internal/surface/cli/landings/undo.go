@@ -107,7 +107,7 @@ func showUndone(to term.File, back *lockkeeper.Landing) {
 type undoneBatch struct {
 	Unit     string                `json:"unit"`
 	Batch    string                `json:"batch"`
-	Landings []*lockkeeper.Landing `json:"landings"` // the landings that undid it
+	Landings []*lockkeeper.Landing `json:"landings"` // the landings that undid the batch
 	Commit   string                `json:"commit,omitempty"`
 	Next     string                `json:"next,omitempty"`
 }

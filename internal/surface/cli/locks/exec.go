@@ -128,7 +128,7 @@ type Ending struct {
 // Result returns the error that ends the program like the command. name names the lock of the
 // command, lost says that the lock was lost meanwhile, and released is the error of its release.
 func (e Ending) Result(name string, lost, released error) error {
-	early, interrupted := errors.AsType[*command.InterruptedError](e.Err) // before the command started
+	early, interrupted := errors.AsType[*command.InterruptedError](e.Err) // the signal came before the command started
 	switch {
 	case lost != nil:
 		return &command.ExitError{Code: command.ExitLost, Err: lost}

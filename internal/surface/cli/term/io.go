@@ -21,7 +21,7 @@ import (
 type IO struct {
 	In, Out, Err *os.File
 	Dir          string   // working directory
-	Env          []string // as os.Environ
+	Env          []string // environment, as os.Environ
 	Now          func() time.Time
 	After        func(time.Duration) <-chan time.Time // nil: time.After
 	Above        func() []process.Ancestor            // the ancestors of this process; nil: unknown
@@ -93,7 +93,7 @@ type File interface {
 // Output is standard output. It remembers the first write that failed, so that commands
 // need not check each line.
 type Output struct {
-	File *os.File // not embedded: every write goes through Write
+	File *os.File // not embedded, so that every write goes through Write
 	Err  error
 }
 
