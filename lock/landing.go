@@ -44,7 +44,7 @@ func (m *Manager) RetryRecovered(ctx context.Context, grantID, act string, relea
 			return &lockkeeper.RefusedError{Act: act, Reason: "the grant was revoked, and the work under it is being stopped", Next: "lockkeeper why " + grantID}
 		}
 	}
-	return &lockkeeper.RefusedError{Act: act, Reason: "new landings keep beginning under it", Next: "stop the process that writes under it"}
+	return &lockkeeper.RefusedError{Act: act, Reason: "new landings keep starting under it", Next: "stop the process that writes under it"}
 }
 
 // ViewWritable calls see with a grant under which the caller may write, and with the Reader

@@ -52,7 +52,7 @@ func (q *Queue) Retry(ctx context.Context, name string, by lockkeeper.Actor) (*l
 	return next, err
 }
 
-// cancelTries bounds how often Cancel tries to revoke the grant of an item that keeps
+// cancelTries bounds how often Cancel tries to force-release the grant of an item that keeps
 // changing.
 const cancelTries = 10
 
@@ -80,7 +80,7 @@ func (q *Queue) Cancel(ctx context.Context, name string, by lockkeeper.Actor, re
 			return nil, refused
 		}
 	}
-	return nil, errors.Join(refused, &lockkeeper.RefusedError{Act: "cancel of " + name, Reason: "it is marked as canceled, but its grant could not be revoked", Next: "lockkeeper why " + name})
+	return nil, errors.Join(refused, &lockkeeper.RefusedError{Act: "cancel of " + name, Reason: "it is marked as canceled, but its grant could not be released", Next: "lockkeeper why " + name})
 }
 
 // cancel ends an item that does not run, or marks one that does. running is the grant of a

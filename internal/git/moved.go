@@ -94,15 +94,15 @@ func (g *WorkTree) below(ctx context.Context) (string, error) {
 // entryLine returns an entry in the format of git update-index --index-info.
 func entryLine(mode, id, path string) string { return mode + " " + id + "\t" + path }
 
-// A besides is a work tree with indexes and a store of objects of its own, in a temporary
+// A scratchTree is a work tree with indexes and a store of objects of its own, in a temporary
 // directory. It also reads the objects of the repository.
-type besides struct {
+type scratchTree struct {
 	WorkTree
 	dir     string
 	indexes int
 }
 
-func (g *WorkTree) beside(ctx context.Context) (b *besides, err error) {
+func (g *WorkTree) beside(ctx context.Context) (b *scratchTree, err error) {
 	objects, err := g.run(ctx, "rev-parse", "--git-path", "objects")
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (g *WorkTree) beside(ctx context.Context) (b *besides, err error) {
 	if !filepath.IsAbs(from) {
 		from = filepath.Join(g.git.Dir, from)
 	}
-	b = &besides{WorkTree: *g}
+	b = &scratchTree{WorkTree: *g}
 	b.git.Settings = slices.Concat(b.git.Settings, []string{"-c", "core.splitIndex=false", "-c", "core.untrackedCache=false"})
 	b.dir, err = os.MkdirTemp("", "lockkeeper-git-")
 	b.git.Env = slices.Concat(b.git.Env, []string{"GIT_OBJECT_DIRECTORY=" + b.dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoted(from)})
@@ -124,7 +124,7 @@ func quoted(path string) string {
 }
 
 // index makes a new index of these entries.
-func (b *besides) index(ctx context.Context, entries []string) error {
+func (b *scratchTree) index(ctx context.Context, entries []string) error {
 	b.indexes++
 	b.git.Env = append(b.git.Env, "GIT_INDEX_FILE="+filepath.Join(b.dir, "index"+strconv.Itoa(b.indexes)))
 	return b.pipe(ctx, strings.NewReader(list(entries)), nil, "update-index", "-z", "--index-info")

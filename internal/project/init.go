@@ -172,7 +172,7 @@ func (i *initializer) moveAside() error {
 	if err := os.Rename(filepath.Join(i.root, DirName), filepath.Join(i.root, old)); err != nil {
 		return i.unwritable(err)
 	}
-	i.result.Made = append(i.result.Made, old+"/ of what was left")
+	i.result.Made = append(i.result.Made, old+"/ from what was left")
 	return nil
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	pollInterval = 500 * time.Millisecond // between two checks whether the file changed
-	syncInterval = 5 * time.Second        // between two comparisons with the store
+	pollInterval = 500 * time.Millisecond // pause between two checks of the file
+	syncInterval = 5 * time.Second        // pause between two comparisons with the store
 )
 
 // A Watch keeps the file and the store synchronized until it is closed.

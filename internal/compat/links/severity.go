@@ -125,8 +125,8 @@ func (c *checker) askGit(ctx context.Context) (err error) {
 	return nil
 }
 
-// endsWith returns a path that ends with the parts of another, or "". A file in an archive
-// is none: it was moved there.
+// endsWith returns a path that ends with the parts of another, or "". A file in an archive does not
+// count, because it was moved there.
 func (n *names) endsWith(part string) string {
 	part = strings.TrimPrefix(path.Clean(part), "./")
 	for _, name := range n.called[path.Base(part)] {

@@ -148,7 +148,7 @@ type PastDecision struct {
 	Description string    `json:"description"`
 	Controller  string    `json:"controller"`
 	Decision    string    `json:"decision"`
-	Timestamp   time.Time `json:"timestamp"` // zero means now
+	Timestamp   time.Time `json:"timestamp"` // zero: the time of writing
 	Notes       string    `json:"notes,omitempty"`
 	By          string    `json:"by,omitempty"`
 	Reenabled   *Mark     `json:"reenabled,omitempty"` // the mark of the person who enabled the item again

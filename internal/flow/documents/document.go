@@ -25,7 +25,7 @@ const (
 
 // About records who wrote a document, when, and after which calls. The hash does not cover it.
 type About struct {
-	WrittenAt time.Time         `json:"written_at"` // zero means now
+	WrittenAt time.Time         `json:"written_at"` // zero: the time of writing
 	By        string            `json:"by"`
 	Calls     []json.RawMessage `json:"calls,omitempty"` // agent calls
 }

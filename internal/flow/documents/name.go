@@ -37,7 +37,7 @@ func isOwn(name string) bool {
 
 const maxName = 255
 
-// unsafeChars can not be in a file name on every system, or have a meaning in a spelling.
+// unsafeChars are characters that some system forbids in a file name, or that FolderName itself uses.
 const unsafeChars = `/\:*?"<>|%~`
 
 // devices are the names that Windows reserves, with any extension.
@@ -57,10 +57,10 @@ func unitParts(unit string) []string {
 }
 
 // FolderName returns a name as the name of one folder. It keeps what can be a file name on every
-// system, and writes other bytes as %XX. No two names share a folder, also on a disk that ignores
-// case or the form of accents: a name with unusual capitals ends with "~" and a number that says
-// which letters they are. Usual are "posts" and "Post List". A reserved name ends with "~". The
-// folder of the empty name is "%".
+// system, and writes other bytes as %XX. No two names share a folder, also on a disk that ignores case
+// or the form of accents: a name with unusual capitals ends with "~" and a number that says which
+// letters they are. Usual capitals are those in "posts" and "Post List". A reserved name ends with
+// "~". The folder of the empty name is "%".
 func FolderName(name string) string {
 	if name == "" {
 		return "%"

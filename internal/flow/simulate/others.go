@@ -10,7 +10,7 @@ import (
 // A rule is a scheduling strategy for comparison. Items join a queue when their dependencies are
 // complete. Each walk over the queue starts every item that can start.
 type rule struct {
-	order      func(item, joined int) int // the lowest comes first; joined counts the items queued before
+	order      func(item, joined int) int // items start by the lowest value; joined is the number of items queued before
 	headOfLine bool                       // no item overtakes a blocked one
 	every      time.Duration              // time between two walks; 0: walk when an item ends
 }

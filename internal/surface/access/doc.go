@@ -1,7 +1,7 @@
 // Package access says who may use the server of a codebase, and in which role.
 //
 // Every user has a name and a role. Viewers read; operators also decide and control runs;
-// admins also revoke locks. Agents acquire locks and write under them, and never decide.
+// admins also force-release locks of others. Agents acquire locks and write under them, and never decide.
 // A person logs in with a token, or with a one-time ticket that the server exchanges for a
 // session. Tickets and sessions are passes: secrets that stand for a person until they
 // expire.

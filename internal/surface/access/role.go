@@ -14,7 +14,7 @@ type Role string
 const (
 	Viewer   Role = "viewer"   // reads
 	Operator Role = "operator" // also decides and controls runs
-	Admin    Role = "admin"    // also revokes locks of others
+	Admin    Role = "admin"    // also force-releases locks of others
 	Agent    Role = "agent"    // acquires locks and writes under them, and decides nothing
 )
 

@@ -40,7 +40,7 @@ func describe(table []route, version string) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"openapi": "3.1.0",
 		"info": map[string]any{"title": "Lockkeeper", "version": version,
-			"description": "Locks, queue, decisions and runs of one codebase. The dashboard, the Model Context Protocol and git-lfs use other formats. Roles: a viewer reads, an operator also decides and controls runs, an admin also revokes locks; an agent acquires locks and writes under them. Every POST accepts an Idempotency-Key. Error codes and their statuses: " + listed(codes) + "."},
+			"description": "Locks, queue, decisions and runs of one codebase. The dashboard, the Model Context Protocol and git-lfs use other formats. Roles: a viewer reads, an operator also decides and controls runs, an admin also force-releases locks of others; an agent acquires locks and writes under them. Every POST accepts an Idempotency-Key. Error codes and their statuses: " + listed(codes) + "."},
 		"paths":      paths,
 		"security":   []any{map[string]any{"token": []string{}}, map[string]any{"session": []string{}}},
 		"components": map[string]any{"responses": g.failures(), "schemas": g.components, "securitySchemes": map[string]any{"token": schema{"type": "http", "scheme": "bearer"}, "session": schema{"type": "apiKey", "in": "cookie", "name": "lockkeeper"}}},

@@ -31,7 +31,7 @@ func TestBlockedClaimSaysWhatHelps(t *testing.T) {
 		"waited": {before: []string{"Chapter_01", "--instance", "CLI-1"}, code: 4, claim: []string{"Chapter_01", "--instance", "CLI-2", "--on-conflict", "wait", "--patience", "20ms", "--poll", "10ms"},
 			shown: []string{"or a longer --patience"}},
 		"own":   {before: []string{"Chapter_01", "--read", "--instance", "CLI-2"}, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"this session itself, CLI-2", "lockkeeper unclaim the overlapping resources"}},
-		"gone":  {gone: true, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"--on-conflict override-stale takes it over"}},
+		"gone":  {gone: true, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"--on-conflict override-stale takes the claim over"}},
 		"agent": {gone: true, agent: true, code: 3, claim: append([]string{"Chapter_01"}, cancel...), shown: []string{"tell the author", "lockkeeper claim clear"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// addTools registers all tools. No tool revokes a lock of another holder.
+// addTools registers all tools. No tool releases a lock of another holder.
 func (s *Server) addTools() {
 	add(s, &mcp.Tool{Name: "check", Title: "Check whether files are free", Annotations: reads(),
 		Description: "Check whether you could write files or nodes now, and who holds them if not. Claims nothing."}, check)

@@ -37,8 +37,8 @@ func deeds() []deed {
 		{"phase", access.Operator, "unit phase", "Start a phase of a unit", startPhase},
 		{"land", access.Operator, "id", "Land a rescued write", land},
 		{"drop", access.Operator, "id", "Drop a rescued write", drop},
-		{"force-release", access.Admin, "grant holder reason", "Revoke a grant", forceRelease},
-		{"clear-locks", access.Admin, "", "Revoke all locks", clearLocks},
+		{"force-release", access.Admin, "grant holder reason", "Force-release a grant", forceRelease},
+		{"clear-locks", access.Admin, "", "Release all locks of all holders", clearLocks},
 	}
 	for _, kind := range acts.UnitActs() {
 		if kind.Name != "retry" { // here, an item is retried

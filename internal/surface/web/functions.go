@@ -196,7 +196,7 @@ var offers = map[string]offer{
 	"undo":          {Do: "undo", Field: "landing", Label: "Undo", Warns: "Its changes are undone, under locks of your own.", Bad: true},
 	"land":          {Do: "land", Field: "id", Label: "Land", Warns: "It is written to its file, if that has not changed since."},
 	"drop":          {Do: "drop", Field: "id", Label: "Drop", Warns: "The rescued content is deleted.", Bad: true},
-	"force-release": {Do: "force-release", Field: "grant", Label: "Revoke", Asks: "Why, for the record", Note: "reason", Must: true, Warns: "Its holder loses these locks, and its processes are stopped.", Bad: true},
+	"force-release": {Do: "force-release", Field: "grant", Label: "Force-release", Asks: "Why, for the record", Note: "reason", Must: true, Warns: "Its holder loses these locks, and its processes are stopped.", Bad: true},
 }
 
 // with returns the offer for one act. An unknown act has no form and shows its command.

@@ -196,7 +196,7 @@ func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return done("The rescued write to %s is deleted.", e.Path), nil
 }
 
-// forceRelease revokes a grant of the holder that the page showed.
+// forceRelease releases a grant of the holder that the page showed.
 func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 	e, err := d.app.Locks.Request(ctx, f.Get("grant"))
 	if err != nil {
@@ -208,7 +208,7 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if err := acts.ForceRelease(ctx, d.app, e, f.Get("holder"), f.Get("reason"), f.who.Actor()); err != nil {
 		return said{}, err
 	}
-	return done("The grant of %s is revoked; its processes were stopped.", e.Holder), nil
+	return done("The grant of %s is released; its processes were stopped.", e.Holder), nil
 }
 
 // clearLocks releases all grants. It is refused if a grant was made since the page was shown.

@@ -64,9 +64,9 @@ func (e *claimBlocked) NextStep() string {
 	case slices.ContainsFunc(e.conflicts, stays):
 		return "lockkeeper claim status, or --on-conflict wait"
 	case e.by.Agent != "":
-		return "tell the author that the holder is gone: lockkeeper claim clear, on a terminal, releases it"
+		return "tell the author that the holder is gone; on a terminal, lockkeeper claim clear releases its claims"
 	}
-	return "the holder is gone: --on-conflict override-stale takes it over; lockkeeper claim clear, on a terminal, releases it"
+	return "the holder is gone: --on-conflict override-stale takes the claim over; on a terminal, lockkeeper claim clear releases it"
 }
 
 func (e *claimBlocked) Code() lockkeeper.Code {

@@ -79,7 +79,7 @@ func (p *proof) apart(ev lockkeeper.Event, held map[string][]lockkeeper.Lock) {
 		for _, got := range ev.Locks {
 			for _, has := range others {
 				if got.Conflicts(has) {
-					p.collision("%s got %s in event %d while grant %s had %s", ev.Holder, got, ev.Seq, id, has)
+					p.collision("%s acquired %s in event %d while grant %s held %s", ev.Holder, got, ev.Seq, id, has)
 				}
 			}
 		}

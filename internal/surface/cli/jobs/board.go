@@ -243,7 +243,7 @@ func (b *board) ended(it lockkeeper.Item) {
 	case lockkeeper.ItemQueued:
 		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: it is queued again", it.ID, Title(&it), term.Span(took))
 	default:
-		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: the store has it as running on %s", it.ID, Title(&it), term.Span(took), term.Clean(it.Worker))
+		kind, line = "interrupted", fmt.Sprintf("interrupted %s (%s), %s: the store still lists it as running on %s", it.ID, Title(&it), term.Span(took), term.Clean(it.Worker))
 	}
 	ev := about(kind, &it)
 	ev.Seconds = took.Seconds()
