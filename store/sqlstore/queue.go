@@ -204,9 +204,9 @@ func (t *tx) DeleteWorker(id string) error {
 
 func (t *tx) AnyWaitsOnLock() bool { return t.waiting > 0 }
 
-// restartQueue resets the queue's instants after the lease clock restarted. No worker is alive,
-// and every item with a check time is due now. The time that an item has led counts only as far
-// as it is already in blocked.
+// restartQueue resets the queue's instants after the lease clock restarted. No worker is alive, and
+// every item with a check time is due now. Of the time for which an item was the first to wait, only
+// the part that blocked has counts.
 func (t *tx) restartQueue() error {
 	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN $1 ELSE 0 END, leads = CASE WHEN leads <> 0 THEN $1 ELSE 0 END, due = CASE WHEN due > 0 THEN $1 ELSE due END
  WHERE since <> 0 OR leads <> 0 OR due > 0`, int64(t.now.Lease))

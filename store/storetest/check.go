@@ -11,8 +11,8 @@ import (
 // Check verifies the conditions that hold between any two transactions of the engine, and
 // reports every violation:
 //
-//  1. No two grants conflict, confirmed or not. One that has run out and was not
-//     found by a request yet is no exception: the request that finds it frees it first.
+// 1. No two grants conflict, confirmed or not. An expired grant that no request has found yet counts
+// too: the request that finds it frees it first.
 //  2. A waiting request waits on a record that exists, that came before it
 //     or is granted, and that conflicts with it.
 //  3. Only waiting requests wait on a record, and only grants have a fence.

@@ -24,7 +24,7 @@ type Step struct {
 	Text  string
 	Tools []Tool
 	Stop  string // the stop reason; empty: tool_use or end_turn, whichever fits
-	Usage Usage  // zero: 100 in, 20 out, 7 from the cache, 3 into it
+	Usage Usage  // zero: 100 input tokens, 20 output tokens, 7 from the cache, 3 into the cache
 
 	Fail *Fail         // an error instead of an answer
 	Wait time.Duration // wait before the answer

@@ -319,8 +319,8 @@ func (q *queue) find(from string) int {
 	return slices.IndexFunc(q.Moves, func(m Transfer) bool { return m.From == from })
 }
 
-// The queue's lease file is held only while the file is read and written. A process that holds
-// it longer is dead. Both durations together are below the default timeout of the next run.
+// The queue's lease file is held only while the file is read and written. A process that holds it
+// longer is dead. Lease and grace together are shorter than the default timeout of the next run.
 const (
 	queueTTL   = 20 * time.Second
 	queueGrace = 5 * time.Second

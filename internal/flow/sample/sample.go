@@ -42,7 +42,7 @@ func Write(dir string) error {
 // Contended is the file that three batches of the flow "controllers" write.
 const Contended = "app/controllers/concerns/authentication.rb"
 
-// stuck are the calls that Stuck plays first: the batches that write Contended.
+// stuck is the beginning of the script of Stuck: the agents of the batches that write Contended hang.
 const stuck = `- match: '^# apply (blog/comments|accounts/(sessions|registrations))/b1\s'
   steps: [{hang: true}]
 `

@@ -25,7 +25,7 @@ type codebase struct {
 	guarded  []guarded // written files that are protected
 	git      []GitAct
 	index    []IndexAct
-	beside   []string // written files in other work trees of the repository that are no codebase
+	beside   []string // written files in other work trees of the repository, which are no codebases with locks
 	discards []Discard
 	shell    bool // a command runs there or may write there
 }

@@ -193,7 +193,8 @@ func (f *Feed) replay(ctx context.Context, after uint64) ([]lockkeeper.Event, er
 	return f.read(ctx, store.EventQuery{After: after, Limit: f.opt.Page})
 }
 
-// kept returns the number before the first event in memory; if there is none, the last.
+// kept returns the number before that of the first event in memory, or the number of the last event if
+// none is in memory.
 func (f *Feed) kept() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -41,7 +41,7 @@ func deeds() []deed {
 		{"clear-locks", access.Admin, "", "Release all locks of all holders", clearLocks},
 	}
 	for _, kind := range acts.UnitActs() {
-		if kind.Name != "retry" { // here, an item is retried
+		if kind.Name != "retry" { // an item is retried with the act retry above
 			list = append(list, deed{kind.Name, access.Operator, "unit", kind.Summary, onUnit(kind)})
 		}
 	}

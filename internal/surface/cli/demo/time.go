@@ -90,7 +90,7 @@ func (p picture) over(s view.Interval) time.Time {
 	return s.Over
 }
 
-// bar returns one lane, each run of equal cells painted once.
+// bar returns one lane of the picture. Each sequence of equal cells is painted at once.
 func bar(cells []act, crash int, s symbols, paint func(color, text string) string) string {
 	var b strings.Builder
 	for i := 0; i < len(cells); {
