@@ -63,7 +63,7 @@ func (s *Session) Known(path string) string {
 	return ""
 }
 
-// Known returns the same for a session that may be in use by another process.
+// Known does what Session.Known does, for a session that may be in use by another process.
 func (b *Registry) Known(of Info, path string) (string, error) {
 	records, err := b.records()
 	for _, r := range records {

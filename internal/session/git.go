@@ -158,7 +158,7 @@ func (s *Session) rewriting(ctx context.Context, paths []string) ([]refusal.Refu
 // workTree is a work tree of git in a codebase: the codebase's own, or one below it.
 type workTree struct {
 	of  *Registry
-	top string // relative to the root; empty: the codebase's own
+	top string // top of the work tree, from the root; empty: the codebase's own
 	sub map[string]string
 }
 

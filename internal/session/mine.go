@@ -39,7 +39,7 @@ func (s *Session) Mine() *Mine {
 	return &Mine{registry: s.registry, info: s.rec.Info, holder: s.rec.Callsign}
 }
 
-// And returns the same with the grants of one more process, which acts for the caller.
+// And returns m with the grants of one more process, which acts for the caller.
 func (m Mine) And(p lockkeeper.Process) *Mine {
 	m.above = append([]lockkeeper.Process{p}, m.above...)
 	return &m

@@ -21,8 +21,8 @@ import (
 
 // With sessions.read_only, the files that a session holds are read-only on disk, except while its own
 // calls run. So an editor warns the person who opens one, and a program without hooks fails. A list
-// has the mode of each file before. It is on disk before a mode is changed, so that any process can
-// restore the modes when a session or the machine has crashed.
+// has the mode that each file had before. It is on disk before a mode is changed, so that any process
+// can restore the modes when a session or the machine has crashed.
 
 // A protection is an entry of the list: a file that is, or may be, read-only for its holder.
 type protection struct {

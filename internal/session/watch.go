@@ -43,7 +43,7 @@ func (b *Registry) Watched(ctx context.Context, tell Watcher, work func(context.
 	return work(ctx)
 }
 
-// Watch does the same until the context ends.
+// Watch does what Watched does, until the context ends and without work of its own.
 func (b *Registry) Watch(ctx context.Context, tell Watcher) {
 	w := watch{registry: b, tell: tell, left: map[string]Print{}, moments: map[string]*process.Moment{}}
 	if err := w.run(ctx); err != nil && ctx.Err() == nil {

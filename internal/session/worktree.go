@@ -27,8 +27,8 @@ func (s *Session) Elsewhere(list []Write) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// ElsewhereOutside does the same for absolute files in a work tree outside the codebase, which
-// nobody can lock. They count until the end of the turn.
+// ElsewhereOutside does what Elsewhere does, for absolute files in a work tree outside the codebase,
+// which nobody can lock. They count until the end of the turn.
 func (s *Session) ElsewhereOutside(files []string) (warnings []string, err error) {
 	for _, f := range files {
 		some, err := s.elsewhere(f, f, true)

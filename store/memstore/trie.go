@@ -207,7 +207,7 @@ func (t *trie) remove(s *recordCell) {
 	s.nodes = s.nodes[:0]
 }
 
-// prune removes a node without locks at or below it, and then its parents likewise.
+// prune removes a node without locks at or below it, and then each parent without such locks.
 func (t *trie) prune(n *node) {
 	for n != &t.root && len(n.entries) == 0 && n.below.zero() {
 		parent := n.parent

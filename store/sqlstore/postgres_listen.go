@@ -113,7 +113,7 @@ func (l *subscription) remove(b *pgListener) {
 	}
 }
 
-// wake wakes the listeners of some ids, or of all ids if there is none.
+// wake wakes the listeners of some ids, or of all ids if none is given.
 func (l *subscription) wake(ids ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

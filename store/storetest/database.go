@@ -16,7 +16,7 @@ import (
 // A Database is a PostgreSQL database for one test run of a package, so that runs never share a
 // schema. The first call of URL creates it, and Drop removes it.
 type Database struct {
-	Prefix string // prefix of its name
+	Prefix string // prefix of the database's name
 
 	once sync.Once
 	name string

@@ -58,7 +58,7 @@ func random(t *testing.T, f Fixture) {
 	}
 }
 
-// drawn does the same with operations that rapid draws. There are fewer, but rapid reduces a
+// drawn does what random does, with operations that rapid draws. There are fewer, but rapid reduces a
 // failure to its shortest form.
 //
 // shows: DL-3 DL-4 SW-39 SW-73

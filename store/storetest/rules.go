@@ -47,7 +47,7 @@ func testModes(t *testing.T, f Fixture) {
 	b.sound()
 }
 
-// shows: SW-39 PL-42
+// shows: SW-39 PL-42 PL-82
 func testAllOrNothing(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	b.takes(asks("first", "", write("b")))

@@ -20,7 +20,7 @@ type Decision struct {
 	Facts []Fact    `json:"facts,omitempty"` // facts for the decision
 	Same  []Ref     `json:"same,omitempty"`  // items of other units with the same words
 	Frees int       `json:"frees"`           // number of pieces of work that can continue after the answer
-	Left  int       `json:"left"`            // number of answers needed for that, including this one
+	Left  int       `json:"left"`            // number of answers needed before that work can continue, including this one
 
 	// Version is a hash of everything that the decision shows. An answer names the version that
 	// its person saw.

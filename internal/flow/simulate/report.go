@@ -33,7 +33,7 @@ type Report struct {
 	Bound Bound `json:"lower_bound"`
 
 	Prediction Outcome   `json:"prediction"`
-	Others     []Outcome `json:"others"` // the same plan with other strategies
+	Others     []Outcome `json:"others"` // results of the plan with other strategies
 
 	Files    []FileWait `json:"files"` // the files that items waited for, the longest wait first
 	Tiers    []TierWait `json:"tiers"`

@@ -115,7 +115,8 @@ func commonDirOf(dir string) string {
 	return dir
 }
 
-// firstLine returns the trimmed text of a small file after a prefix, or "".
+// firstLine returns the text of a small file without white space around it and without a prefix. It
+// returns "" if the file does not begin with the prefix.
 func firstLine(file, prefix string) string {
 	text, err := readSmall(file)
 	if err != nil {

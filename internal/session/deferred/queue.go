@@ -127,7 +127,7 @@ func (q *Queue) read(path string) (content []byte, v lockkeeper.Version, err err
 	case err != nil:
 		return nil, v, err
 	case !info.Mode().IsRegular() || info.Size() > MaxSize:
-		return nil, v, &lockkeeper.InputError{Field: "path", Value: path, Reason: "not a file of up to 8 MiB", Next: "wait for it, and change it yourself"}
+		return nil, v, &lockkeeper.InputError{Field: "path", Value: path, Reason: "not a file of up to 8 MiB", Next: "wait until the file is free, and change it yourself"}
 	}
 	if content, err = os.ReadFile(name); err != nil {
 		return nil, v, err

@@ -28,7 +28,7 @@ func (r *reader) sedScript(script string) {
 	}
 }
 
-// awkScript does the same for awk, whose script is one of the operands.
+// awkScript does for awk what sedScript does for sed. The script is one of the operands.
 func (r *reader) awkScript(operands []string) {
 	for _, script := range operands {
 		for _, m := range writtenBy().awkFile.FindAllStringSubmatch(script, -1) {

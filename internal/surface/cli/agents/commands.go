@@ -53,7 +53,7 @@ func (p *program) mcpCommand() *cobra.Command {
 		Short: "Serve the Model Context Protocol to an agent",
 		Long: `Serve the Model Context Protocol to an agent over standard input and output. The agent
 can inspect the locks, claim files, write them through the gate, defer changes, and ask for more
-files. It acts for the session that started it, the same as that session's hooks. Its
+files. It acts for the session that started it, as the hooks of that session do. Its
 claims are released when the agent ends. Outside of a codebase with locks it has no
 tools.
 

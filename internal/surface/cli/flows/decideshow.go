@@ -175,9 +175,9 @@ func alternatives(of []progress.Kind) string {
 type factSheet struct {
 	Ref     progress.Ref    `json:"ref"`
 	Waits   bool            `json:"waits"`           // the decision is open
-	Since   time.Time       `json:"since,omitzero"`  // like the next four, only if it is open
+	Since   time.Time       `json:"since,omitzero"`  // set only if the decision is open, as are the next four fields
 	Frees   int             `json:"frees,omitempty"` // items that can start after the answer
-	Left    int             `json:"left,omitempty"`  // answers needed for that, including this one
+	Left    int             `json:"left,omitempty"`  // answers needed before these items can start, including this one
 	Version string          `json:"version,omitempty"`
 	Facts   []progress.Fact `json:"facts"`
 	Same    []progress.Ref  `json:"same,omitempty"`
