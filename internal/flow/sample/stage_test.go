@@ -102,9 +102,18 @@ func fits(t testing.TB, what, schema string, answer []byte) {
 // A ran counts the events of a batch.
 type ran struct{ gaps, fixedTests, fixedCI int }
 
-// allowed reports whether the default configuration permits agents to write a path.
-func allowed(path string) bool {
-	return slices.ContainsFunc(config.Default().Gate.AllowedWritePaths, func(dir string) bool {
+// allowed reports whether the defaults of Rails permit agents to write a path.
+func (s *stage) allowed(path string) bool {
+	s.Helper()
+	dir := s.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, config.FileName), []byte("layout: rails\n"), 0o644); err != nil {
+		s.Fatal(err)
+	}
+	c, err := config.Load(filepath.Join(dir, config.FileName), nil, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return slices.ContainsFunc(c.Gate.AllowedWritePaths, func(dir string) bool {
 		return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 	})
 }
@@ -114,7 +123,7 @@ func allowed(path string) bool {
 func (s *stage) work(prompt, name string, b flow.Batch, tests ...string) (r ran) {
 	s.Helper()
 	for _, path := range b.WriteTargets {
-		if !allowed(path) {
+		if !s.allowed(path) {
 			s.Errorf("%s would write %s", name, path)
 		}
 	}

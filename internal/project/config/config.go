@@ -17,17 +17,22 @@ const FileName = protect.ConfigFile
 // value is single-node; empty means not declared.
 const MultiNode = "multi-node"
 
+// Rails is the Config.Layout of a Rails application. The other value is plain.
+const Rails = "rails"
+
 // GrantOptional is the Gate.Grant of the legacy mode. The other value is required.
 const GrantOptional = "optional"
 
 // Config is the whole configuration. A field with a key tag is a value of the file, with its
 // default, limits and environment variable. doc becomes the comment in the sample and the
-// description in schema and reference. also is a second name of the key in the file. Variables that the source documents name have those
+// description in schema and reference. rails is the default in that layout. also is a second name of the key in the file. Variables that the source documents name have those
 // names, the others begin with LOCKKEEPER_.
 type Config struct {
 	Store      string `key:"store" env:"LOCKKEEPER_STORE" default:".lockkeeper/state.db" doc:"Where locks are stored: the path of an SQLite file, or postgres://user@host/database. Put a password into ~/.pgpass or PGPASSWORD."`
 	Deployment string `key:"deployment" env:"LOCKKEEPER_DEPLOYMENT" enum:"single-node multi-node" doc:"How many machines work on this codebase: single-node or multi-node. Required for a PostgreSQL store, which several machines could share."`
 	Space      string `key:"space" pattern:"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" doc:"The id of the space in a PostgreSQL store. init writes it, so that the next machine joins the same space."`
+
+	Layout string `key:"layout" enum:"plain rails" default:"plain" doc:"Whose defaults apply: plain is any codebase, rails is a Rails application. init writes it. In a file of an earlier version it is missing, and means rails."`
 
 	MaxClaudeConcurrency int           `key:"max_claude_concurrency" env:"MAX_CLAUDE_CONCURRENCY" min:"1" max:"1000" default:"12" doc:"Maximum number of agent processes at once."`
 	MaxAPIConcurrency    int           `key:"max_api_concurrency" env:"MAX_API_CONCURRENCY" min:"1" max:"1000" default:"20" doc:"Maximum number of model API calls at once. Agent processes do not count."`
@@ -83,7 +88,7 @@ type Events struct {
 }
 
 type Gate struct {
-	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" default:"app/controllers,app/views,app/models,app/services,test/" doc:"Directories that the gate may write to. \".\" is everything."`
+	AllowedWritePaths []string      `key:"allowed_write_paths" is:"path" env:"ALLOWED_WRITE_PATHS" default:"." rails:"app/controllers,app/views,app/models,app/services,test/" doc:"Directories and files that the gate may write to. \".\" is everything. init lists those of the codebase."`
 	Grant             string        `key:"grant" enum:"required optional" default:"required" doc:"Whether a write needs a grant. optional is the legacy mode: a write without a grant is checked only against allowed_write_paths."`
 	Keep              time.Duration `key:"keep" min:"1h" max:"365d" default:"14d" doc:"How long originals for undo, and content that could not land, are kept."`
 	KeepFileMB        int           `key:"keep_file_mb" min:"1" max:"1000000" default:"1024" doc:"The largest file, in MB, that the rescue shelf keeps and that a run lands. For a larger file, only a note is kept."`
@@ -110,15 +115,15 @@ type Run struct {
 	Locking           string        `key:"locking" enum:"on off" default:"on" doc:"Whether runs use locks. off is the legacy mode: no locks, no queue, no grants. Only gate.allowed_write_paths is checked."`
 	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" default:".pipeline" doc:"Directory for the documents of phases, relative to the root."`
 	AnalysisDir       string        `key:"analysis_dir" default:".analysis" doc:"Directory for the documents of the screens flow, relative to the root."`
-	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" default:"app/controllers/**/*_controller.rb" doc:"Pattern of the controller files."`
-	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" default:"application_controller" doc:"Names of controllers to leave out."`
+	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" rails:"app/controllers/**/*_controller.rb" example:"app/controllers/**/*_controller.rb" doc:"Pattern of the controller files, for the flow controllers. Empty: the default flow is tasks."`
+	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" rails:"application_controller" example:"application_controller" doc:"Names of controllers to leave out."`
 	Screens           string        `key:"screens" default:"screens.json" doc:"The manifest of the screens flow, relative to the root."`
 	ScreensGate       string        `key:"screens_gate" enum:"off on" default:"off" doc:"Whether a person must approve the changes proposed for a controller's screens before its merge starts."`
 	LockReads         string        `key:"lock_reads" enum:"auto on off" default:"auto" doc:"Whether phases that only read acquire read locks. auto: only in the screens flow."`
-	TestPathResolver  string        `key:"test_path_resolver" default:"test/controllers/{controller}_controller_test.rb" doc:"The test file of a controller. {controller} and {module} are replaced by its name. Empty: none."`
-	SuiteCommand      string        `key:"suite_command" example:"bin/rails test" doc:"The command that runs all tests, for a batch whose test file does not exist. A shell runs it in the workspace. Empty: such a batch is not tested."`
-	TestCommand       string        `key:"test_command" example:"bin/rails test {path}" doc:"The command that tests a batch. {path} is replaced by the test files, {controller} by the controller. A shell runs it in the workspace. Empty: none."`
-	CI                []string      `key:"ci" example:"bin/rubocop" doc:"Additional commands that a batch must pass. A shell runs each in the workspace."`
+	TestPathResolver  string        `key:"test_path_resolver" rails:"test/controllers/{controller}_controller_test.rb" example:"test/controllers/{controller}_controller_test.rb" doc:"The test file of a controller. {controller} and {module} are replaced by its name. Empty: none."`
+	SuiteCommand      string        `key:"suite_command" example:"make test" doc:"The command that runs all tests, for a batch whose test file does not exist. A shell runs it in the workspace. Empty: such a batch is not tested."`
+	TestCommand       string        `key:"test_command" example:"make test" doc:"The command that tests a batch. {path} is replaced by the test files, {controller} by the controller. A shell runs it in the workspace. Empty: none."`
+	CI                []string      `key:"ci" example:"make lint" doc:"Additional commands that a batch must pass. A shell runs each in the workspace."`
 	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Environment variables that test and CI commands get although they contain a credential. A name can end in *."`
 	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" default:"30m" doc:"Maximum time of one test or CI command."`
 	Land              string        `key:"land" enum:"after_verify after_apply" default:"after_verify" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are undone if their tests or verification fail."`

@@ -52,6 +52,7 @@ func TestDefaults(t *testing.T) {
 	want := map[string]string{
 		"store":                               ".lockkeeper/state.db",
 		"deployment":                          "",
+		"layout":                              "plain",
 		"space":                               "",
 		"max_claude_concurrency":              "12",
 		"max_api_concurrency":                 "20",
@@ -71,7 +72,7 @@ func TestDefaults(t *testing.T) {
 		"max_concurrent_map_jobs_per_project": "2",
 		"events.retention":                    "30d",
 		"events.max_rows":                     "1000000",
-		"gate.allowed_write_paths":            "app/controllers, app/views, app/models, app/services, test/",
+		"gate.allowed_write_paths":            ".",
 		"gate.grant":                          "required",
 		"gate.keep":                           "14d",
 		"gate.keep_file_mb":                   "1024", "gate.keep_total_mb": "8192",
@@ -91,12 +92,12 @@ func TestDefaults(t *testing.T) {
 		"run.locking":                "on",
 		"run.sidecar_dir":            ".pipeline",
 		"run.analysis_dir":           ".analysis",
-		"run.discovery_glob":         "app/controllers/**/*_controller.rb",
-		"run.discovery_excludes":     "application_controller",
+		"run.discovery_glob":         "",
+		"run.discovery_excludes":     "",
 		"run.screens":                "screens.json",
 		"run.screens_gate":           "off",
 		"run.lock_reads":             "auto",
-		"run.test_path_resolver":     "test/controllers/{controller}_controller_test.rb",
+		"run.test_path_resolver":     "",
 		"run.suite_command":          "",
 		"run.test_command":           "",
 		"run.ci":                     "",
@@ -141,6 +142,29 @@ func TestDefaults(t *testing.T) {
 		"policies.author.ttl":        "15m",
 		"policies.author.grace":      "0s",
 		"policies.author.heartbeat":  "1m",
+	}
+	rails := map[string]string{
+		"layout":                   "rails",
+		"gate.allowed_write_paths": "app/controllers, app/views, app/models, app/services, test/",
+		"run.discovery_glob":       "app/controllers/**/*_controller.rb",
+		"run.discovery_excludes":   "application_controller",
+		"run.test_path_resolver":   "test/controllers/{controller}_controller_test.rb",
+	}
+	app := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(app, "app", "controllers"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// The second is a file of an earlier version, which has no layout.
+	for _, path := range []string{filepath.Join(app, FileName), write(t, "# of an earlier version\n"), write(t, "layout: rails\n")} {
+		old, err := Load(path, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range rails {
+			if v := valueOf(t, old, key); v.Value != value || key != "layout" && v.Source != FromDefault {
+				t.Errorf("%s: %+v, want %s", path, v, value)
+			}
+		}
 	}
 	values := c.Values()
 	if len(values) != len(want) {
@@ -237,7 +261,7 @@ func TestGate(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if !slices.Equal(Default().Gate.AllowedWritePaths, []string{"app/controllers", "app/views", "app/models", "app/services", "test/"}) {
+	if !slices.Equal(Default().Gate.AllowedWritePaths, []string{"."}) {
 		t.Error("loading changed the default")
 	}
 }

@@ -25,6 +25,7 @@ type field struct {
 	env     string
 	doc     string
 	initial string // the default; empty: none
+	rails   string // the default in the layout rails; empty: as in any other
 	example string // an example for the sample if there is no default; empty: none
 	enum    []string
 	form    string // pattern of a text, or of each list entry; empty: any
@@ -82,7 +83,7 @@ func groupDoc(name string) string {
 }
 
 func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, also: tag.Get("also"), env: tag.Get("env"), doc: tag.Get("doc"), initial: tag.Get("default"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
+	f := field{key: key, also: tag.Get("also"), env: tag.Get("env"), doc: tag.Get("doc"), initial: tag.Get("default"), rails: tag.Get("rails"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
 		if f.enum = strings.Fields(enum); enum == "AGENTS" {
 			f.enum = program.Names()

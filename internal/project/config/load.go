@@ -54,7 +54,38 @@ func loadFile(path string) (*loader, error) {
 	c := Default()
 	l := &loader{config: c, fields: fieldsOf(c), tables: tablesOf(c), path: path}
 	l.file(text)
+	l.layout(len(text) > 0)
 	return l, nil
+}
+
+// layout sets the defaults of the layout. A file that names none was made by an earlier version,
+// whose defaults were those of Rails. Without a file, the codebase decides.
+func (l *loader) layout(file bool) {
+	c := l.config
+	if c.sources["layout"] == "" && (file || l.path != "" && IsRails(filepath.Dir(l.path))) {
+		c.Layout = Rails
+	}
+	if c.Layout != Rails {
+		return
+	}
+	for _, f := range l.fields {
+		if _, set := c.sources[f.key]; set || f.rails == "" {
+			continue
+		}
+		if err := f.set(f.rails); err != nil {
+			panic(fmt.Sprintf("config: default %q of %s: %v", f.rails, f.key, err))
+		}
+	}
+}
+
+// IsRails reports whether a directory has a Rails application.
+func IsRails(dir string) bool {
+	for _, sign := range []string{"config/application.rb", "app/controllers"} {
+		if _, err := os.Stat(filepath.Join(dir, sign)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // A loader fills one Config and collects the errors of its sources.

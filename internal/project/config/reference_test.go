@@ -22,7 +22,7 @@ func reference() string {
 <!-- Generated from internal/project/config by go generate ./internal/project/config. -->
 
 After reading this page you can change any setting of Lockkeeper. Settings are in ` + "`lockkeeper.yaml`" + ` at the root of the codebase, which
-` + "`lockkeeper init`" + ` creates with all defaults as comments.
+` + "`lockkeeper init`" + ` creates.
 
 ` + "```" + `
 $ lockkeeper config
@@ -56,6 +56,9 @@ $ lockkeeper config
 		doc := f.doc
 		if f.also != "" {
 			doc += " Also: `" + f.also + "`."
+		}
+		if f.rails != "" {
+			doc += " In the layout rails the default is `" + strings.ReplaceAll(f.rails, ",", ", ") + "`."
 		}
 		if f.env != "" {
 			doc += " Environment: `" + f.env + "`."
