@@ -17,18 +17,36 @@ type plan struct {
 	text    string
 	changed bool   // the new file differs from the present one
 	space   string // the space that the file names
+	file    *config.Config
+}
+
+var layoutLine = regexp.MustCompile(`(?m)^layout:`)
+
+// declareLayout adds the layout to a file without one, which would have the defaults of Rails. A
+// file that says itself what agents may change needs none.
+func (p *plan) declareLayout(root string) {
+	rails := config.IsRails(root)
+	if layoutLine.MatchString(p.text) || !p.changed && (rails || p.file.Source("gate.allowed_write_paths") != config.FromDefault) {
+		return
+	}
+	layout := config.Default().Layout
+	if rails {
+		layout = config.Rails
+	}
+	p.set("layout", layout)
 }
 
 // planConfig plans the configuration file: the existing one or the sample, with the store, the
 // deployment and the space given to init. It refuses a file with other values. PostgreSQL without
 // a declared deployment becomes multi-node, the safer choice.
-func planConfig(path string, s Settings, cfg *config.Config, space string) (*plan, error) {
+func planConfig(path string, s Settings, cfg *config.Config, opt InitOptions) (*plan, error) {
+	space := opt.Space
 	read, err := os.ReadFile(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	text := string(read)
 	switch {
 	case missing:
-		text = config.Sample()
+		text = cmp.Or(opt.File, config.Sample())
 	case err != nil:
 		return nil, err
 	}
@@ -40,7 +58,7 @@ func planConfig(path string, s Settings, cfg *config.Config, space string) (*pla
 	if deployment == "" && file.Deployment == "" && config.IsPostgres(cfg.Store) {
 		deployment = cmp.Or(cfg.Deployment, config.MultiNode)
 	}
-	p := &plan{text: text, changed: missing, space: file.Space}
+	p := &plan{text: text, changed: missing, space: file.Space, file: file}
 	if !config.IsPostgres(cfg.Store) {
 		space = ""
 	}

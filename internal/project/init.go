@@ -21,6 +21,7 @@ import (
 
 // InitOptions says how Init makes a root.
 type InitOptions struct {
+	File     string // the text of lockkeeper.yaml if there is none; empty: the sample
 	Space    string // join this space instead of making a new one
 	Restored bool   // accept a database that was copied or restored
 	NewWorld bool   // make a new lock world although there was another one
@@ -66,9 +67,14 @@ func Init(ctx context.Context, s Settings, opt InitOptions) (*InitResult, error)
 		return nil, &lockkeeper.InputError{Field: "store", Value: config.Redact(s.Store), Reason: "it carries a password, which is not written into " + config.FileName,
 			Next: "leave the password out and put it into PGPASSFILE, or set LOCKKEEPER_STORE instead of --store"}
 	}
-	file, err := planConfig(filepath.Join(root, config.FileName), s, cfg, opt.Space)
+	file, err := planConfig(filepath.Join(root, config.FileName), s, cfg, opt)
 	if err != nil {
 		return nil, err
+	}
+	if marked, err := readMarker(root); err != nil {
+		return nil, err
+	} else if marked == nil {
+		file.declareLayout(root)
 	}
 	space := opt.Space
 	if space == "" && config.IsPostgres(cfg.Store) {

@@ -14,6 +14,7 @@ import (
 	"lockkeeper/internal/compat/resource"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/project/detect"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
@@ -24,7 +25,9 @@ import (
 type initOptions struct {
 	project.InitOptions
 	deployment string
-	gitHook    string // which commits the hook refuses: covered or held; empty: no hook
+	agent      string        // the agent of runs, for a new configuration
+	found      *detect.Found // what a new configuration is made of; nil: the configuration exists
+	gitHook    string        // which commits the hook refuses: covered or held; empty: no hook
 	pushHook   bool
 }
 
@@ -33,6 +36,7 @@ func (o *initOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.deployment, "deployment", "", "how many machines work on this codebase: single-node or multi-node (default: multi-node on PostgreSQL)")
 	f.BoolVar(&o.Restored, "restored", false, "accept a database that was copied or restored from a backup")
 	f.BoolVar(&o.NewWorld, "new-world", false, "start an empty lock database although the old locks are gone; asks on a terminal")
+	f.StringVar(&o.agent, "agent", "", "the agent of runs in a new lockkeeper.yaml: claude, codex, gemini, opencode, qwen, amp, cursor-agent, aider, or any `command` that reads its prompt from standard input")
 	f.StringVar(&o.gitHook, "git-hook", "", "install a git hook that refuses commits of files that others hold, and with `covered` also changes that no lock covers: covered or held")
 	f.Lookup("git-hook").NoOptDefVal = hookCovered
 	f.BoolVar(&o.pushHook, "git-push-hook", false, "install a git hook that refuses to push commits of files that others hold")
@@ -46,6 +50,10 @@ func (p *program) initCommand() *cobra.Command {
 		Long: `Make this directory, or the one given with --dir, the root of a space: paths
 below it can be locked. It creates .lockkeeper, which git ignores, and
 lockkeeper.yaml. Running it again is harmless.
+
+For lockkeeper.yaml it looks at the codebase: its languages, package managers, tests,
+linters and generated files, and the agents on this machine. It shows the file and asks
+on a terminal, unless --yes is given. An existing file is not replaced.
 
 Use PostgreSQL if several machines work on the codebase. init then writes
 deployment: multi-node, or the value of --deployment, and the id of the space
@@ -63,6 +71,7 @@ the first hook by. A person at a terminal is asked. The hooks are shared by all 
 trees of the repository; in a work tree without Lockkeeper they let everything pass,
 with a note. Another hook of that name runs after them.`,
 		Example: `  lockkeeper init
+  lockkeeper init --yes --agent 'my-agent --flag'                      # any command can be the agent of runs
   lockkeeper init --store postgres://lock@db.example/locks            # several machines
   lockkeeper init --store postgres://lock@db.example/locks --space ID # join one of them
   lockkeeper init --restored                                          # after restoring a backup
@@ -76,11 +85,19 @@ with a note. Another hook of that name runs after them.`,
 			if o.undo {
 				return p.dismiss(cmd, o, enrol.Hosts()...)
 			}
+			if err := p.propose(cmd.Context(), &o.initOptions); err != nil {
+				return err
+			}
+			if o.found != nil && p.Attended() {
+				if err := p.ConfirmUnlessYes(o.yes, "init", p.Base()+" will get .lockkeeper/ and the "+config.FileName+" shown above.", "yes"); err != nil {
+					return err
+				}
+			}
 			done, err := p.initialize(cmd.Context(), o.initOptions)
 			if err != nil {
 				return err
 			}
-			return p.showInit(done, "lockkeeper init claude (or codex, gemini, opencode) for interactive agents; lockkeeper run --plan FILE for a plan of tasks (see run --help); or lockkeeper lock exec --write PATH -- COMMAND")
+			return p.showInit(done, o.found, "lockkeeper init claude (or codex, gemini, opencode) for interactive agents; lockkeeper run --plan FILE for a plan of tasks (see run --help); or lockkeeper lock exec --write PATH -- COMMAND")
 		},
 	}
 	o.initOptions.flags(cmd.Flags())
@@ -114,9 +131,12 @@ func (p *program) initialize(ctx context.Context, o initOptions) (*project.InitR
 	return done, err
 }
 
-func (p *program) showInit(done *project.InitResult, next string) error {
+func (p *program) showInit(done *project.InitResult, found *detect.Found, next string) error {
 	if p.JSON {
-		return p.PrintJSON(done)
+		return p.PrintJSON(struct {
+			*project.InitResult
+			Found *detect.Found `json:"found,omitempty"`
+		}{done, found})
 	}
 	if done.Already && len(done.Made) == 0 {
 		fmt.Fprintf(p.Out, "%s is already a root (space %s); nothing changed\n", term.Clean(done.Root), done.Space)
@@ -129,6 +149,7 @@ func (p *program) showInit(done *project.InitResult, next string) error {
 	if len(done.Allowed) > 0 {
 		fmt.Fprintf(p.Out, "the gate may write only to: %s, and none of these exist here; change gate.allowed_write_paths in %s\n", term.Clean(strings.Join(done.Allowed, ", ")), config.FileName)
 	}
+	p.showFound(found)
 	p.Advise(next)
 	return nil
 }
@@ -206,6 +227,11 @@ func (p *program) enrol(cmd *cobra.Command, o enrolOptions, h enrol.Host) error 
 	plan, err := p.planOf(site, h)
 	if err != nil {
 		return err
+	}
+	if isNew {
+		if err := p.propose(cmd.Context(), &o.initOptions); err != nil {
+			return err
+		}
 	}
 	if err := p.agree(plan, o, "init "+h.Name); err != nil {
 		return err

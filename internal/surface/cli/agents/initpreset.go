@@ -64,7 +64,7 @@ func (p *program) presetCommand(name string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := p.showInit(done, presetWords[name].next); err != nil || landing == nil || p.JSON {
+			if err := p.showInit(done, nil, presetWords[name].next); err != nil || landing == nil || p.JSON {
 				return err
 			}
 			_, err = fmt.Fprintf(p.Out, "the documents are landing %d; %s\n", landing.Seq, command.UndoStep(landing.Seq, ""))
