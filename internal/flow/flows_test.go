@@ -137,7 +137,7 @@ func TestPhasesNameWhatExists(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(prompts.Names(), " "); got != "analyze apply batch_plan extract fix_ci fix_review fix_tests merge screen synthesize task verify" {
+	if got := strings.Join(prompts.Names(), " "); got != "analyze apply batch_plan extract fix_ci fix_review fix_tests merge question screen synthesize task verify" {
 		t.Error(got)
 	}
 }

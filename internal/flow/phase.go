@@ -105,6 +105,13 @@ const (
 	jobRank  = 3
 )
 
+// QuestionPhase is the scheduler's name for work on a question of a person. It comes first in the
+// queue, because a person waits for it and it holds no files.
+const (
+	QuestionPhase = "question"
+	questionRank  = 1
+)
+
 // QueueOrder lists the names that the phases of all flows have in the queue, by rank.
 func QueueOrder() [][]string {
 	var order [][]string
@@ -127,5 +134,6 @@ func QueueOrder() [][]string {
 		add(p.Rank, p.FixQueue)
 	}
 	add(jobRank, jobPhase)
+	add(questionRank, QuestionPhase)
 	return order
 }

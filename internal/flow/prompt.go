@@ -39,6 +39,7 @@ type Ask struct {
 	Max      int               // 0: unknown
 	Comments []string          // the reviewer's comments on the diff
 	Notes    []string          // notes from people or from an earlier attempt
+	Question string            // of a person
 	Answer   string            // the form of the answer; empty: the schema of the template
 }
 
@@ -54,11 +55,17 @@ type ResearchText struct{ Prompt, Text string }
 // partials are templates that others include.
 func partials() []string { return []string{"reading", "writing", "ending"} }
 
-// FixReview is the prompt for the agent that changes a returned diff.
-const FixReview = "fix_review"
+// These prompts belong to no phase.
+const (
+	FixReview = "fix_review" // for the agent that changes a returned diff
+	Question  = "question"   // for the agent that answers a person's question
+)
+
+// QuestionAnswer is the answer to a question.
+const QuestionAnswer = "explanation"
 
 func promptAnswers() map[string]string {
-	set := map[string]string{FixReview: "summary"} // the prompt of a fix after a review belongs to no phase
+	set := map[string]string{FixReview: "summary", Question: QuestionAnswer}
 	for _, f := range All() {
 		for _, p := range f.Phases {
 			if p.Prompt != "" {
@@ -128,7 +135,7 @@ func (p *Prompts) parse(name string, text []byte) error {
 
 func (p *Prompts) tryAll() error {
 	full := Ask{Phase: "trial", Name: "trial", Files: []string{"a"}, Batch: &Batch{}, Items: []Decided{{}}, Analysis: "{}", Possible: "{}", Todo: "{}", Docs: "{}",
-		Research: []ResearchText{{}}, Screen: &ManifestScreen{}, Diff: "a", Failure: "a", Attempt: 1, Max: 2, Notes: []string{"a"}}
+		Research: []ResearchText{{}}, Screen: &ManifestScreen{}, Diff: "a", Failure: "a", Attempt: 1, Max: 2, Notes: []string{"a"}, Question: "a"}
 	var problems []error
 	for _, name := range sortedKeys(promptAnswers()) {
 		if _, err := p.Render(name, full); err != nil {

@@ -42,6 +42,8 @@ func asked(name string) Ask {
 		return Ask{Phase: name, Name: "blog/posts/b1", Batch: batch, Items: items, Failure: "1 failure", Diff: "--- a\n+++ b", Attempt: 1, Max: 2}
 	case "fix_review":
 		return Ask{Phase: name, Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Comments: []string{"Use keyset pagination.", "And say per_page."}}
+	case "question":
+		return Ask{Phase: "question", Name: "blog/posts/question-1", Files: files, Items: items, Analysis: analysis, Question: "Does anyone rely on the whole list?"}
 	case "verify":
 		return Ask{Phase: "verify", Name: "blog/posts/b1", Batch: batch, Items: items, Diff: "--- a\n+++ b", Checks: []AskCheck{{Phase: "test"}, {Phase: "ci", Skipped: "no command is set in run.ci"}}}
 	case "screen":

@@ -31,7 +31,7 @@ const manifestFile = "screens.json"
 func answers() map[string]form { return formsOf(false, answerTypes()) }
 
 func answerTypes() map[string]described {
-	set := map[string]described{}
+	set := map[string]described{QuestionAnswer: {Explanation{}, "The answer to a question of a person."}}
 	for _, f := range All() {
 		for _, p := range f.Phases {
 			if p.Form.value != nil {
@@ -98,6 +98,11 @@ type plannedBatches struct {
 // A summary is the answer of an agent that changes files.
 type summary struct {
 	Summary string `json:"summary" text:"words" doc:"What was changed and why, and what was left undone."`
+}
+
+// An Explanation is an agent's answer to a question of a person.
+type Explanation struct {
+	Answer string `json:"answer" text:"words" doc:"The answer as text for the person, with the files and lines that show it."`
 }
 
 // A screenAnswer is an agent's answer about a screen. It fits the type ScreenDoc.

@@ -82,7 +82,7 @@ func TestAnswersAreCompleteInThemselves(t *testing.T) {
 		t.Error("nothing is asked for, and there is a schema")
 	}
 	defer func() {
-		if said, _ := recover().(string); !strings.Contains(said, "analysis, batches, extract") {
+		if said, _ := recover().(string); !strings.Contains(said, "analysis, batches, explanation, extract") {
 			t.Errorf("%q", said)
 		}
 	}()

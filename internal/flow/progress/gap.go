@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml"
+
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 )
@@ -165,6 +167,21 @@ func followUp(of *Batch, g Gap, change string) flow.Batch {
 	}
 	return flow.Batch{Title: fmt.Sprintf("Follow up gap %s/%d: %s", of.ID, g.Number, g.Path), Items: []string{}, WriteTargets: flow.Targets([]string{g.Path}),
 		Reads: of.WriteTargets, After: []string{of.ID}, Prompt: prompt, Tests: of.Tests, Agent: of.Agent}
+}
+
+// PlanOf returns a plan of one task that makes the change of a gap, as YAML, for people who run it
+// elsewhere. The text change is included in the prompt.
+func (b *Batch) PlanOf(g Gap, change string) (string, error) {
+	type task struct {
+		Name   string   `yaml:"name"`
+		Prompt string   `yaml:"prompt"`
+		Writes []string `yaml:"writes"`
+		Tests  []string `yaml:"tests,omitempty"`
+	}
+	follow := followUp(b, g, change)
+	text, err := yaml.MarshalWithOptions(map[string][]task{"tasks": {{fmt.Sprintf("gap-%.80s-%d", b.ID, g.Number), follow.Prompt, follow.WriteTargets, follow.Tests}}},
+		yaml.UseLiteralStyleIfMultiline(true))
+	return string(text), err
 }
 
 // followUps lists the approved follow-ups of gaps whose batches are unchanged in another plan.

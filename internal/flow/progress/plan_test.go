@@ -152,6 +152,27 @@ func TestGaps(t *testing.T) {
 	wantStatus(t, b.see(t, unit), "", flow.Complete)
 }
 
+// A gap whose change belongs elsewhere has a plan that another codebase can run.
+//
+// shows: PL-83
+func TestPlanOfAGap(t *testing.T) {
+	b := newBook(t)
+	withGaps(t, b)
+	of, _ := b.see(t, unit).Batch("b1")
+	gap := of.Gaps()[2]
+	change := "--- a/app/e.rb\n+++ b/app/e.rb\n@@ -1 +1 @@\n-a: &x\n+b\t# \"c\"\n"
+	text := get[string](t)(of.PlanOf(gap, change))
+	plan := get[*flow.TaskFile](t)(flow.ReadTasks("tasks.yaml", []byte(text)))
+	if len(plan.Tasks) != 1 {
+		t.Fatalf("%d tasks in\n%s", len(plan.Tasks), text)
+	}
+	task := plan.Tasks[0]
+	if task.Name != "gap-b1-3" || !slices.Equal(task.Writes, []string{gap.Path}) || !strings.Contains(task.Prompt, gap.Reason) || !strings.Contains(task.Prompt, strings.TrimSpace(change)) {
+		t.Errorf("%+v from\n%s", task, text)
+	}
+	get[string](t)(of.PlanOf(gap, ""))
+}
+
 // A plan that is read again from its file keeps the follow-ups of its gaps.
 func TestFollowUpsOfTasks(t *testing.T) {
 	ctx := t.Context()

@@ -17,6 +17,7 @@ const (
 	decisionsDraft = "decisions.draft.json" // decisions while some are missing
 	batchesDraft   = "batches.draft.json"   // proposed batches, which follow up gaps
 	notesFile      = "notes.json"
+	questionsFile  = "questions.json"
 	startedFile    = "started.json"  // for a batch
 	excludedFile   = "excluded.json" // for a screen
 )
@@ -62,6 +63,7 @@ type unitDocs struct {
 	plan      loaded[flow.Plan]
 	proposed  loaded[flow.Plan]
 	notes     loaded[notes]
+	questions loaded[questions]
 	batches   map[string]*batchDocs // by id
 }
 
@@ -130,6 +132,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	p.proposed = private[flow.Plan](ctx, r, batchesDraft)
 	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
 	p.notes = private[notes](ctx, r, notesFile)
+	p.questions = private[questions](ctx, r, questionsFile)
 	p.others = map[string]loaded[json.RawMessage]{}
 	for _, phase := range f.Phases {
 		if phase.Step == flow.Asking && !flow.HasSchema(phase.Output) {

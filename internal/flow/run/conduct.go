@@ -287,6 +287,9 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 			}
 		}
 	}
+	if err := p.queueQuestions(ctx, u); err != nil {
+		return err
+	}
 	switch {
 	case len(u.Batches) > 0 && !u.AwaitsReview:
 		return p.advanceBatches(ctx, u)

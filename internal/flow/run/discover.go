@@ -142,20 +142,23 @@ func (p *Pipeline) named(ctx context.Context, name string) (unit, part string, e
 	return "", "", &lockkeeper.InputError{Field: "only", Value: name, Reason: "the flow " + p.opt.Flow.Name + " has no such unit, batch, screen or task", Next: "use one of " + strings.Join(known, ", ")}
 }
 
-// partsOf lists the known batches and screens of a unit.
+// partsOf lists the known batches, screens and questions of a unit.
 func (p *Pipeline) partsOf(ctx context.Context, unit string) (parts []string, err error) {
 	for _, s := range p.groups[unit].Screens {
 		parts = append(parts, s.Name)
+	}
+	u, err := p.opt.Progress.Unit(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range u.Questions() {
+		parts = append(parts, q.ID)
 	}
 	if p.opt.Tasks != nil {
 		for _, t := range p.opt.Tasks.Tasks {
 			parts = append(parts, t.Name)
 		}
 		return parts, nil
-	}
-	u, err := p.opt.Progress.Unit(ctx, unit)
-	if err != nil {
-		return nil, err
 	}
 	for _, b := range u.Batches {
 		parts = append(parts, b.ID)

@@ -16,8 +16,8 @@ import (
 // A Work identifies the work that an item of a flow is for.
 type Work struct {
 	Unit string `json:"unit"`
-	Kind string `json:"kind"`           // controller, screen, topic or batch
-	Part string `json:"part,omitempty"` // the screen, topic or batch; empty: the unit
+	Kind string `json:"kind"`           // controller, screen, topic, batch or question
+	Part string `json:"part,omitempty"` // the screen, topic, batch or question; empty: the unit
 }
 
 // Name returns the unit, or unit/part.
@@ -264,6 +264,9 @@ func isCurrent(u *progress.Unit, it *lockkeeper.Item, d workItem) bool {
 		return false
 	case string(flow.Screen):
 		return u.Plan == nil
+	case questionUnit:
+		_, open := u.OpenQuestion(d.Part)
+		return open
 	}
 	what, _, _ := strings.Cut(it.Key[strings.LastIndex(it.Key, "/")+1:], "#")
 	return what == u.Phase()

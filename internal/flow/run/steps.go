@@ -51,8 +51,11 @@ func poolsOf(p flow.Phase) []string {
 
 // do carries out one work item. It stores a document or returns an error.
 func (p *Pipeline) do(ctx context.Context, t execution, d workItem) error {
-	if d.Kind == string(flow.BatchUnit) {
+	switch d.Kind {
+	case string(flow.BatchUnit):
 		return p.runBatch(ctx, t, d.Unit, d.Part)
+	case questionUnit:
+		return p.answerQuestion(ctx, t, d)
 	}
 	phase, _ := p.opt.Flow.Phase(d.phase)
 	step := p.unitSteps()[phase.Step]

@@ -79,7 +79,7 @@ func TestBadPlans(t *testing.T) {
 		{item("reads: [5]"), "plan.yaml:4:13: reads", "5", "must be text", "quotes"},
 		{item("reads: ['']"), "plan.yaml:4:13: reads", "", "empty", "fill it in"},
 		{item("phase: aply"), "plan.yaml:2:5: phase", "aply", "unknown phase", "did you mean apply?"},
-		{item("phase: holiday"), "plan.yaml:2:5: phase", "holiday", "unknown phase", "use one of verify, test"},
+		{item("phase: holiday"), "plan.yaml:2:5: phase", "holiday", "unknown phase", "use one of verify, question, test"},
 		{item("unit: page"), "plan.yaml:2:5: unit", "page", "unknown unit", "screen, controller or batch"},
 		{item("reads: [/etc]"), "plan.yaml:2:5: reads", "/etc", "absolute path", "inside the space"},
 		{item("reads: [../x]"), "plan.yaml:2:5: reads", "../x", "path with ..", "inside the space"},

@@ -46,6 +46,7 @@ func UnitActs() []UnitActKind {
 		{"split", "Move items of a batch to a new batch after it", func() UnitAct { return &Split{} }},
 		{"merge", "Move all items of one batch to another", func() UnitAct { return &Merge{} }},
 		{"targets", "Set the files that a batch may change", func() UnitAct { return &SetTargets{} }},
+		{"question", "Ask an agent about a unit, or about an item of it; without text, to explain the item", func() UnitAct { return &Ask{} }},
 		{"retry", "Retry what failed of a unit, or of a part of it", func() UnitAct { return &Retry{} }},
 	}
 }
@@ -64,6 +65,21 @@ func (a AddItem) Do(ctx context.Context, d *Decider, unit string) (Verdict, erro
 	}
 	id, err := d.Tracker.AddItem(ctx, unit, flow.Ready{Description: a.Description, Impact: a.Impact, Effort: a.Effort, Rationale: a.Rationale}, d.By.Name)
 	return d.one(ctx, err, progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: id}, "is added and will be done")
+}
+
+// Ask asks a question about a unit, or about an item of it. An agent that only reads answers it in
+// the next run.
+type Ask struct {
+	Text string `json:"text,omitempty"` // empty: explain the item
+	Item string `json:"item,omitempty"`
+}
+
+func (a Ask) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
+	if _, err := d.Unit(ctx, unit); err != nil {
+		return Verdict{}, err
+	}
+	id, err := d.Tracker.AskQuestion(ctx, unit, progress.Question{Item: a.Item, Text: a.Text, By: d.By.Name})
+	return d.one(ctx, err, planOf(unit), "has "+id+", which the next run answers: lockkeeper run --only "+unit+"/"+id)
 }
 
 // Reenable allows an item rejected in an earlier run to be proposed again.

@@ -380,6 +380,8 @@ func (u *tour) tourDecisions() {
 func (u *tour) tourUnits() {
 	u.t.Helper()
 	u.ask("POST", "/api/v1/units/add-item/blog/a", map[string]any{"description": "Log it", "impact": "high", "effort": "low"}).has("is added")
+	u.ask("POST", "/api/v1/units/question/blog/a", map[string]any{"text": "Who calls it?"}).has("question-1")
+	u.as(access.Operator, "POST", "/api/v1/units/question/blog/a", map[string]any{"text": " "}).want(http.StatusBadRequest, "input")
 	u.as(access.Operator, "POST", "/api/v1/units/add-item/blog/a", map[string]any{"description": "Log it", "impact": "huge", "effort": "low"}).want(http.StatusBadRequest, "input")
 	u.ask("POST", "/api/v1/units/redo/blog/a", map[string]any{"phase": "synthesize"}).has("repeats the phase")
 	u.ask("POST", "/api/v1/units/exclude/blog/posts?flow=screens", map[string]any{"screen": "Post List", "why": "it is gone"}).has("excludes screen")

@@ -28,6 +28,7 @@ type Decision struct {
 	Review *BatchDetail    `json:"review,omitempty"`
 	Gap    *GapDetail      `json:"gap,omitempty"`
 
+	Questions []progress.Question  `json:"questions,omitempty"` // about the unit, with the answers of agents
 	Malformed []progress.Malformed `json:"malformed,omitempty"` // malformed documents of the unit
 	Unit      *progress.Unit       `json:"-"`                   // the unit, for the command line
 }
@@ -64,6 +65,7 @@ type GapDetail struct {
 	Title string        `json:"title"` // title of the batch
 	Kept  *rescue.Entry `json:"kept,omitempty"`
 	Diff  *Diff         `json:"diff,omitempty"`
+	Plan  string        `json:"plan"` // a plan for the flow tasks that makes the change, as YAML
 }
 
 // Diff is a set of changes, file by file.
@@ -99,7 +101,7 @@ func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Re
 	if err != nil {
 		return nil, err
 	}
-	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: u.Status(), Malformed: u.Malformed, Unit: u.Unit}
+	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: u.Status(), Questions: u.Questions(), Malformed: u.Malformed, Unit: u.Unit}
 	if u.Analysis != nil {
 		d.Purpose = u.Analysis.Purpose
 	}
@@ -240,19 +242,22 @@ func (d *Diff) add(path string, was, is bool, text, note string) {
 
 func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, error) {
 	d := &GapDetail{Gap: g, Batch: b.ID, Title: b.Title}
-	if g.Rescue == "" {
-		return d, nil
+	change := ""
+	if g.Rescue != "" {
+		e, err := rd.project.Shelf().Get(g.Rescue)
+		switch {
+		case errors.As(err, new(*lockkeeper.InputError)): // it was dropped meanwhile
+		case err != nil:
+			return nil, err
+		default:
+			if d.Diff, _, err = rd.keptDiff(e); err != nil {
+				return nil, err
+			}
+			d.Kept, change = &e, d.Diff.Files[0].Text
+		}
 	}
-	e, err := rd.project.Shelf().Get(g.Rescue)
-	var unknown *lockkeeper.InputError
-	if errors.As(err, &unknown) {
-		return d, nil // a person dropped the entry meanwhile
-	}
-	if err != nil {
-		return nil, err
-	}
-	d.Kept = &e
-	d.Diff, _, err = rd.keptDiff(e)
+	var err error
+	d.Plan, err = b.PlanOf(g, change)
 	return d, err
 }
 

@@ -19,15 +19,18 @@ import (
 )
 
 func (d *decider) showCommand() *cobra.Command {
-	return &cobra.Command{
+	plan := false
+	cmd := &cobra.Command{
 		Use:   "show REF",
 		Short: "Show the facts and the diff of a decision",
 		Long: `Show a decision, open or answered: the prompt of a topic, an item with its rationale, the
 batches of a plan with their changes, or the diff of a batch. The name of a unit shows
-its items, decisions and batches.`,
+its items, decisions and batches. With --plan it prints a plan that makes the change of a
+gap, for lockkeeper run --plan in this or another codebase.`,
 		Example: `  lockkeeper decide show item blog/posts/i3
   lockkeeper decide show blog/posts
-  lockkeeper decide show review blog/posts/b1 --json | jq -r .diff`,
+  lockkeeper decide show review blog/posts/b1 --json | jq -r .diff
+  lockkeeper decide show gap blog/posts/b1/1 --plan > ../other/tasks.yaml`,
 		Args: command.AtLeast(1, "a reference"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -38,11 +41,15 @@ its items, decisions and batches.`,
 					return err
 				case len(rest) > 0:
 					return command.Usage(cmd, "takes one reference")
+				case plan:
+					return d.showPlan(ctx, ref)
 				}
 				return d.show(ctx, ref)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&plan, "plan", false, "for a gap: print only a plan that makes its change")
+	return cmd
 }
 
 func (d *decider) show(ctx context.Context, ref progress.Ref) error {
@@ -274,6 +281,11 @@ func (s *factSheet) item(v *view.Decision) {
 	if i.Batch != "" {
 		s.add("batch", s.Ref.Unit+"/"+i.Batch+", "+i.Status)
 	}
+	for _, q := range v.Questions {
+		if q.Item == i.ID {
+			s.question(q)
+		}
+	}
 }
 
 // plan adds the items and batches of a unit. reenable returns the command for a dropped item.
@@ -288,6 +300,9 @@ func (s *factSheet) plan(u *progress.Unit, reenable func(item string) string) {
 	}
 	for _, g := range u.DroppedItems() {
 		s.add("dropped "+g.ID, unfold(g.Description)+" ("+g.Reason+"); "+reenable(g.ID))
+	}
+	for _, q := range u.Questions() {
+		s.question(q)
 	}
 	for _, b := range u.Batches {
 		lines := []string{b.Title + ", " + b.Status}
@@ -357,20 +372,4 @@ func checkedIn(c *flow.Checked) string {
 		return "skipped: " + c.Skipped
 	}
 	return fmt.Sprintf("%s, %s, %s", c.State, term.Counted(len(c.Runs), "run"), term.Counted(c.Fixes, "fix attempt"))
-}
-
-func (s *factSheet) gap(g *view.GapDetail) {
-	s.add("path", g.Path)
-	s.add("reason", g.Reason)
-	s.add("batch", g.Batch+", "+g.Title)
-	s.add("phase", g.Phase)
-	s.add("planned by", g.Planned)
-	if g.Rescue != "" {
-		s.add("kept", "lockkeeper rescue show "+g.Rescue)
-	}
-	answer := g.Answer
-	if g.By != "" { // the time is not stored
-		answer += ", by " + g.By
-	}
-	s.add("answer", answer)
 }
