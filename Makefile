@@ -4,7 +4,7 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-agents agents-latest test-ui lint trace torture soak bench build man clean
+.PHONY: help test test-agents agents-latest test-ui lint trace mutate torture soak bench build man clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ lint: ## run go vet and staticcheck only
 
 trace: ## renew the list of tests in docs/requirements.md
 	go test -count=1 -run TestRequirementsAreTraced . -update
+
+# RUN selects mutants by requirement, such as RUN='^SW-1[46]'. A mutant takes 5 to 30 seconds.
+RUN ?= .
+mutate: ## remove the implementation of each requirement in testdata/mutants.txt, and see its test fail
+	nice go test -tags mutate -count=1 -timeout 3h -v -run 'TestMutants$$/$(RUN)' .
 
 # Every test runs. Randomized tests multiply their iterations by LOCKKEEPER_TORTURE.
 torture: ## run the randomized tests TORTURE times longer

@@ -80,15 +80,15 @@ func TestCaps(t *testing.T) {
 }
 
 // An item with several phases keeps its grant from phase to phase and returns its slot in between. When it
-// needs the slot of its next phase, it comes before all queued items.
+// needs the slot of its next phase, it comes before all queued items, whatever their phase.
 //
 // shows: CF-13 CF-12
 func TestLifecycle(t *testing.T) {
 	y := newYard(t, sched.Options{Limits: sched.Limits{Agents: 1, API: 1, Tests: 1, Jobs: 1, CPU: 1, JobsPerProject: 1, MapsPerProject: 1}})
 	agent := []string{sched.PoolAgent}
-	y.enqueue(sched.ItemSpec{Workflow: "one", Phase: "apply", Locks: writes("a"), Pools: agent})
-	y.enqueue(sched.ItemSpec{Workflow: "two", Phase: "apply", Locks: writes("b"), Pools: agent})
 	y.enqueue(sched.ItemSpec{Workflow: "three", Phase: "verify", Locks: writes("c"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "one", Phase: "verify", Locks: writes("a"), Pools: agent})
+	y.enqueue(sched.ItemSpec{Workflow: "two", Phase: "verify", Locks: writes("b"), Pools: agent})
 	three := y.claim()
 	if three.Item.Workflow != "three" || y.claim() != nil {
 		t.Fatal("one slot, and not the first in order")
@@ -100,7 +100,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("the agent's slot was not released: %v", one)
 	}
 	done := make(chan error, 1)
-	go func() { done <- three.Phase(t.Context(), "verify", sched.PoolAgent) }()
+	go func() { done <- three.Phase(t.Context(), "apply", sched.PoolAgent) }()
 	waitFor(t, func() bool { return y.item(id).Stage == lockkeeper.StageWaiting })
 	y.finish(one, nil)
 	must(t, <-done)

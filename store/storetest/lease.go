@@ -114,7 +114,7 @@ func testAgentExpires(t *testing.T, f Fixture) {
 	b.sound()
 }
 
-// shows: GP-33 CF-10
+// shows: GP-15 GP-33 CF-10
 func testRenew(t *testing.T, f Fixture) {
 	b := newBench(t, f, lock.Options{})
 	r := asks("h", "", read("a"))
