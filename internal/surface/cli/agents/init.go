@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -129,29 +128,6 @@ func (p *program) initialize(ctx context.Context, o initOptions) (*project.InitR
 		}
 	}
 	return done, err
-}
-
-func (p *program) showInit(done *project.InitResult, found *detect.Found, next string) error {
-	if p.JSON {
-		return p.PrintJSON(struct {
-			*project.InitResult
-			Found *detect.Found `json:"found,omitempty"`
-		}{done, found})
-	}
-	if done.Already && len(done.Made) == 0 {
-		fmt.Fprintf(p.Out, "%s is already a root (space %s); nothing changed\n", term.Clean(done.Root), done.Space)
-		return nil
-	}
-	fmt.Fprintf(p.Out, "%s is ready: space %s, made %s\n", term.Clean(done.Root), done.Space, strings.Join(done.Made, ", "))
-	if done.NextMachine != "" {
-		fmt.Fprintf(p.Out, "on the next machine run: %s (in a clone that has this lockkeeper.yaml, lockkeeper init is enough)\n", term.Clean(done.NextMachine))
-	}
-	if len(done.Allowed) > 0 {
-		fmt.Fprintf(p.Out, "the gate may write only to: %s, and none of these exist here; change gate.allowed_write_paths in %s\n", term.Clean(strings.Join(done.Allowed, ", ")), config.FileName)
-	}
-	p.showFound(found)
-	p.Advise(next)
-	return nil
 }
 
 type enrolOptions struct {
