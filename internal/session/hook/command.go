@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -176,10 +177,10 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.curl(rest)
 	case "wget":
 		r.writes(true, wgetGrammar.read(rest).values("-O", "--output-document")...)
-	case "sh", "bash", "dash", "zsh", "ksh", "ash":
+	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
 		r.shell(rest, s)
-	case "script", "su", "runuser", "flock":
-		r.branch(func() { r.shell(rest, s) })
+	case "source", ".":
+		r.branch(func() { r.script(r.fed(s) + r.texts[absolute(r.dir, strings.Join(operands, " "))]) })
 	case "trap":
 		if len(operands) > 0 {
 			r.branch(func() { r.script(operands[0]) })
@@ -204,10 +205,37 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		if len(operands) > 1 && (operands[0] == "pr" && operands[1] == "checkout" || operands[0] == "repo" && operands[1] == "sync") {
 			r.plan.Git = append(r.plan.Git, GitAct{Name: "gh " + operands[0] + " " + operands[1], Dir: r.dir})
 		}
-		r.rewriter(name, rest)
+		r.rewriter(name, rest, s)
 	default:
-		r.rewriter(name, rest)
+		if slices.Contains(runners(), name) {
+			r.runs(rest, s)
+			return
+		}
+		if text := r.texts[absolute(r.dir, args[0])]; strings.Contains(args[0], "/") && text != "" {
+			r.branch(func() { r.inner(func(in *reader) { in.script(text) }) })
+		}
+		r.rewriter(name, rest, s)
 	}
+}
+
+// runs reads the command in the words of a program that runs it: a word with spaces is a script,
+// and the first word that names a program begins a command.
+func (r *reader) runs(words []string, s *syntax.Stmt) {
+	for i, w := range words {
+		switch {
+		case strings.ContainsAny(w, " \t\n"):
+			r.branch(func() { r.inner(func(in *reader) { in.script(w) }) })
+		case w != "" && w[0] != '-' && r.isProgram(w):
+			r.branch(func() { r.inner(func(in *reader) { in.command(words[i:], s) }) })
+			return
+		}
+	}
+}
+
+// isProgram reports whether a word names an executable file.
+func (r *reader) isProgram(word string) bool {
+	info, err := os.Stat(r.starts(word))
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // These grammars list the options that take a value.
@@ -348,6 +376,9 @@ func (r *reader) shell(args []string, s *syntax.Stmt) {
 			})
 			return
 		}
+	}
+	if operands := noValues.read(args).all(); len(operands) > 0 {
+		r.branch(func() { r.inner(func(in *reader) { in.script(r.texts[absolute(r.dir, operands[0])]) }) })
 	}
 	r.inner(func(in *reader) {
 		in.maybe = in.maybe || len(args) > 0 // with a script file, standard input is only data

@@ -9,7 +9,7 @@ import (
 // A file that is derived from another and then replaces it, as in jq . f > t && mv t f, is an
 // edit like sed -i. The session need not have seen the replaced file.
 
-// derive records which files a statement reads to produce its output files.
+// derive records which files a statement reads to produce its output files, or the text in them.
 func (r *reader) derive(s *syntax.Stmt) {
 	for _, d := range s.Redirs {
 		if d.Op != syntax.RdrOut && d.Op != syntax.RdrClob {
@@ -17,10 +17,25 @@ func (r *reader) derive(s *syntax.Stmt) {
 		}
 		for _, to := range r.expand(d.Word) {
 			if to != "" {
-				r.sources[absolute(r.dir, to)] = slices.Concat(r.fedBy, r.named(s))
+				file := absolute(r.dir, to)
+				r.sources[file] = slices.Concat(r.fedBy, r.named(s))
+				r.texts[file] = r.spelledOut(s)
 			}
 		}
 	}
+}
+
+// spelledOut returns what a statement writes to its output file, if it is cat of a known text, or
+// echo or printf.
+func (r *reader) spelledOut(s *syntax.Stmt) string {
+	call, is := s.Cmd.(*syntax.CallExpr)
+	if !is {
+		return ""
+	}
+	if len(call.Args) == 1 && call.Args[0].Lit() == "cat" {
+		return r.fed(s)
+	}
+	return r.printed(&syntax.Stmt{Cmd: call})
 }
 
 // named lists the absolute paths of the files that commands are given to read. The arguments of

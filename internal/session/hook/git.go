@@ -2,13 +2,13 @@ package hook
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"lockkeeper/internal/encoding/shellword"
-	"lockkeeper/internal/git"
 )
 
 func isDir(file string) bool {
@@ -48,6 +48,11 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 	r.plan.Dirs = append(r.plan.Dirs, dir)
 	act, rest := args[0], args[1:]
+	if act == "" { // it may be any subcommand
+		r.opaque()
+		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git", Dir: dir, Selection: everything()})
+		return
+	}
 	if does := r.alias(dir, act); does != "" {
 		r.opaque()
 		command, isShell := strings.CutPrefix(does, "!")
@@ -64,7 +69,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 		return
 	}
 	if !isBuiltin(act) && r.reconfigured(given[:len(given)-len(args)]) { // the subcommand may be an alias for anything
-		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git " + act, Dir: dir, Selection: git.Selection{Staged: true, Tracked: true, Untracked: true}})
+		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git " + act, Dir: dir, Selection: everything()})
 	}
 	trial := isTrial(act, rest)
 	help := trial && (rest[len(rest)-1] == "--help" || rest[0] == "-h")
@@ -173,10 +178,31 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 	case "gc":
 		w = allowed("--auto -q").read(args)
 		return nil, !w.known || !w.has("--auto")
-	case "rm", "mv":
-		return operands, false
+	case "reflog": // the stash is a reflog
+		return nil, len(operands) > 0 && slices.Contains([]string{"expire", "delete"}, operands[0])
+	case "rm":
+		return operands, w.has("--pathspec-from-file")
+	case "mv":
+		return r.moved(operands), false
 	}
 	return nil, false
+}
+
+// moved returns the files that git mv renames, and their new names.
+func (r *reader) moved(operands []string) []string {
+	last := len(operands) - 1
+	if last < 1 || !isDir(absolute(r.dir, operands[last])) {
+		return operands
+	}
+	files := slices.Clone(operands[:last])
+	for _, from := range operands[:last] {
+		to := "" // unknown
+		if from != "" && !isPattern(from) {
+			to = filepath.Join(operands[last], filepath.Base(from))
+		}
+		files = append(files, to)
+	}
+	return files
 }
 
 // outputs returns the files to which a git command writes its output.

@@ -99,9 +99,25 @@ func (r *reader) indexed(act string, args, patched []string) (q git.Selection, i
 		q = git.Selection{Staged: true, Tracked: true, Untracked: w.has("--add"), Unchanged: true, Paths: paths}
 		return q, len(paths) > 0 || unknown || w.has("-g")
 	case "apply":
-		return git.Selection{Staged: true, Tracked: true, Untracked: true, Unchanged: true, Paths: literal(patched)}, w.has("--cached", "--index", "-3", "--3way") && !w.has("--check", "--stat", "--numstat", "--summary") && len(patched) > 0
+		if q = (git.Selection{Staged: true, Tracked: true, Untracked: true, Unchanged: true, Paths: literal(patched)}); len(patched) == 0 {
+			q = r.ofPipe()
+		}
+		return q, w.has("--cached", "--index", "-3", "--3way") && !w.has("--check", "--stat", "--numstat", "--summary")
 	}
 	return q, false
+}
+
+// everything selects all changes.
+func everything() git.Selection {
+	return git.Selection{Staged: true, Tracked: true, Untracked: true}
+}
+
+// ofPipe selects what a patch from an unknown program may change: the files that the program
+// was given, or everything.
+func (r *reader) ofPipe() git.Selection {
+	q := everything()
+	q.Paths = literal(slices.DeleteFunc(slices.Clone(r.fedBy), func(f string) bool { return !isThere(f) }))
+	return q
 }
 
 // cached replaces each --cacheinfo of git update-index by the path in its value.
@@ -125,10 +141,13 @@ func cached(args []string) (list []string) {
 	return list
 }
 
+// asItIs marks a pathspec that matches only the path itself.
+const asItIs = ":(literal)"
+
 // literal returns pathspecs that match only the paths themselves.
 func literal(paths []string) (list []string) {
 	for _, p := range paths {
-		list = append(list, ":(literal)"+p)
+		list = append(list, asItIs+p)
 	}
 	return list
 }
@@ -159,5 +178,13 @@ func spelledOut(x IndexAct) string {
 	if len(x.Paths) == 0 || len(x.Paths) > mostNamed {
 		return x.Name
 	}
-	return x.Name + " " + filepath.ToSlash(strings.Join(x.Paths, " "))
+	var named []string
+	for _, p := range x.Paths {
+		p = strings.TrimPrefix(p, asItIs)
+		if rel, err := filepath.Rel(x.Dir, p); err == nil && filepath.IsAbs(p) {
+			p = rel
+		}
+		named = append(named, filepath.ToSlash(p))
+	}
+	return x.Name + " " + strings.Join(named, " ")
 }

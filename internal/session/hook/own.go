@@ -25,8 +25,13 @@ func reserved() [][]string {
 // runners returns programs, in addition to the prefixes, that run another program named anywhere
 // in their arguments.
 func runners() []string {
-	return []string{"script", "su", "runuser", "flock", "watch", "parallel", "ssh", "tmux", "screen", "unshare", "nsenter", "chroot", "setpriv",
-		"systemd-run", "strace", "ltrace", "gdb", "unbuffer", "expect", "bwrap", "find", "fd", "entr", "at", "start-stop-daemon"}
+	return strings.Fields("script su runuser flock watch parallel tmux screen unshare nsenter chroot setpriv systemd-run strace ltrace unbuffer bwrap entr fakeroot faketime eatmydata chronic rlwrap " +
+		"xvfb-run dbus-run-session caffeinate gosu hyperfine nix-shell")
+}
+
+// otherRunners returns programs that run another program under a condition, or on another machine.
+func otherRunners() []string {
+	return []string{"ssh", "gdb", "expect", "find", "fd", "at", "start-stop-daemon"}
 }
 
 // own refuses commands of this program that only a person may run, even if another program starts them.
@@ -35,7 +40,7 @@ func (r *reader) own(args []string, s *syntax.Stmt) {
 		return
 	}
 	name, words := filepath.Base(args[0]), args
-	if _, runs := prefixes[name]; runs || slices.Contains(runners(), name) {
+	if _, runs := prefixes[name]; runs || slices.Contains(runners(), name) || slices.Contains(otherRunners(), name) {
 		words = nil
 		for _, a := range args[1:] {
 			words = append(words, wordsOf(a)...)

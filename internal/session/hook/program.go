@@ -39,7 +39,7 @@ func lettersOf(option string) string {
 // for writing are written, and other files that it names may be.
 func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 	if at := slices.Index(args, "-m"); strings.HasPrefix(name, "python") && at >= 0 && at+1 < len(args) {
-		r.rewriter(args[at+1], args[at+2:])
+		r.rewriter(args[at+1], args[at+2:], s)
 		return
 	}
 	text, spelled := r.fed(s), ""
@@ -71,8 +71,11 @@ func (r *reader) interpreter(name string, args []string, s *syntax.Stmt) {
 	case text != "" && len(operands) == 0 && !slices.Contains(args, ""): // otherwise standard input is data
 		r.plan.Programs = append(r.plan.Programs, text)
 	}
-	text += spelled
+	if text += spelled; text == "" && len(operands) > 0 {
+		text = r.texts[absolute(r.dir, operands[0])]
+	}
 	r.program(text)
+	r.started(name, text, s)
 	hints := hintsOf()
 	if text == "" || !hints.writing.MatchString(text) {
 		return

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 //go:embed rewriters.txt
@@ -52,19 +54,33 @@ var rewriters = sync.OnceValue(func() map[string][]rewriterForm {
 // runnersOfPackages lists programs that run another program, such as npx, with the subcommands
 // that do so. Without subcommands, the first operand is the other program.
 var runnersOfPackages = map[string][]string{"npx": nil, "bunx": nil, "uvx": nil, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "run"}, "npm": {"exec", "x"}, "bundle": {"exec"}, "uv": {"run"},
-	"poetry": {"run"}, "pipenv": {"run"}}
+	"poetry": {"run"}, "pipenv": {"run"}, "pdm": {"run"}, "hatch": {"run"}, "rye": {"run"}, "pixi": {"run"}, "conda": {"run"}, "direnv": {"exec"}, "mise": {"exec", "x"}, "asdf": {"exec"}, "rbenv": {"exec"},
+	"pyenv": {"exec"}, "doppler": {"run"}, "op": {"run"}}
 
 // rewriter notes the files that a formatter, a linter or an editor may rewrite. It may leave a file
 // as it is, so the files are not claimed.
-func (r *reader) rewriter(name string, args []string) {
+func (r *reader) rewriter(name string, args []string, s *syntax.Stmt) {
 	if acts, runs := runnersOfPackages[name]; runs {
 		w := allowed("").read(args)
 		rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--" || a == "-y" || a == "--yes" })
-		if len(acts) > 0 && len(w.operands) > 0 && slices.Contains(acts, w.operands[0]) {
-			rest = rest[slices.Index(rest, w.operands[0])+1:]
+		certainly := len(acts) == 0
+		if !certainly && len(w.operands) > 0 && slices.Contains(acts, w.operands[0]) {
+			certainly, rest = true, rest[slices.Index(rest, w.operands[0])+1:]
 		}
-		if len(rest) > 0 && rest[0] != name {
-			r.rewriter(filepath.Base(rest[0]), rest[1:])
+		if name == "direnv" && certainly && len(rest) > 0 { // the directory of the settings
+			rest = rest[1:]
+		}
+		for certainly && len(rest) > 0 && strings.HasPrefix(rest[0], "-") && rest[0] != "-c" && rest[0] != "--call" {
+			rest = rest[1:]
+		}
+		switch {
+		case len(rest) == 0 || rest[0] == name:
+		case certainly && len(rest) > 1 && (rest[0] == "-c" || rest[0] == "--call"):
+			r.branch(func() { r.inner(func(in *reader) { in.script(rest[1]) }) })
+		case certainly:
+			r.branch(func() { r.inner(func(in *reader) { in.command(rest, s) }) })
+		default: // a script of the package, or a program
+			r.rewriter(filepath.Base(rest[0]), rest[1:], s)
 		}
 		return
 	}

@@ -58,6 +58,7 @@ type reader struct {
 	piped   string              // the known text that the current command reads from a pipe
 	fedBy   []string            // files named by the commands whose output the current command reads
 	sources map[string][]string // by output file: the files from which its content was made
+	texts   map[string]string   // by output file: its content, if the command spells it out
 
 	maybe bool // the current part runs only under a condition
 	left  bool // from here on it is unknown which commands run, or what their names mean
@@ -72,7 +73,7 @@ const maxDepth = 8
 // effectsOf returns the effects of a command. A text that is not valid shell is opaque.
 func effectsOf(command, dir string, env func(string) (string, bool)) Effects {
 	var p Effects
-	r := &reader{dir: dir, env: env, vars: map[string]string{}, aliases: map[string]string{}, plan: &p, sources: map[string][]string{}}
+	r := &reader{dir: dir, env: env, vars: map[string]string{}, aliases: map[string]string{}, plan: &p, sources: map[string][]string{}, texts: map[string]string{}}
 	if home, known := env("HOME"); known {
 		r.vars["HOME"] = home
 	}
