@@ -22,7 +22,8 @@ func reaches() map[string]func(*WorkTree, context.Context, Asked) (Reach, error)
 		"merge": (*WorkTree).forwards, "rebase": (*WorkTree).rebases, "pull": (*WorkTree).pulls,
 		"cherry-pick": (*WorkTree).repeats, "revert": (*WorkTree).repeats,
 		"reset": (*WorkTree).resets, "stash": (*WorkTree).stashes, "clean": (*WorkTree).cleans,
-		"branch": (*WorkTree).renames, "worktree": (*WorkTree).checksOut,
+		"submodule update": (*WorkTree).updates,
+		"branch":           (*WorkTree).renames, "worktree": (*WorkTree).checksOut,
 	}
 }
 
@@ -32,18 +33,30 @@ type Asked struct {
 	Options  []string
 	Operands []string
 	Paths    []string // pathspecs
+	After    []Fetch  // what the command before it fetches
+}
+
+// A Fetch is a git fetch with its options and operands.
+type Fetch struct {
+	Dir  string
+	Args []string
 }
 
 func (a Asked) has(names ...string) bool {
 	return slices.ContainsFunc(a.Options, func(o string) bool { return slices.Contains(names, o) })
 }
 
-// Reach asks git what a command would change. Only pull changes anything: it fetches, as the
-// command would.
+// Reach asks git what a command would change. It fetches what pull and the commands before would
+// fetch, and changes nothing else.
 func (g *WorkTree) Reach(ctx context.Context, a Asked) (Reach, error) {
 	ask, known := reaches()[a.Act]
 	if !known {
 		return Reach{All: true}, nil
+	}
+	for _, f := range a.After {
+		if err := NewWorkTree(f.Dir, f.Dir, g.git.Env).fetch(ctx, f.Args...); err != nil {
+			return Reach{All: true}, ctx.Err()
+		}
 	}
 	r, err := ask(g, ctx, a)
 	if err != nil && ctx.Err() == nil { // git does not know a word, or there is no upstream: the command may mean something else
@@ -132,12 +145,32 @@ func (g *WorkTree) rebases(ctx context.Context, a Asked) (Reach, error) {
 	return Reach{All: merges != ""}, err
 }
 
+// fetch runs git fetch, which asks nobody for a password.
+func (g *WorkTree) fetch(ctx context.Context, args ...string) error {
+	_, err := g.run(ctx, append([]string{"-c", "core.askPass=true", "-c", "credential.interactive=false", "fetch", "-q"}, args...)...)
+	return err
+}
+
+// updates finds that the submodule in this directory has the commit that its superproject names.
+func (g *WorkTree) updates(ctx context.Context, _ Asked) (Reach, error) {
+	above, err := g.run(ctx, "rev-parse", "--show-superproject-working-tree")
+	if err != nil {
+		return Reach{}, err
+	}
+	entry, err := g.run(ctx, "-C", strings.TrimSuffix(above, "\n"), "ls-files", "-s", "--", g.git.Dir)
+	if err != nil {
+		return Reach{}, err
+	}
+	head, err := g.run(ctx, "rev-parse", "HEAD")
+	return Reach{All: !strings.Contains(entry, strings.TrimSpace(head))}, err
+}
+
 // pulls fetches, and then finds a fast-forward.
 func (g *WorkTree) pulls(ctx context.Context, a Asked) (Reach, error) {
 	if len(a.Operands) > 2 || slices.ContainsFunc(a.Operands, func(o string) bool { return strings.ContainsAny(o, ":+") }) {
 		return Reach{All: true}, nil
 	}
-	if _, err := g.run(ctx, append([]string{"-c", "core.askPass=true", "-c", "credential.interactive=false", "fetch", "-q", "--end-of-options"}, a.Operands...)...); err != nil {
+	if err := g.fetch(ctx, append([]string{"--end-of-options"}, a.Operands...)...); err != nil {
 		return Reach{}, err
 	}
 	fetched, err := g.run(ctx, "rev-parse", "--git-path", "FETCH_HEAD")

@@ -20,6 +20,7 @@ type Committed struct {
 	Path   string
 	Commit string
 	Holder refusal.Holder // the zero Holder: the session itself
+	During bool           // a command of the session ran at that time, and may have made it
 }
 
 // Head returns the commit of HEAD in the codebase, or "" if it is unknown.
@@ -100,7 +101,7 @@ func (s *Session) CommittedMine(ctx context.Context) (list []Committed, err erro
 	changes, err := s.registry.commits(ctx, from, s.rec.Head)
 	for _, x := range changes {
 		if x.At.Unix() >= held.AcquiredAt.Unix() && covers(held, x.Path) && !s.rec.committed(x) {
-			list = append(list, Committed{Path: x.Path, Commit: x.Commit})
+			list = append(list, Committed{Path: x.Path, Commit: x.Commit, During: s.rec.ranDuring(x, false)})
 		}
 	}
 	return list, err
@@ -116,16 +117,19 @@ func (s *Session) Watch(ctx context.Context) {
 // committed reports whether the session made a commit: with lockkeeper commit, or probably with a
 // command of git that ran at that time.
 func (r *record) committed(x git.PushedChange) bool {
-	if slices.Contains(r.Commits, x.Commit) {
-		return true
-	}
+	return slices.Contains(r.Commits, x.Commit) || r.ranDuring(x, true)
+}
+
+// ranDuring reports whether a command of the session ran when a commit was made: any command, or
+// one whose text mentions a program that commits.
+func (r *record) ranDuring(x git.PushedChange, commits bool) bool {
 	from, to := x.At.UnixNano(), x.At.Add(time.Second).UnixNano() // git stores seconds
 	for _, c := range slices.Concat(r.Background, slices.Collect(maps.Values(r.Calls))) {
-		if mayCommit(c.Command) && c.At < to {
+		if c.Command != "" && (!commits || mayCommit(c.Command)) && c.At < to {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Ran, func(ran span) bool { return ran.Git && ran.From < to && from <= ran.To })
+	return slices.ContainsFunc(r.Ran, func(ran span) bool { return (!commits || ran.Git) && ran.From < to && from <= ran.To })
 }
 
 // mayCommit reports whether the text of a command mentions a program that commits.

@@ -79,8 +79,11 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	if trial {
 		return
 	}
-	if act == "config" {
+	switch act {
+	case "config":
 		r.configures(rest)
+	case "submodule":
+		r.submodule(dir, rest, s)
 	}
 	in := *r
 	in.dir = dir
@@ -118,8 +121,12 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 		in.removes("git worktree remove", w.all()[1:])
 	}
 	if rewrites {
-		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir, Asked: asks(act, rest)})
+		if recurses(dir, given) {
+			r.rewritesSubmodules("git "+act, dir, nil)
+		}
+		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir, Asked: r.asked(dir, act, rest)})
 	}
+	r.moves(dir, act, rest)
 }
 
 // gitAct returns the files that a git command writes, or reports that it rewrites shared state:

@@ -115,10 +115,12 @@ func TestWriterIsNamed(t *testing.T) {
 func TestCommitsAreToldAfterwards(t *testing.T) {
 	s := newRepository(t)
 	s.edits("A", user, "class User # half an edit of A\n")
+	s.edits("B", post, "class Post # of B\n")
 	s.passes(s.bash("B", "PreToolUse", "make release"))
 	s.git("commit", "-qam", "all")
-	s.says(s.passes(s.bash("B", "PostToolUse", "make release")), "COMMITTED "+user+" is in commit ", "next: git show --stat ")
-	s.says(s.passes(s.bash("A", "PreToolUse", "ls")), "COMMITTED "+user+", which you hold, is in commit ")
+	s.says(s.passes(s.bash("B", "PostToolUse", "make release")), "COMMITTED "+user+" is in commit ", "next: git show --stat ",
+		"COMMITTED "+post+", which you hold, is in commit ", "made while your command ran, by the command or by another program. Finish")
+	s.says(s.passes(s.bash("A", "PreToolUse", "ls")), "COMMITTED "+user+", which you hold, is in commit ", ", which you did not make")
 	silent := func(r said) {
 		t.Helper()
 		if s.passes(r); strings.Contains(r.all(), "COMMITTED") {

@@ -28,6 +28,9 @@ type Effects struct {
 	Dirs     []string // directories that the command changes to, absolute
 	Reserved string   // a command that only a person may run
 
+	fetches []git.Fetch // what the git commands so far fetch
+	moved   []string    // work trees in which they move the branch, or anywhere
+
 	Background bool // a part of the command continues after it ends
 }
 

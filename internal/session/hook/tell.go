@@ -94,7 +94,11 @@ func (v *visit) disturbed(ctx context.Context, ended session.Call) error {
 	mine, err := v.session.CommittedMine(ctx)
 	if len(mine) > 0 {
 		m := mine[0]
-		v.out.tellBoth(fmt.Sprintf("COMMITTED %s, which you hold, is in commit %.12s, which you did not make%s. Finish your work and commit the rest. next: git show --stat %.12s", oneLine(m.Path), m.Commit, moreFiles(mine), m.Commit))
+		by := "which you did not make"
+		if m.During {
+			by = "made while your command ran, by the command or by another program"
+		}
+		v.out.tellBoth(fmt.Sprintf("COMMITTED %s, which you hold, is in commit %.12s, %s%s. Finish your work and commit the rest. next: git show --stat %.12s", oneLine(m.Path), m.Commit, by, moreFiles(mine), m.Commit))
 	}
 	if err != nil {
 		return err
