@@ -38,3 +38,9 @@ func (g *Grant) Snapshot(now time.Time) GrantSnapshot {
 	}
 	return s
 }
+
+// shortID is how many characters of a grant's id tell it from others.
+const shortID = 8
+
+// ShortID returns the start of a grant's id, for people. Every command accepts it.
+func ShortID(id string) string { return id[:min(len(id), shortID)] }

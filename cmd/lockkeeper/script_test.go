@@ -19,6 +19,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"lockkeeper"
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/flow/sample"
@@ -200,7 +201,9 @@ func save(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: save NAME")
 	}
-	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+	text := strings.TrimSpace(ts.ReadFile("stdout"))
+	ts.Setenv(args[0], text)
+	ts.Setenv(args[0]+"_SHORT", lockkeeper.ShortID(text)) // of a grant
 }
 
 // inline N returns when N requests are in the wait list.

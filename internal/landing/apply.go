@@ -35,7 +35,7 @@ type Applied struct {
 // that the gate refuses; the gate keeps them. If whole is set, one refusal refuses them all. The
 // paths of changes are relative to the root.
 func Apply(ctx context.Context, a *project.Project, grantID string, changes []gate.Change, whole bool) (*Applied, error) {
-	grant, err := a.GrantOf(grantID)
+	grant, err := a.GrantOf(ctx, grantID)
 	if err != nil {
 		return nil, err
 	}

@@ -171,9 +171,13 @@ func (w *gateway) close() error {
 func (a *Project) Gate() (*gate.Gate, error) { return a.gateway.open() }
 
 // GrantOf returns the id and token of a grant of this user for the gate, or nil for no grant.
-func (a *Project) GrantOf(id string) (*lockkeeper.Grant, error) {
-	if id == "" {
+func (a *Project) GrantOf(ctx context.Context, name string) (*lockkeeper.Grant, error) {
+	if name == "" {
 		return nil, nil
+	}
+	id, err := a.GrantID(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	token, err := a.Tokens.Get(id)
 	return &lockkeeper.Grant{ID: id, Token: token}, err

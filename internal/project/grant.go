@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"lockkeeper"
@@ -75,6 +76,45 @@ func (a *Project) Resolved(locks []lockkeeper.Lock) ([]lockkeeper.Lock, error) {
 		}
 	}
 	return list, nil
+}
+
+// shortestID is how many characters of a grant's id must at least be given.
+const shortestID = 4
+
+// GrantID returns the id of the live grant or waiting request that a text names: its id, or the start of the id
+// if no other one starts so. A whole id is returned as it is, because the grant may have ended.
+func (a *Project) GrantID(ctx context.Context, text string) (string, error) {
+	if isUUID(text) {
+		return text, nil
+	}
+	if err := CheckGrantName(text); err != nil {
+		return "", err
+	}
+	entries, err := a.Locks.Requests(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.ID, text) {
+			found = append(found, e.ID)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", &lockkeeper.NotHeldError{GrantID: text, Reason: "no grant that is held has an id that starts so", Next: "lockkeeper status"}
+	}
+	return "", &lockkeeper.InputError{Field: "grant", Value: text, Reason: "ambiguous: " + strings.Join(found, ", "), Next: "give more characters of the id"}
+}
+
+// CheckGrantName refuses a text that is neither the id of a grant nor the start of one.
+func CheckGrantName(text string) error {
+	if len(text) >= shortestID && len(text) < 36 && strings.Trim(text, "0123456789abcdef-") == "" {
+		return nil
+	}
+	return CheckGrantID(text)
 }
 
 // Release releases a grant of this user. It returns false for an id that is unknown or was

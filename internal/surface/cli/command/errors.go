@@ -253,7 +253,7 @@ func (p *Program) blocker(holder string, list []lockkeeper.ConflictInfo, limit i
 	if first.ExpiresAt != nil {
 		end = "expires " + term.Until(first.ExpiresAt, now) + " at " + term.Stamp(*first.ExpiresAt)
 	}
-	fmt.Fprintf(p.Err, "  %s %s for %s since %s, %s, grant %s\n", how, who, term.Span(now.Sub(first.AcquiredAt)), term.Stamp(first.AcquiredAt), end, first.GrantID)
+	fmt.Fprintf(p.Err, "  %s %s for %s since %s, %s, grant %s\n", how, who, term.Span(now.Sub(first.AcquiredAt)), term.Stamp(first.AcquiredAt), end, lockkeeper.ShortID(first.GrantID))
 	for i, c := range list {
 		if i == limit && i+1 < len(list) {
 			fmt.Fprintf(p.Err, "    … and %d more\n", len(list)-i)
@@ -270,14 +270,14 @@ func (p *Program) next(holder string, list []lockkeeper.ConflictInfo, orWait str
 		return
 	}
 	under := process.Under(p.Env)
-	step := "lockkeeper why " + list[0].GrantID + orWait
+	step := "lockkeeper why " + lockkeeper.ShortID(list[0].GrantID) + orWait
 	for _, c := range list {
 		switch {
 		case slices.Contains(under, c.GrantID):
-			fmt.Fprintf(p.Err, "  this command runs under grant %s itself, so the wait would never end\n", c.GrantID)
+			fmt.Fprintf(p.Err, "  this command runs under grant %s itself, so the wait would never end\n", lockkeeper.ShortID(c.GrantID))
 			step = "use the locks you hold, or request all of them in lock exec"
 		case c.Holder == holder && c.Kind == lockkeeper.Held && holder != "":
-			step = "lockkeeper lock release " + c.GrantID
+			step = "lockkeeper lock release " + lockkeeper.ShortID(c.GrantID)
 		default:
 			continue
 		}

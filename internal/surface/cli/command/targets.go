@@ -33,8 +33,8 @@ type Targets struct {
 }
 
 func (t *Targets) Flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&t.read, "read", nil, "a `path` to read; repeatable")
-	f.StringArrayVar(&t.write, "write", nil, "a `path` to write; repeatable")
+	f.StringArrayVar(&t.read, "read", nil, "a `path` to read, a list such as a.py,b.py, or a quoted pattern; repeatable")
+	f.StringArrayVar(&t.write, "write", nil, "a `path` to write, a list such as a.py,b.py, or a quoted pattern; repeatable")
 	f.StringArrayVar(&t.readNodes, "read-node", nil, "a `node` to read, such as project/p1/map/m2, with its files; with a slash at the end with all below it; repeatable")
 	f.StringArrayVar(&t.writeNodes, "write-node", nil, "a `node` to write; repeatable")
 	f.StringArrayVar(&t.readFrom, "read-from", nil, "a `file` with paths to read, one per line or separated by NUL; - is standard input")
@@ -66,9 +66,15 @@ func (t *Targets) Resolve(p *Program, a *project.Project) ([]lockkeeper.Lock, er
 		{lockkeeper.Upgradeable, t.Upgradeable, nil},
 		{lockkeeper.Write, t.write, t.writeFrom},
 	} {
-		for _, path := range given.paths {
-			if err := add(given.mode, path); err != nil {
+		for _, value := range given.paths {
+			paths, err := p.Spread(value, given.mode == lockkeeper.Read)
+			if err != nil {
 				return nil, err
+			}
+			for _, path := range paths {
+				if err := add(given.mode, path); err != nil {
+					return nil, err
+				}
 			}
 		}
 		for _, file := range given.files {
@@ -141,8 +147,7 @@ func (p *Program) readList(name string) (string, error) {
 
 const notesShown = 8
 
-// Notes warns about paths that may be mistakes: a new file in a missing directory, and a
-// pattern that the shell did not expand.
+// Notes warns about paths that may be mistakes: new files in missing directories.
 func (p *Program) Notes(a *project.Project, locks []lockkeeper.Lock) {
 	if p.JSON {
 		return
@@ -153,22 +158,17 @@ func (p *Program) Notes(a *project.Project, locks []lockkeeper.Lock) {
 	}
 	shown := 0
 	for _, l := range locks {
-		pattern := strings.ContainsAny(l.Path, "*?[")
-		if l.Level() > 0 || !pattern && l.Mode != lockkeeper.Write || !missing(l.Path) {
+		if l.Level() > 0 || l.Mode != lockkeeper.Write || !missing(l.Path) {
 			continue
 		}
-		note := " is taken literally; nothing of that name exists"
-		if !pattern {
-			if parent, _ := lockkeeper.Parent(l.Path); !missing(parent) {
-				continue
-			}
-			note = " does not exist yet, nor does its directory"
+		if parent, _ := lockkeeper.Parent(l.Path); !missing(parent) {
+			continue
 		}
 		if shown++; shown > notesShown {
 			fmt.Fprintln(p.Err, "note: and more such paths")
 			return
 		}
-		fmt.Fprintf(p.Err, "note: %s%s\n", term.Clean(l.Path), note)
+		fmt.Fprintf(p.Err, "note: %s does not exist yet, nor does its directory\n", term.Clean(l.Path))
 	}
 }
 
@@ -189,7 +189,7 @@ func (p *Program) Under(cmd *cobra.Command, a *project.Project, reason string, o
 	ctx, stop := Interruptible(cmd.Context())
 	defer stop()
 	if o.Grant != "" {
-		grant, err := a.GrantOf(string(o.Grant))
+		grant, err := a.GrantOf(ctx, string(o.Grant))
 		if err == nil {
 			err = work(ctx, grant)
 		}
@@ -295,10 +295,10 @@ func UndoStep(landing uint64, grant GrantID) string {
 	if grant == "" {
 		return fmt.Sprintf("lockkeeper undo %d undoes it", landing)
 	}
-	return fmt.Sprintf("lockkeeper undo %d --grant %s undoes it; after lock release: lockkeeper undo %d", landing, grant, landing)
+	return fmt.Sprintf("lockkeeper undo %d --grant %s undoes it; after lock release: lockkeeper undo %d", landing, lockkeeper.ShortID(string(grant)), landing)
 }
 
-// GrantID is a flag for the id of a grant. It refuses an invalid id at once, because an
+// GrantID is a flag for the id of a grant, or the start of one. It refuses an invalid id at once, because an
 // empty $grant makes the next word its value.
 type GrantID string
 
@@ -308,5 +308,5 @@ func (g *GrantID) Type() string { return "id" }
 
 func (g *GrantID) Set(text string) error {
 	*g = GrantID(text)
-	return project.CheckGrantID(text)
+	return project.CheckGrantName(text)
 }

@@ -164,6 +164,13 @@ func (p *Program) AfterDashes(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 || args[0] == "":
 		return Usage(cmd, "needs a command to run, after --")
 	case cmd.ArgsLenAtDash() != 0:
+		words, rest := args, []string(nil)
+		if i := slices.Index(args, "--"); i >= 0 {
+			words, rest = args[:i], args[i+1:]
+		}
+		if err := p.expanded(words, rest); err != nil {
+			return err
+		}
 		own := p.Args[:len(p.Args)-len(args)]
 		return &lockkeeper.InputError{Field: "command", Value: args[0], Reason: "not preceded by --, so flags of lockkeeper and of the command cannot be told apart",
 			Next: shellword.Join(slices.Concat([]string{"lockkeeper"}, own, []string{"--"}, args))}

@@ -159,6 +159,9 @@ func (p *program) claim(ctx context.Context, a *project.Project, o claimOptions,
 			return p.Answer(map[string]any{"claimed": []string{}}, "prompt %s needs no claim", term.Clean(o.prompt))
 		}
 	}
+	if names, err = p.spread(a, names); err != nil {
+		return err
+	}
 	w := author.Request{By: by, Names: names, Mode: lockkeeper.Write, Reason: o.reason, Person: p.Person()}
 	if o.read {
 		w.Mode = lockkeeper.Read
@@ -178,6 +181,24 @@ func (p *program) claim(ctx context.Context, a *project.Project, o claimOptions,
 		return p.showClaimed(by, o.instance, answer)
 	}
 	return p.claimFor(ctx, a, au, by, answer, argv)
+}
+
+// spread replaces names that are lists or patterns by their paths. The name of a resource stays.
+func (p *program) spread(a *project.Project, names []string) (paths []string, err error) {
+	set, err := resource.Of(a.Config)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		found := []string{name}
+		if _, unknown := set.Resolve(name); unknown != nil && strings.ContainsAny(name, "*?[,") {
+			if found, err = p.Spread(name, false); err != nil {
+				return nil, err
+			}
+		}
+		paths = append(paths, found...)
+	}
+	return paths, nil
 }
 
 // claimFor runs a command under a claim, and keeps the claims file current meanwhile.

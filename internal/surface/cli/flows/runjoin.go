@@ -39,17 +39,17 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 	}
 	if !r.JSON {
 		fmt.Fprintf(r.Out, "run by %s since %s, grant %s: showing its progress; Ctrl-C closes this view and does not stop the run\n",
-			term.Clean(conductor.Holder), term.Stamp(conductor.AcquiredAt), conductor.GrantID)
+			term.Clean(conductor.Holder), term.Stamp(conductor.AcquiredAt), lockkeeper.ShortID(conductor.GrantID))
 		if given := strings.Join(r.o.conducting, ", "); given != "" {
 			fmt.Fprintf(r.Out, "ignored: %s, because the run has started\n", given)
 		}
 	}
-	out, err := r.follow(ctx, seen, conductor.GrantID)
+	out, err := r.follow(ctx, seen, lockkeeper.ShortID(conductor.GrantID))
 	r.board.end()
 	if err != nil {
 		return command.WatchEnd(ctx, err)
 	}
-	died, err := r.died(ctx, conductor.GrantID)
+	died, err := r.died(ctx, lockkeeper.ShortID(conductor.GrantID))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/git/coverage"
 	"lockkeeper/internal/project"
@@ -159,15 +160,15 @@ func (p *program) adviseChanges(held, uncovered int) {
 func cameAbout(c coverage.Change) string {
 	switch {
 	case c.MovedFrom != "":
-		return fmt.Sprintf("%s, grant %s, held since %s; moved from %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom), term.Clean(c.MovedFrom))
+		return fmt.Sprintf("%s, grant %s, held since %s; moved from %s", term.Clean(c.Holder), lockkeeper.ShortID(c.GrantID), term.Stamp(*c.HeldFrom), term.Clean(c.MovedFrom))
 	case c.Owner == coverage.Held:
-		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom))
+		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), lockkeeper.ShortID(c.GrantID), term.Stamp(*c.HeldFrom))
 	case c.State == coverage.Landed:
 		return fmt.Sprintf("landing %d", c.Landing)
 	case c.HeldUntil != nil:
-		return fmt.Sprintf("%s, grant %s, held from %s to %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom), term.Stamp(*c.HeldUntil))
+		return fmt.Sprintf("%s, grant %s, held from %s to %s", term.Clean(c.Holder), lockkeeper.ShortID(c.GrantID), term.Stamp(*c.HeldFrom), term.Stamp(*c.HeldUntil))
 	case c.State == coverage.Covered:
-		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), c.GrantID, term.Stamp(*c.HeldFrom))
+		return fmt.Sprintf("%s, grant %s, held since %s", term.Clean(c.Holder), lockkeeper.ShortID(c.GrantID), term.Stamp(*c.HeldFrom))
 	case c.Owner == coverage.Yours:
 		return "your session made it, without a lock"
 	case c.Staged && c.Deleted:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/git/coverage"
 	"lockkeeper/internal/project"
@@ -88,7 +89,7 @@ func (p *program) showPushed(found []pushedChange) error {
 	}
 	if !p.JSON {
 		for _, c := range found {
-			fmt.Fprintf(p.Out, "held  %s  %s, grant %s, held since %s; commit %.12s at %s\n", term.Clean(c.Path), term.Clean(c.Holder), c.GrantID, term.Stamp(c.From), c.Commit, term.Stamp(c.At))
+			fmt.Fprintf(p.Out, "held  %s  %s, grant %s, held since %s; commit %.12s at %s\n", term.Clean(c.Path), term.Clean(c.Holder), lockkeeper.ShortID(c.GrantID), term.Stamp(c.From), c.Commit, term.Stamp(c.At))
 		}
 		p.Say("others hold files that were committed meanwhile: " + term.Counted(len(found), "change"))
 		p.Advise("wait until they are free, then push: lockkeeper status; a person may push with git push --no-verify")

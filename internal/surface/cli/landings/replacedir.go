@@ -66,7 +66,7 @@ func (p *program) replaceDir(cmd *cobra.Command, a *project.Project, id command.
 	if err != nil {
 		return err
 	}
-	grant, err := a.GrantOf(string(id))
+	grant, err := a.GrantOf(cmd.Context(), string(id))
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (p *program) showRescue(v *view.RescueDetail) error {
 	fmt.Fprintf(p.Out, "%s: %s of %s, %s\n", e.ID, v.What, term.Clean(e.Path), size(e))
 	fmt.Fprintf(p.Out, "  kept %s ago, at %s; wanted by %s", term.Span(p.Now().Sub(e.At)), term.Stamp(e.At), term.Clean(e.Holder))
 	if e.GrantID != "" {
-		fmt.Fprintf(p.Out, ", grant %s", term.Clean(e.GrantID))
+		fmt.Fprintf(p.Out, ", grant %s", term.Clean(lockkeeper.ShortID(e.GrantID)))
 	}
 	fmt.Fprintf(p.Out, "\n  why: %s\n  the file at that time: %s\n", term.Clean(lockkeeper.LocalTimes(e.Reason)), term.Clean(e.Base.String()))
 	if v.Note != "" {

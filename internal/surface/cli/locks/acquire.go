@@ -92,6 +92,9 @@ the grant. The grant ends when it is released, or when its lease expires without
 being renewed. With --wait a blocked request waits its turn, in the order of
 arrival. Without --wait it fails with exit code 3.
 
+A value such as a.py,b.py is a list. A quoted pattern such as 'src/**/*.py' is the files
+that match it now, which are listed. A path that exists is taken literally.
+
 The default holder is a callsign for this terminal, such as otter-7. All commands
 in one terminal have the same callsign.
 
@@ -110,7 +113,7 @@ locked with it. Requests with a node have the policy dal.`,
   git diff -z --name-only --relative | lockkeeper lock acquire --write-from -
   lockkeeper lock acquire --read-node project/p1 --upgradeable-node project/p1/map/m2
   lockkeeper lock acquire --write app/user.rb --pid $$   # released when this shell ends`,
-		Args: command.Exactly(0, "no arguments"),
+		Args: p.NoWords,
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error { return p.acquire(cmd, a, o) }),
 	}
 	o.flags(cmd.Flags())
@@ -152,7 +155,7 @@ func (p *program) checkCommand() *cobra.Command {
 		Long: `Check whether a request would be granted now, without acquiring anything. The exit
 code is 0 if the paths are free. Otherwise it is 3, with every conflict.`,
 		Example: `  lockkeeper lock check --write app/user.rb && echo free`,
-		Args:    command.Exactly(0, "no arguments"),
+		Args:    p.NoWords,
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
 			locks, err := t.Resolve(p.Program, a)
 			if err != nil {
@@ -184,21 +187,25 @@ was released or has expired cannot be renewed; acquire again.`,
 		Example: `  lockkeeper lock renew 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
 		Args:    command.Exactly(1, "the id of a grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onGrant(cmd, args[0], func(a *project.Project, token string) (lockkeeper.Grant, error) {
-				return a.Locks.Renew(cmd.Context(), args[0], token)
+			return p.onGrant(cmd, args[0], func(a *project.Project, id, token string) (lockkeeper.Grant, error) {
+				return a.Locks.Renew(cmd.Context(), id, token)
 			})
 		},
 	}
 }
 
 // onGrant changes a grant of this user and shows the result.
-func (p *program) onGrant(cmd *cobra.Command, id string, change func(a *project.Project, token string) (lockkeeper.Grant, error)) error {
+func (p *program) onGrant(cmd *cobra.Command, name string, change func(a *project.Project, id, token string) (lockkeeper.Grant, error)) error {
 	return p.With(cmd.Context(), func(a *project.Project) error {
+		id, err := a.GrantID(cmd.Context(), name)
+		if err != nil {
+			return err
+		}
 		token, err := a.Tokens.Get(id)
 		if err != nil {
 			return err
 		}
-		g, err := change(a, token)
+		g, err := change(a, id, token)
 		if err != nil {
 			return err
 		}
@@ -220,7 +227,7 @@ sketches), then by id. Grants of other policies cannot be extended.`,
   lockkeeper lock extend "$grant" --write-node project/p1/map/m3`,
 		Args: command.Exactly(1, "the id of a grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onGrant(cmd, args[0], func(a *project.Project, token string) (lockkeeper.Grant, error) {
+			return p.onGrant(cmd, args[0], func(a *project.Project, id, token string) (lockkeeper.Grant, error) {
 				locks, err := t.Resolve(p.Program, a)
 				if err != nil {
 					return lockkeeper.Grant{}, err
@@ -228,7 +235,7 @@ sketches), then by id. Grants of other policies cannot be extended.`,
 				if len(locks) == 0 {
 					return lockkeeper.Grant{}, command.Usage(cmd, "needs a path to add")
 				}
-				return a.Locks.Extend(cmd.Context(), args[0], token, locks...)
+				return a.Locks.Extend(cmd.Context(), id, token, locks...)
 			})
 		},
 	}
@@ -254,7 +261,7 @@ it is blocked and the locks stay upgradeable.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onGrant(cmd, args[0], func(a *project.Project, token string) (lockkeeper.Grant, error) {
+			return p.onGrant(cmd, args[0], func(a *project.Project, id, token string) (lockkeeper.Grant, error) {
 				paths := make([]string, len(args)-1)
 				for i, path := range args[1:] {
 					l, err := a.Resolve(lockkeeper.Write, path)
@@ -270,7 +277,7 @@ it is blocked and the locks stay upgradeable.`,
 				for _, l := range of {
 					paths = append(paths, l.Path)
 				}
-				return a.Locks.Upgrade(cmd.Context(), args[0], token, paths...)
+				return a.Locks.Upgrade(cmd.Context(), id, token, paths...)
 			})
 		},
 	}
@@ -282,12 +289,19 @@ func (p *program) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release GRANT",
 		Short: "Release locks",
-		Long: `Release a grant. The next request in the queue gets it at once. Releasing an id
+		Long: `Release a grant, named by its id or the start of it. The next request in the queue gets it at once. Releasing an id
 that is unknown, or was released before, is harmless: exit code 0 and a note.`,
 		Example: `  lockkeeper lock release 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
 		Args:    command.Exactly(1, "the id of a grant"),
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, args []string) error {
-			released, err := a.Release(cmd.Context(), args[0])
+			id, err := a.GrantID(cmd.Context(), args[0])
+			if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld || err != nil && project.CheckGrantName(args[0]) != nil {
+				id, err = args[0], nil // nothing to release
+			}
+			if err != nil {
+				return err
+			}
+			released, err := a.Release(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
@@ -296,7 +310,7 @@ that is unknown, or was released before, is harmless: exit code 0 and a note.`,
 				fmt.Fprintf(p.Err, "note: nothing to release: no grant has the id %q; it may have been released or have expired\n", args[0])
 			}
 			if p.JSON {
-				return p.PrintJSON(map[string]any{"id": args[0], "released": released})
+				return p.PrintJSON(map[string]any{"id": id, "released": released})
 			}
 			return nil
 		}),

@@ -186,7 +186,7 @@ func whyLost(ctx context.Context, a *project.Project, g *lock.Grant, cause error
 				if ev.Kind == lockkeeper.EventRevoking {
 					did = "revoked"
 				}
-				return lockkeeper.WithNext(fmt.Errorf("%s; it was %s by %s at %s: %s", message, did, ev.Actor.Name, term.Stamp(ev.At), ev.Reason), "lockkeeper why "+g.ID)
+				return lockkeeper.WithNext(fmt.Errorf("%s; it was %s by %s at %s: %s", message, did, ev.Actor.Name, term.Stamp(ev.At), ev.Reason), "lockkeeper why "+lockkeeper.ShortID(g.ID))
 			}
 		}
 	}

@@ -36,7 +36,11 @@ the command that runs under the grant. The audit trail records your reason.`,
 	return cmd
 }
 
-func (p *program) force(ctx context.Context, a *project.Project, id, reason string) error {
+func (p *program) force(ctx context.Context, a *project.Project, name, reason string) error {
+	id, err := a.GrantID(ctx, name)
+	if err != nil {
+		return err
+	}
 	if _, inside := p.Agent(); inside {
 		// The engine refuses, and records the attempt.
 		return a.Locks.ForceRelease(ctx, id, p.Actor(), reason)

@@ -54,7 +54,7 @@ func requests(list []view.Holding, now time.Time, paths int, state, id string, s
 		if reason := s.Metadata["reason"]; reason != "" {
 			rows = append(rows, [2]string{"reason", term.Clean(reason)})
 		}
-		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), stateOf(s), s.ID, note(s))
+		t.Add(term.Clean(s.Holder), rows[0][0], rows[0][1], term.Span(now.Sub(s.AcquiredAt)), stateOf(s), lockkeeper.ShortID(s.ID), note(s))
 		for _, row := range rows[1:] {
 			t.Add("", row[0], row[1], "", "", "", "")
 		}
@@ -127,7 +127,7 @@ func Show(p *command.Program, f term.File, s view.Holding) {
 			how = "waits earlier for"
 		}
 		fmt.Fprintf(f, "  blocked: %s %s %s for %s, grant %s\n", term.Clean(c.Holder), how,
-			lockkeeper.Lock{Target: lockkeeper.Target{Path: term.Clean(c.BlockingPath)}, Mode: c.BlockingMode}, term.Span(now.Sub(c.AcquiredAt)), c.GrantID)
+			lockkeeper.Lock{Target: lockkeeper.Target{Path: term.Clean(c.BlockingPath)}, Mode: c.BlockingMode}, term.Span(now.Sub(c.AcquiredAt)), lockkeeper.ShortID(c.GrantID))
 	}
 }
 
