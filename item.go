@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -108,6 +109,26 @@ type Failure struct {
 	Conflicts []ConflictInfo `json:"conflicts,omitempty"`
 	Waited    time.Duration  `json:"waited,omitempty"`
 	Attempts  int            `json:"attempts,omitempty"`
+}
+
+// CanceledBy returns who canceled the item and why, and false for any other failure.
+func (f *Failure) CanceledBy() (by string, canceled bool) {
+	if f == nil {
+		return "", false
+	}
+	if by, canceled = strings.CutPrefix(f.Reason, CanceledPrefix); canceled {
+		return by, true
+	}
+	return strings.CutPrefix(f.Reason, "cancelled by ") // the spelling of earlier versions
+}
+
+// CanceledPrefix starts the reason of the failure of a canceled item.
+const CanceledPrefix = "canceled by "
+
+// IsCanceled reports whether the item ended because it was canceled.
+func (it *Item) IsCanceled() bool {
+	_, canceled := it.Failure.CanceledBy()
+	return it.Status == ItemError && canceled
 }
 
 // IsHolding reports whether an item was dispatched and holds its grant.

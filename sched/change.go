@@ -91,7 +91,7 @@ func (q *Queue) cancel(tx *lock.Tx, name string, by lockkeeper.Actor, reason str
 		return nil, "", err
 	}
 	next = it.Clone()
-	failure := lockkeeper.Failure{Reason: "canceled by " + by.Name + ": " + reason, Attempts: it.Attempts}
+	failure := lockkeeper.Failure{Reason: lockkeeper.CanceledPrefix + by.Name + ": " + reason, Attempts: it.Attempts}
 	switch it.Status {
 	case lockkeeper.ItemError:
 		if it.Failure.Reason == failure.Reason { // the item was marked and has ended meanwhile

@@ -65,8 +65,12 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.
 		return nil, err
 	}
 	err := q.locks.Update(ctx, func(tx *lock.Tx) error {
-		for _, it := range items { // ids first: items may name each other
-			if err := q.number(tx, it); err != nil {
+		last, err := lastNumber(tx)
+		if err != nil {
+			return err
+		}
+		for i, it := range items { // ids first: items may name each other
+			if err := q.number(tx, it, last+uint64(i)+1); err != nil {
 				return err
 			}
 		}
@@ -172,12 +176,23 @@ func (q *Queue) checkLocks(it *lockkeeper.Item) error {
 	return err
 }
 
-// ItemID returns the id of the item that the event with a number queued.
-func ItemID(seq uint64) string { return fmt.Sprint("j", seq) }
+// itemPrefix precedes the number in the id of an item.
+const itemPrefix = "j"
+
+func itemID(n uint64) string { return fmt.Sprint(itemPrefix, n) }
+
+// ItemID returns the item of an event, or "" if it has none. Earlier versions did not store it in the event that an
+// item was queued, and took the number of this event.
+func ItemID(ev lockkeeper.Event) string {
+	if id := ev.Data[lock.ItemKey]; id != "" || ev.Kind != lockkeeper.EventQueued {
+		return id
+	}
+	return itemID(ev.Seq)
+}
 
 // IsItemID reports whether a name has the form of an item's id.
 func IsItemID(name string) bool {
-	digits, ok := strings.CutPrefix(name, "j")
+	digits, ok := strings.CutPrefix(name, itemPrefix)
 	_, err := strconv.ParseUint(digits, 10, 64)
 	return ok && err == nil
 }
@@ -199,8 +214,17 @@ func checkKeys(items []*lockkeeper.Item) error {
 	return nil
 }
 
+// lastNumber returns the number in the id of the newest item; 0: there is none. The stores keep the newest item.
+func lastNumber(r store.Reader) (uint64, error) {
+	newest, err := r.Items(store.ItemQuery{Limit: 1, Latest: true})
+	if err != nil || len(newest) == 0 {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimPrefix(newest[0].ID, itemPrefix), 10, 64)
+}
+
 // number sets the number and the id of an item.
-func (q *Queue) number(tx *lock.Tx, it *lockkeeper.Item) error {
+func (q *Queue) number(tx *lock.Tx, it *lockkeeper.Item, n uint64) error {
 	if it.Key != "" {
 		old, err := tx.ItemWithKey(it.Key)
 		if err != nil {
@@ -211,9 +235,10 @@ func (q *Queue) number(tx *lock.Tx, it *lockkeeper.Item) error {
 				Next: "lockkeeper why " + old.ID}
 		}
 	}
+	it.ID = itemID(n)
 	seq, err := tx.Append(lockkeeper.Event{Kind: lockkeeper.EventQueued, Actor: it.By, Holder: it.Workflow, Locks: it.Locks,
-		Data: map[string]string{"phase": it.Phase}})
-	it.Seq, it.ID, it.QueuedAt = seq, ItemID(seq), tx.Now().Wall.UTC()
+		Data: map[string]string{"phase": it.Phase, lock.ItemKey: it.ID}})
+	it.Seq, it.QueuedAt = seq, tx.Now().Wall.UTC()
 	return err
 }
 

@@ -65,7 +65,8 @@ type Tx interface {
 	Wake(id string)
 	// Prune deletes events that are older than before or not among the newest keep.
 	// It also deletes landings that ended and items that completed before that time,
-	// and denials older than an hour. It does a bounded amount of work.
+	// and denials older than an hour. It keeps the newest item, from which new ids
+	// count. It does a bounded amount of work.
 	Prune(before time.Time, keep int) error
 }
 

@@ -113,6 +113,10 @@ const pruneAtOnce = 2_000
 
 func (q *queue) prune(before time.Time) {
 	var gone []*lockkeeper.Item
+	var newest *lockkeeper.Item
+	for newest = range q.bySeq.downFrom(func(*position) bool { return true }) {
+		break
+	}
 	looked := 0
 	for it := range q.ofStatus(store.ItemQuery{Status: lockkeeper.ItemCompleted}) {
 		if looked++; looked > pruneAtOnce || it.Status != lockkeeper.ItemCompleted {
@@ -123,7 +127,9 @@ func (q *queue) prune(before time.Time) {
 		}
 	}
 	for _, it := range gone {
-		q.replace(q.byID[it.ID], nil)
+		if it != newest {
+			q.replace(q.byID[it.ID], nil)
+		}
 	}
 }
 

@@ -220,7 +220,7 @@ func (t *tx) restartQueue() error {
 // are about a thousand events, so no more items can have completed.
 const pruneItemsAtOnce = 1_000
 
-// pruneItems deletes the oldest items that completed before the given time.
+// pruneItems deletes the oldest items that completed before the given time, except the newest item.
 func (t *tx) pruneItems(before time.Time) error {
 	due := map[string]int64{}
 	err := t.query(oldItemsSQL, []any{t.key, int64(pruneItemsAtOnce), fromTime(before)}, func(scan func(...any) error) error {
@@ -233,7 +233,14 @@ func (t *tx) pruneItems(before time.Time) error {
 	if err != nil {
 		return err
 	}
+	newest, err := t.Items(store.ItemQuery{Limit: 1, Latest: true})
+	if err != nil {
+		return err
+	}
 	for id, seq := range due {
+		if id == newest[0].ID {
+			continue
+		}
 		delete(t.seen, id)
 		if err := t.exec(`DELETE FROM items WHERE space = $1 AND seq = $2`, t.key, seq); err != nil {
 			return err

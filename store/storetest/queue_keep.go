@@ -212,4 +212,9 @@ func testPruneItems(t *testing.T, f Fixture) {
 	if got := left(); got.Completed != 0 {
 		t.Errorf("left are %+v", got)
 	}
+	queue(t, s, lockkeeper.Item{ID: "newest", Status: lockkeeper.ItemCompleted, Stage: lockkeeper.StageEnded, CompletedAt: long})
+	prune(t, s, lately.Add(1), 1_000_000)
+	if got := left(); got.Completed != 1 {
+		t.Errorf("left are %+v, want the newest item, from which ids count", got)
+	}
 }

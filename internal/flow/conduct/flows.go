@@ -185,17 +185,13 @@ func AgentTitle(a *project.Project) string {
 	return title
 }
 
-// AgentLog opens the log of the last agent that worked for an item. It returns nil if the item
-// belongs to no flow.
-func AgentLog(a *project.Project, it *lockkeeper.Item) (*os.File, error) {
-	if run.FlowOf(it) == "" {
-		return nil, nil
-	}
-	f, err := run.LastLog(a.Below(callsDir), it.ID)
+// LastOutput returns the file with the output of the last agent or check of an item of a flow, and its phase.
+func LastOutput(j *run.Journal, it *lockkeeper.Item) (path, phase string, err error) {
+	e, path, err := j.LastStep(it)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked on this item", Next: "lockkeeper why " + it.ID}
+		err = &lockkeeper.InputError{Field: "item", Value: it.ID, Reason: "no agent has worked on this item", Next: "lockkeeper why " + it.ID}
 	}
-	return f, err
+	return path, e.Phase, err
 }
 
 // AgentCall returns a call of an agent for an item and its number, which people count from 1.

@@ -246,29 +246,21 @@ func FlowOf(it *lockkeeper.Item) string {
 	return ""
 }
 
-// LastLog opens the log of the last agent that worked for an item. It returns fs.ErrNotExist if
-// there is no log. Dir is the folder of calls.
-func LastLog(dir, item string) (*os.File, error) {
-	logs, err := tracesWith(dir, livelogFile)
-	if err != nil {
-		return nil, err
-	}
-	last, at := "", time.Time{}
-	for _, log := range logs {
-		whose, err := os.ReadFile(filepath.Join(filepath.Dir(log), itemFile))
-		if err != nil {
-			return nil, err
+// LastStep returns the last call or check of an item that has output for people, and the file of the output. It
+// returns fs.ErrNotExist if there is none.
+func (j *Journal) LastStep(it *lockkeeper.Item) (e CallRecord, path string, err error) {
+	all, err := j.All(FlowOf(it))
+	for _, e := range slices.Backward(all) {
+		if e.Item != it.ID {
+			continue
 		}
-		info, err := os.Stat(log)
-		if err != nil {
-			return nil, err
-		}
-		if string(whose) == item && info.ModTime().After(at) {
-			last, at = log, info.ModTime()
+		path, _, unread := e.Said()
+		if unread != nil || path != "" {
+			return e, path, unread
 		}
 	}
-	if last == "" {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
+	if err == nil {
+		err = &fs.PathError{Op: "open", Path: j.dir, Err: fs.ErrNotExist}
 	}
-	return os.Open(last)
+	return CallRecord{}, "", err
 }

@@ -145,15 +145,14 @@ func TestLogOfAnItem(t *testing.T) {
 		t.Fatalf("%d items", len(items))
 	}
 	for _, it := range items {
-		f, err := run.LastLog(s.opt.Calls, it.ID)
+		_, path, err := run.OpenJournal(s.opt.Calls).LastStep(it)
 		must(t, err)
-		must(t, f.Close())
 		_, generation, _ := strings.Cut(it.Key, "@")
-		if folder := filepath.Base(filepath.Dir(filepath.Dir(f.Name()))); !strings.Contains(folder, "verify%40"+generation) {
+		if folder := filepath.Base(filepath.Dir(filepath.Dir(path))); !strings.Contains(folder, "verify%40"+generation) {
 			t.Errorf("%s: %s", it.Key, folder)
 		}
 	}
-	if _, err := run.LastLog(s.opt.Calls, "j0"); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := run.OpenJournal(s.opt.Calls).LastStep(&lockkeeper.Item{ID: "j0", Root: items[0].Root}); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/surface/feed"
-	"lockkeeper/internal/surface/view"
+	"lockkeeper/sched"
 )
 
 // metrics holds the counters of a server. They start at zero with the server and follow the event log. Gauges
@@ -80,7 +80,7 @@ func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error))
 
 func (m *metrics) count(ev *lockkeeper.Event) {
 	m.events.WithLabelValues(string(ev.Kind)).Inc()
-	item := view.ItemID(*ev)
+	item := sched.ItemID(*ev)
 	switch ev.Kind {
 	case lockkeeper.EventWaiting:
 		m.began(ev.GrantID, ev.At)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"lockkeeper"
+	"lockkeeper/sched"
 	"lockkeeper/store"
 )
 
@@ -96,7 +97,7 @@ func GapText(ev lockkeeper.Event) string {
 const pathsInLine = 3
 
 func lineOf(ev lockkeeper.Event, known names) Line {
-	line := Line{Event: ev, Item: ItemID(ev), What: strings.ReplaceAll(string(ev.Kind), "_", " ")}
+	line := Line{Event: ev, Item: sched.ItemID(ev), What: strings.ReplaceAll(string(ev.Kind), "_", " ")}
 	line.Name = eventName(ev)
 	if line.Item == "" && known[ev.Holder] != "" {
 		line.Item = ev.Holder
@@ -155,7 +156,7 @@ func few(list []string) string {
 
 // in looks up the names of the items and holders in an event.
 func (n names) in(r store.Reader, ev lockkeeper.Event) error {
-	ids := []string{ItemID(ev), ev.Holder}
+	ids := []string{sched.ItemID(ev), ev.Holder}
 	for _, c := range ev.Conflicts {
 		ids = append(ids, c.Holder)
 	}

@@ -149,7 +149,7 @@ func waitsOf(e *sched.Explanation) (list []Wait) {
 func (rd *Reader) addFromStore(ctx context.Context, v *Item, q *job.Queue) (err error) {
 	it := &v.Why.Item
 	v.Moment, err = rd.at(ctx, func(r store.Reader) error {
-		concerns := func(ev lockkeeper.Event) bool { return ItemID(ev) == it.ID || ev.Holder == it.ID }
+		concerns := func(ev lockkeeper.Event) bool { return sched.ItemID(ev) == it.ID || ev.Holder == it.ID }
 		events, err := latest(r, store.EventQuery{After: it.Seq - 1}, itemEvents, itemEventsRead, concerns)
 		if err != nil {
 			return err

@@ -25,12 +25,13 @@ type QueueCount struct {
 	Running   int `json:"running"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
+	Canceled  int `json:"canceled"`
 }
 
 // ListedItem is an item with its state and name.
 type ListedItem struct {
 	*lockkeeper.Item
-	State string // ready, blocked, escalated, running, between phases, completed or failed
+	State string // ready, blocked, escalated, running, between phases, completed, failed or canceled
 	Name  string
 }
 
@@ -77,7 +78,10 @@ func (rd *Reader) Items(ctx context.Context, q ItemsQuery) (v *Items, err error)
 		if err != nil {
 			return err
 		}
-		v.Queue = QueueCount{Ready: census.Ready, Blocked: census.Waiting, Running: census.Running, Completed: census.Completed, Failed: census.Failed}
+		v.Queue = QueueCount{Ready: census.Ready, Blocked: census.Waiting, Running: census.Running, Completed: census.Completed}
+		if v.Queue.Failed, v.Queue.Canceled, err = failedItems(r, census); err != nil {
+			return err
+		}
 		list, err := r.Items(store.ItemQuery{After: q.After, Status: q.Status, Limit: limit + 1, Latest: true})
 		if err != nil {
 			return err
@@ -92,6 +96,20 @@ func (rd *Reader) Items(ctx context.Context, q ItemsQuery) (v *Items, err error)
 		return nil
 	})
 	return v, err
+}
+
+// failedItems counts the items that failed, and those that were canceled.
+func failedItems(r store.Reader, census store.Census) (failed, canceled int, err error) {
+	if census.Failed == 0 {
+		return 0, 0, nil
+	}
+	err = job.EachItem(r, lockkeeper.ItemError, func(it *lockkeeper.Item) bool {
+		if it.IsCanceled() {
+			canceled++
+		}
+		return true
+	})
+	return census.Failed - canceled, canceled, err
 }
 
 // FirstItem is an item with its state in a few words.

@@ -10,6 +10,7 @@ import (
 	"lockkeeper/gate"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
+	"lockkeeper/sched"
 	"lockkeeper/store"
 )
 
@@ -146,7 +147,7 @@ func refusedIn(r store.Reader) ([]RefusedWrite, error) {
 		if err := known.in(r, ev); err != nil {
 			return nil, err
 		}
-		list = append(list, RefusedWrite{At: ev.At, Path: ev.Data["path"], Name: known.of(ev.Holder, ItemID(ev)), Reason: ev.Reason, Rescue: ev.Data["rescue"]})
+		list = append(list, RefusedWrite{At: ev.At, Path: ev.Data["path"], Name: known.of(ev.Holder, sched.ItemID(ev)), Reason: ev.Reason, Rescue: ev.Data["rescue"]})
 	}
 	return list, nil
 }

@@ -73,7 +73,10 @@ func (rd *Reader) Status(ctx context.Context) (*Status, error) {
 		if err != nil {
 			return err
 		}
-		s.Depth, s.Ready, s.Failed = census.Queued(), census.Ready, census.Failed
+		s.Depth, s.Ready = census.Queued(), census.Ready
+		if s.Failed, _, err = failedItems(r, census); err != nil {
+			return err
+		}
 		if s.Active, err = r.Items(store.ItemQuery{Status: lockkeeper.ItemDispatched, Limit: maxActive}); err != nil {
 			return err
 		}

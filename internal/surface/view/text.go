@@ -9,7 +9,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/lock"
 	"lockkeeper/sched"
 	"lockkeeper/store"
 )
@@ -49,6 +48,8 @@ func ItemState(it *lockkeeper.Item) string {
 	switch {
 	case it.Status == lockkeeper.ItemCompleted:
 		return "completed"
+	case it.IsCanceled():
+		return "canceled"
 	case it.Status == lockkeeper.ItemError:
 		return "failed"
 	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
@@ -101,14 +102,6 @@ func ItemTook(it *lockkeeper.Item) time.Duration {
 		return 0
 	}
 	return it.CompletedAt.Sub(it.DispatchedAt)
-}
-
-// ItemID returns the item of an event, or "" if it has none.
-func ItemID(ev lockkeeper.Event) string {
-	if ev.Kind == lockkeeper.EventQueued {
-		return sched.ItemID(ev.Seq)
-	}
-	return ev.Data[lock.ItemKey]
 }
 
 type names map[string]string

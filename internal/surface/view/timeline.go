@@ -11,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/sched"
 	"lockkeeper/store"
 )
 
@@ -210,7 +211,7 @@ func (d *timelineBuilder) readEvents(r store.Reader, first uint64) error {
 }
 
 func (d *timelineBuilder) see(ev lockkeeper.Event) {
-	id := cmp.Or(ItemID(ev), ev.Holder)
+	id := cmp.Or(sched.ItemID(ev), ev.Holder)
 	it := d.items[id]
 	if it == nil {
 		return

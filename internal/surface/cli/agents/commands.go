@@ -126,7 +126,7 @@ func (p *program) off(ctx context.Context, a *project.Project, text, reason stri
 	if err := registry.MaySwitchOff(ctx, p.Person(), time.Duration(d)); err != nil {
 		return err
 	}
-	if err := p.Confirm("off", "Interactive agents can write over each other until "+session.Clock(p.Now().Add(time.Duration(d)), p.Now())+".", "off"); err != nil {
+	if err := p.Agree("off", "Interactive agents can write over each other until "+session.Clock(p.Now().Add(time.Duration(d)), p.Now())+"."); err != nil {
 		return err
 	}
 	pause, err := registry.SwitchOff(ctx, p.Person(), reason, time.Duration(d))

@@ -88,7 +88,7 @@ with a note. Another hook of that name runs after them.`,
 				return err
 			}
 			if o.found != nil && p.Attended() {
-				if err := p.ConfirmUnlessYes(o.yes, "init", p.Base()+" will get .lockkeeper/ and the "+config.FileName+" shown above.", "yes"); err != nil {
+				if err := p.AgreeUnlessYes(o.yes, "init", p.Base()+" will get .lockkeeper/ and the "+config.FileName+" shown above."); err != nil {
 					return err
 				}
 			}
@@ -255,7 +255,7 @@ func (p *program) agree(plan *enrol.Enrolment, o enrolOptions, act string) error
 			}
 		}
 	}
-	return p.ConfirmUnlessYes(o.yes, act, term.Counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" will be changed as shown. (--yes does not ask.)", "yes")
+	return p.AgreeUnlessYes(o.yes, act, term.Counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" will be changed as shown. (--yes does not ask.)")
 }
 
 // carryOut makes the edits, under locks on the files in the codebase. It moves the plan to the

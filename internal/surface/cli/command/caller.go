@@ -175,27 +175,43 @@ func (p *Program) NoAgent(act string) error {
 		Next: "ask a person to run it in a terminal of their own"}
 }
 
-// Confirm shows facts and asks a person to type the answer.
+// Confirm shows facts and asks a person to type the answer. It is for acts that override other people or programs;
+// Agree is for the others.
 func (p *Program) Confirm(act, facts, answer string) error {
+	return p.ask(act, fmt.Sprintf("%s\nType %q to continue, anything else to cancel: ", facts, term.Clean(answer)),
+		func(line string) bool { return line == answer })
+}
+
+// Agree shows facts and asks a person whether to continue. The default is no.
+func (p *Program) Agree(act, facts string) error {
+	return p.ask(act, facts+"\nContinue? [y/N] ", Yes)
+}
+
+// Yes reports whether an answer to a question of yes or no is yes.
+func Yes(line string) bool {
+	return strings.EqualFold(line, "y") || strings.EqualFold(line, "yes")
+}
+
+func (p *Program) ask(act, question string, agrees func(line string) bool) error {
 	if err := p.MayForce(act); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Err, "%s\nType %q to continue, anything else to cancel: ", facts, term.Clean(answer))
+	fmt.Fprint(p.Err, question)
 	line, err := bufio.NewReader(p.In).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return err
 	}
-	if strings.TrimSpace(line) != answer {
+	if !agrees(strings.TrimSpace(line)) {
 		return &lockkeeper.RefusedError{Act: act, Reason: "not confirmed; nothing changed"}
 	}
 	return nil
 }
 
-func (p *Program) ConfirmUnlessYes(yes bool, act, facts, answer string) error {
+func (p *Program) AgreeUnlessYes(yes bool, act, facts string) error {
 	if yes {
 		return nil
 	}
-	err := p.Confirm(act, facts, answer)
+	err := p.Agree(act, facts)
 	if refused, ok := errors.AsType[*lockkeeper.RefusedError](err); ok && !term.IsTerminal(p.In) {
 		refused.Next += ", or with --yes"
 	}

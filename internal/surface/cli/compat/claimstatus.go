@@ -179,7 +179,7 @@ func (p *program) yes(typed *bufio.Reader, question string) (bool, error) {
 	if err != nil && err != io.EOF {
 		return false, err
 	}
-	return strings.EqualFold(strings.TrimSpace(line), "yes"), nil
+	return command.Yes(strings.TrimSpace(line)), nil
 }
 
 func (p *program) cleared(done *author.Cleared, message string) error {

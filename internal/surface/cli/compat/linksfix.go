@@ -74,7 +74,7 @@ func (p *program) agreeToFix(o linksOptions, fixes, documents int) (bool, error)
 		return false, nil
 	}
 	facts := fmt.Sprintf("This rewrites %s in %s through the gate; lockkeeper undo can undo it.", term.Counted(fixes, "link"), term.Counted(documents, "document"))
-	return true, p.Confirm(act, facts, "fix")
+	return true, p.Agree(act, facts)
 }
 
 // landFixes lands the rewritten documents as one landing, each on the version it was made from.

@@ -55,7 +55,7 @@ func (p *program) mayPay(o demoOptions) error {
 	if !p.Attended() {
 		return &lockkeeper.InputError{Field: "yes", Reason: fmt.Sprintf("claude may spend up to $%g, and this is not a terminal", o.budget), Next: "lockkeeper demo --claude --yes"}
 	}
-	return p.Confirm("demo --claude", fmt.Sprintf("claude works on a sample application, on your account, and may spend up to $%g.", o.budget), "yes")
+	return p.Agree("demo --claude", fmt.Sprintf("claude works on a sample application, on your account, and may spend up to $%g.", o.budget))
 }
 
 // payRun lets claude do the work, up to the budget. If it does not finish, the result is shown

@@ -16,6 +16,7 @@ import (
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/view"
+	"lockkeeper/sched"
 	"lockkeeper/store"
 )
 
@@ -140,7 +141,7 @@ func (o auditOptions) filter(a *project.Project) (func(lockkeeper.Event) bool, e
 		concerns = func(ev lockkeeper.Event) bool { return view.Concerns(ev, l.Target) }
 	}
 	return func(ev lockkeeper.Event) bool {
-		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, view.ItemID(ev)}, o.holder)
+		of := o.holder == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, sched.ItemID(ev)}, o.holder)
 		return of && (o.kind == "" || o.kind == string(ev.Kind)) && concerns(ev)
 	}, nil
 }
@@ -204,7 +205,7 @@ func parseKind(text string) (string, error) {
 
 // whoOf returns the subject of an event: an item with its id and name, a holder, or the actor.
 func whoOf(ev lockkeeper.Event) string {
-	item := view.ItemID(ev)
+	item := sched.ItemID(ev)
 	switch name := ev.Data["workflow"]; {
 	case ev.Kind == lockkeeper.EventQueued:
 		return fmt.Sprintf("%s (%s)", item, term.Clean(ev.Holder))

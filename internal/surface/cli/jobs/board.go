@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +145,7 @@ func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Ite
 		}
 	}
 	for _, ev := range events {
-		now, err := b.q.Items(ctx, []string{view.ItemID(ev)})
+		now, err := b.q.Items(ctx, []string{sched.ItemID(ev)})
 		if err != nil {
 			return nil, err
 		}
@@ -270,12 +269,8 @@ func (b *board) tell(it *lockkeeper.Item) {
 	}
 	reason, _, _ := command.CutNext(it.Failure.Reason)
 	line += ": " + term.Clean(reason)
-	by, ok := strings.CutPrefix(reason, "canceled ")
-	if !ok {
-		by, ok = strings.CutPrefix(reason, "cancelled ") // the spelling of earlier versions
-	}
-	if ok {
-		kind, line = "cancelled", fmt.Sprintf("canceled %s (%s), %s", it.ID, Title(it), term.Clean(by))
+	if by, canceled := it.Failure.CanceledBy(); canceled {
+		kind, line = "cancelled", fmt.Sprintf("canceled %s (%s), by %s", it.ID, Title(it), term.Clean(by))
 	}
 	ev := about(kind, it)
 	ev.Reason, ev.Seconds = it.Failure.Reason, took.Seconds()

@@ -76,7 +76,7 @@ Phases, first to start: ` + sched.Phases(flow.QueueOrder()).String() + `.`,
 	f.BoolVar(&o.order.Map, "map", false, "a map job, which has its own limit in its project")
 	f.StringVar(&o.order.Phase, "phase", sched.DefaultPhase, "the `phase` of the item, which sets its priority")
 	f.StringArrayVar(&o.order.Pools, "pool", nil, "a `pool` whose slot it needs: "+sched.PoolAgent+", "+sched.PoolAPI+" or "+sched.PoolTest+"; repeatable")
-	f.StringArrayVar(&o.order.After, "after", nil, "an `item`, by id or key, that must complete first; repeatable")
+	f.StringArrayVar(&o.order.After, "after", nil, "an `item`, by id or key, that must complete first, or a list such as j1,j2; repeatable")
 	f.StringVar(&o.order.Root, "root", "", "the `root` to work on: only nodes that reach it run the item (default with several nodes: the root of this node)")
 	f.StringVar(&o.order.Policy, "policy", "", "the policy of its grant: "+lockkeeper.PolicyNames(lockkeeper.Policies())+" (default: job_policy; with --op or a node "+acts.DataPolicy+")")
 	f.SetInterspersed(false) // flags after the command are the command's
@@ -140,6 +140,10 @@ func (o *submitOptions) build(p *program, cmd *cobra.Command, a *project.Project
 	}
 	if err := job.CheckCommand(a, argv[0]); err != nil {
 		return order, err
+	}
+	order.After = nil
+	for _, names := range o.order.After {
+		order.After = append(order.After, strings.Split(names, ",")...)
 	}
 	order.By = p.Actor()
 	return order, nil
@@ -240,9 +244,8 @@ func (p *program) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel ITEM…",
 		Short: "Cancel queued items",
-		Long: `Cancel items: they become failed, and can be retried. Canceling a running item stops its
-command and force-releases its grant. It asks you to type the item's id, so it needs a
-terminal; agents cannot do it.`,
+		Long: `Cancel items, which can be retried later. Canceling a running item stops its command and
+force-releases its grant. It asks first, so it needs a terminal; agents cannot do it.`,
 		Example: `  lockkeeper job cancel j12 --reason "planned twice"`,
 		Args:    command.AtLeast(1, "the items to cancel"),
 		RunE: p.OnQueue(func(cmd *cobra.Command, _ *project.Project, q *job.Queue, names []string) error {
@@ -267,7 +270,7 @@ func (p *program) mayCancel(it *lockkeeper.Item) (lockkeeper.Actor, error) {
 	}
 	facts := fmt.Sprintf("%s (%s) %s has run for %s: %s\nIt loses its locks, and its command is stopped.",
 		it.ID, Title(it), term.Clean(it.Phase), term.Span(p.Now().Sub(it.DispatchedAt)), term.Clean(shellword.Join(it.Command)))
-	return p.Person(), p.Confirm(fmt.Sprintf("cancel of %s (%s)", it.ID, Title(it)), facts, it.ID)
+	return p.Person(), p.Agree(fmt.Sprintf("cancel of %s (%s)", it.ID, Title(it)), facts)
 }
 
 // eachItem changes items one by one, and prints each. A refused item does not stop the others.

@@ -111,10 +111,9 @@ func (p *program) listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List queued, running, failed and completed items, newest last",
 		Long: `List the items of the queue, newest last: ready items, blocked items and what blocks them,
-running items and their progress, failed items and why, and completed items. Numbers have
-gaps, because other events share them. With --watch it keeps running: a terminal shows
-running, next and last items as far as there is room, and a pipe gets a line for each
-item that changes.`,
+running items and their progress, failed items and why, canceled items, and completed
+items. With --watch it keeps running: a terminal shows running, next and last items as
+far as there is room, and a pipe gets a line for each item that changes.`,
 		Example: `  lockkeeper job list
   lockkeeper job list --status failed
   lockkeeper job list --watch
@@ -139,7 +138,13 @@ item that changes.`,
 	return cmd
 }
 
-var statuses = []string{"queued", "running", "completed", "failed"}
+const (
+	runningStatus  = "running"
+	failedStatus   = "failed"
+	canceledStatus = "canceled"
+)
+
+var statuses = []string{"queued", runningStatus, "completed", failedStatus, canceledStatus}
 
 // parse checks the options. It also accepts the stored names of a status.
 func (o *listOptions) parse() error {
@@ -149,11 +154,7 @@ func (o *listOptions) parse() error {
 	switch o.status {
 	case "", string(lockkeeper.ItemQueued), string(lockkeeper.ItemDispatched), string(lockkeeper.ItemCompleted), string(lockkeeper.ItemError):
 		return nil
-	case "running":
-		o.status = string(lockkeeper.ItemDispatched)
-		return nil
-	case "failed":
-		o.status = string(lockkeeper.ItemError)
+	case runningStatus, failedStatus, canceledStatus:
 		return nil
 	}
 	return command.OneOf("status", o.status, statuses)
@@ -162,10 +163,20 @@ func (o *listOptions) parse() error {
 // items returns the listed items, the most interesting first, and whether some were omitted.
 func (o *listOptions) items(ctx context.Context, a *project.Project) ([]view.FirstItem, bool, error) {
 	wanted := []lockkeeper.ItemStatus{lockkeeper.ItemDispatched, lockkeeper.ItemQueued, lockkeeper.ItemError, lockkeeper.ItemCompleted}
-	if o.status != "" {
+	switch o.status {
+	case "":
+	case runningStatus:
+		wanted = wanted[:1]
+	case failedStatus, canceledStatus:
+		wanted = []lockkeeper.ItemStatus{lockkeeper.ItemError}
+	default:
 		wanted = []lockkeeper.ItemStatus{lockkeeper.ItemStatus(o.status)}
 	}
-	return view.New(a).FirstItems(ctx, o.limit, wanted...)
+	list, cut, err := view.New(a).FirstItems(ctx, o.limit, wanted...)
+	if o.status == failedStatus || o.status == canceledStatus {
+		list = slices.DeleteFunc(list, func(it view.FirstItem) bool { return it.IsCanceled() != (o.status == canceledStatus) })
+	}
+	return list, cut, err
 }
 
 func (p *program) list(ctx context.Context, a *project.Project, o listOptions) error {

@@ -20,16 +20,18 @@ import (
 
 func (p *program) jobOutputCommand() *cobra.Command {
 	var attempt, call int
-	var prompt, answer bool
+	var prompt, answer, follow bool
 	cmd := &cobra.Command{
 		Use:   "output ITEM",
 		Short: "Print the output of an item's command",
 		Long: `Print the standard output and standard error of an item's command: of its last attempt,
 or of an earlier one that is still kept. Of long output only the end is kept. For an item
-of a flow (see lockkeeper run), print what its agent does, or did last. --prompt prints
-the exact prompt of that call, and --answer everything that the agent printed. --call
-selects an earlier call of the item.`,
+of a flow (see lockkeeper run), print what its last agent or check did. --follow prints
+more as it comes, until the item ends. It waits if the item has not started. --prompt
+prints the exact prompt of the agent's last call, and --answer everything that the agent
+printed. --call selects an earlier call of the item.`,
 		Example: `  lockkeeper job output j12
+  lockkeeper job output -f j12
   lockkeeper job output blog/posts --prompt
   lockkeeper job output blog/posts --answer --call 1
   lockkeeper job output j12 --attempt 1`,
@@ -52,6 +54,8 @@ selects an earlier call of the item.`,
 				return p.showCall(a, it, call, func(e run.CallRecord) (string, error) { return e.Files().Prompt(), nil })
 			case answer:
 				return p.showCall(a, it, call, func(e run.CallRecord) (string, error) { return e.Files().Output, nil })
+			case follow:
+				return p.followOutput(cmd.Context(), a, q, it, attempt)
 			case call > 0:
 				return p.showCall(a, it, call, func(e run.CallRecord) (string, error) {
 					path, _, err := e.Said()
@@ -62,10 +66,12 @@ selects an earlier call of the item.`,
 		}),
 	}
 	cmd.Flags().IntVar(&attempt, "attempt", 0, "the `attempt` (default: the last)")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print output as it comes, until the item ends")
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt of a call of the item's agent")
 	cmd.Flags().BoolVar(&answer, "answer", false, "print all output of a call of the item's agent")
 	cmd.Flags().IntVar(&call, "call", 0, "the `call` of the item's agent, from 1 (default: the last)")
 	cmd.MarkFlagsMutuallyExclusive("prompt", "answer", "attempt")
+	cmd.MarkFlagsMutuallyExclusive("prompt", "answer", "call", "follow")
 	cmd.MarkFlagsMutuallyExclusive("call", "attempt")
 	return cmd
 }
@@ -91,14 +97,23 @@ func (p *program) showCall(a *project.Project, it *lockkeeper.Item, number int, 
 }
 
 func (p *program) showOutput(a *project.Project, it *lockkeeper.Item, attempt int) (err error) {
-	f, err := conduct.AgentLog(a, it)
-	if f == nil && err == nil {
-		f, err = job.Output(a, it, attempt)
-	}
+	f, err := openLast(a, it, attempt)
 	if err != nil {
 		return err
 	}
 	return p.showFile(it, attempt, f)
+}
+
+// openLast opens the output of an attempt, or for an item of a flow that of the last agent or check.
+func openLast(a *project.Project, it *lockkeeper.Item, attempt int) (*os.File, error) {
+	if run.FlowOf(it) == "" {
+		return job.Output(a, it, attempt)
+	}
+	path, _, err := conduct.LastOutput(conduct.Journal(a), it)
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
 }
 
 // showFile prints a file of an item and closes it.

@@ -105,7 +105,7 @@ func (p *program) situation(it *lockkeeper.Item) string {
 	case it.IsHolding():
 		return "running " + since + ", waits for its next slot"
 	case it.Status == lockkeeper.ItemError:
-		return "failed " + since + " ago"
+		return StateOf(it) + " " + since + " ago"
 	}
 	return "completed " + since + " ago"
 }

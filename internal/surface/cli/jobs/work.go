@@ -196,7 +196,7 @@ func (b *board) reckon(ctx context.Context, untilEmpty bool) (*outcome, error) {
 	out := &outcome{Done: b.done, Left: []string{}, Lost: []string{}}
 	clear(b.failed)
 	for _, it := range now {
-		if it.Status == lockkeeper.ItemError { // the item was not retried since
+		if it.Status == lockkeeper.ItemError && !it.IsCanceled() { // the item was not retried since
 			b.failed[it.ID] = it
 			out.lost = append(out.lost, it)
 		}

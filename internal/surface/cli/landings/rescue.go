@@ -213,7 +213,7 @@ func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
 		return err
 	}
 	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.RescueKind(e), term.Clean(e.Path), size(e), term.Clean(e.Holder))
-	if err := p.ConfirmUnlessYes(yes, "rescue drop", "This deletes "+what+", for good.", "drop"); err != nil {
+	if err := p.AgreeUnlessYes(yes, "rescue drop", "This deletes "+what+", for good."); err != nil {
 		return err
 	}
 	if err := shelf.Drop(e.ID); err != nil {
