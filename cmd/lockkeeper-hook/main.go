@@ -25,7 +25,7 @@ func main() {
 		fmt.Println("lockkeeper-hook " + project.Version())
 		return
 	}
-	os.Exit(hook.Main(agent, hook.World{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv,
+	os.Exit(hook.Main(agent, hook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv,
 		Postgres: func(call []byte) error { return execMain(agent, call) }}))
 }
 

@@ -92,7 +92,7 @@ func TestRefusedRequests(t *testing.T) {
 		"a permission":          func(r *Request) { r.Permission = "some" },
 		"negative money":        func(r *Request) { r.MaxUSD = -1 },
 		"a session like a flag": func(r *Request) { r.Resume = "--dangerously-skip-permissions" },
-		"a schema that is none": func(r *Request) { r.Schema = []byte(`{"type":"wrong"}`) },
+		"an invalid schema":     func(r *Request) { r.Schema = []byte(`{"type":"wrong"}`) },
 		"a schema not JSON":     func(r *Request) { r.Schema = []byte(`{`) },
 		"a schema elsewhere":    func(r *Request) { r.Schema = []byte(`{"$ref":"https://example.org/x.json"}`) },
 		"a schema in a file":    func(r *Request) { r.Schema = []byte(`{"$ref":"file:///etc/passwd"}`) },

@@ -42,15 +42,15 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 		if err != nil {
 			return nil, err
 		}
-		if !was.there().touched(is) {
+		if !was.expected().touched(is) {
 			continue
 		}
 		is, content, err := s.registry.read(path)
 		if err != nil {
 			return nil, err
 		}
-		if !was.there().changed(is) {
-			s.rec.Files[path] = was.still(is)
+		if !was.expected().changed(is) {
+			s.rec.Files[path] = was.withPrint(is)
 			continue
 		}
 		if was.Own && was.Sum != "" && was.Sum == is.Sum || s.growsInBackground(path, was, is, content, now) {

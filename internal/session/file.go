@@ -38,16 +38,16 @@ type File struct {
 	Found *Print `json:"found,omitempty"` // the state that was reported to the session instead, maybe made by another program
 }
 
-// there returns the file state that the session expects on disk.
-func (f File) there() Print {
+// expected returns the file state that the session expects on disk.
+func (f File) expected() Print {
 	if f.Found != nil {
 		return *f.Found
 	}
 	return f.Print
 }
 
-// still returns the file with a new fingerprint for the same content.
-func (f File) still(p Print) File {
+// withPrint returns the file with a new fingerprint for the same content.
+func (f File) withPrint(p Print) File {
 	if f.Found != nil {
 		f.Found = &p
 	} else {
@@ -129,9 +129,9 @@ func (s *Session) remember(ctx context.Context, paths []string, own bool) error 
 		}
 		was := s.rec.Files[path]
 		knew := was.Inode == 0 || was.Size == 0 || was.Seen && !was.Part
-		f := File{Print: p, Own: own, Seen: own || was.Seen && !was.there().changed(p), Part: own && !knew}
-		if own && (was.Inode != 0 || was.Own) && !was.there().changed(p) {
-			f = was.still(p)
+		f := File{Print: p, Own: own, Seen: own || was.Seen && !was.expected().changed(p), Part: own && !knew}
+		if own && (was.Inode != 0 || was.Own) && !was.expected().changed(p) {
+			f = was.withPrint(p)
 		}
 		if err := s.note(ctx, path, f); err != nil {
 			return err
@@ -179,8 +179,8 @@ func (s *Session) Saw(ctx context.Context, path string, shown func(content []byt
 	}
 	f := s.rec.Files[path]
 	switch {
-	case !f.there().changed(p):
-		f = f.still(p)
+	case !f.expected().changed(p):
+		f = f.withPrint(p)
 	case f.Own && s.rec.mayWrite(path, now):
 		return nil // Disturbed reports the change when that call has ended
 	default:
@@ -215,11 +215,11 @@ func (s *Session) unseen(w Write) (string, error) {
 		return "it changed while you held it, and you have not read it since", nil
 	case !f.Seen:
 		return "you have not read it in this session", nil
-	case !f.there().touched(now):
+	case !f.expected().touched(now):
 		return "", nil
 	}
 	now, content, err := s.registry.read(w.Path)
-	if err != nil || !f.there().changed(now) {
+	if err != nil || !f.expected().changed(now) {
 		return "", err
 	}
 	clock, err := fileClock()

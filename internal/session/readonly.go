@@ -198,9 +198,9 @@ func (s *Session) Writable(ctx context.Context, all bool, paths ...string) error
 func (s *Session) chmoded(path string) error {
 	f, known := s.rec.Files[path]
 	is, err := s.registry.stat(path)
-	if was := f.there(); err == nil && known && was.Inode == is.Inode && was.Size == is.Size && was.Mtime == is.Mtime {
+	if was := f.expected(); err == nil && known && was.Inode == is.Inode && was.Size == is.Size && was.Mtime == is.Mtime {
 		is.Sum = was.Sum
-		s.rec.Files[path] = f.still(is)
+		s.rec.Files[path] = f.withPrint(is)
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func (b *Registry) swapped(records map[string]record, known []string, now int64)
 			if was.Inode == 0 || r.mayWrite(p, now) || slices.Contains(known, p) {
 				continue
 			}
-			if err := unix.Lstat(b.at(p), &s); err == nil && s.Ino != was.there().Inode {
+			if err := unix.Lstat(b.at(p), &s); err == nil && s.Ino != was.expected().Inode {
 				paths = append(paths, p)
 			}
 		}

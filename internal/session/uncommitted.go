@@ -188,7 +188,7 @@ func (s *Session) sortOut(ctx context.Context, store *snapshot.Store, changes []
 // left reports whether a file is as this session left it. The session must know the whole file,
 // or have been told of a change while its own version is on the shelf.
 func (f File) left(now Print) bool {
-	return f.Own && !f.there().touched(now) && (!f.Part || f.Found != nil && f.Sum != "")
+	return f.Own && !f.expected().touched(now) && (!f.Part || f.Found != nil && f.Sum != "")
 }
 
 // workOfOther reports whether a file is as another session left it, or a session that knows the
@@ -196,7 +196,7 @@ func (f File) left(now Print) bool {
 func (s *Session) workOfOther(known map[string]record, path string, now Print, clock int64) bool {
 	for file, r := range known {
 		left, knows := r.Files[path]
-		if file != s.file && knows && left.Own && (!left.there().touched(now) || r.mayWrite(path, clock)) {
+		if file != s.file && knows && left.Own && (!left.expected().touched(now) || r.mayWrite(path, clock)) {
 			return true
 		}
 	}

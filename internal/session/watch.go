@@ -134,7 +134,7 @@ func (b *Registry) changedSince(r record) (bool, error) {
 		return false, err
 	}
 	for path, was := range r.Files {
-		if is, err := b.stat(path); err != nil || was.there().touched(is) && !r.mayWrite(path, now) {
+		if is, err := b.stat(path); err != nil || was.expected().touched(is) && !r.mayWrite(path, now) {
 			return err == nil, err
 		}
 	}

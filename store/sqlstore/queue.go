@@ -26,7 +26,7 @@ const (
 	firstWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
  ORDER BY ` + queueOrder + ` LIMIT 1`
 
-	// Selects the first item at or after a line, standing and rank. With > instead of >=,
+	// Selects the first item at or after a root or key, standing and rank. With > instead of >=,
 	// SQLite would read all items of the previous rank.
 	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) >= ($2, $3, $4)
  ORDER BY root, ` + queueOrder + ` LIMIT 1`
@@ -103,17 +103,17 @@ func (t *tx) SlotLeaders() ([]*lockkeeper.Item, error) {
 	return append(ready, waiting...), err
 }
 
-// leaders returns the first item for each line, standing and rank, among the lines with a
-// prefix.
-func (t *tx) leaders(sql, prefix string, lineOf func(*lockkeeper.Item) string) (list []*lockkeeper.Item, err error) {
-	line, standing, rank := prefix, 0, int64(math.MinInt64) // sorts before every item
+// leaders returns the first item for each root or key, precedence and rank, among the roots or
+// keys with a prefix.
+func (t *tx) leaders(sql, prefix string, keyOf func(*lockkeeper.Item) string) (list []*lockkeeper.Item, err error) {
+	key, precedence, rank := prefix, 0, int64(math.MinInt64) // sorts before every item
 	for {
-		it, err := t.item(sql, t.key, line, int64(standing), rank)
-		if err != nil || it == nil || !strings.HasPrefix(lineOf(it), prefix) {
+		it, err := t.item(sql, t.key, key, int64(precedence), rank)
+		if err != nil || it == nil || !strings.HasPrefix(keyOf(it), prefix) {
 			return list, err
 		}
 		list = append(list, it)
-		line, standing, rank = lineOf(it), it.Precedence(), int64(it.Rank)+1
+		key, precedence, rank = keyOf(it), it.Precedence(), int64(it.Rank)+1
 	}
 }
 

@@ -111,16 +111,16 @@ func (t *tx) Overlapping(q store.Query) ([]store.Overlap, bool, error) {
 		return nil, false, nil
 	}
 	q.Locks = lockkeeper.Normalize(q.Locks) // the search below needs normalized locks
-	met, err := t.targetsAt(neighborsOf(q.Locks))
-	if err != nil || len(met) == 0 {
+	targets, err := t.targetsAt(neighborsOf(q.Locks))
+	if err != nil || len(targets) == 0 {
 		return nil, false, err
 	}
-	recs, err := t.recordsOf(met)
+	recs, err := t.recordsOf(targets)
 	if err != nil {
 		return nil, false, err
 	}
 	c := &collector{query: q}
-	for _, m := range met {
+	for _, m := range targets {
 		rec := recs[m.ticket]
 		if rec == nil {
 			return nil, false, fmt.Errorf("target %s belongs to ticket %d, which does not exist", m.lock.Path, m.ticket)
@@ -137,24 +137,24 @@ type target struct {
 	ticket int64
 }
 
-func (t *tx) targetsAt(p neighbors) (met []target, err error) {
+func (t *tx) targetsAt(p neighbors) (targets []target, err error) {
 	err = t.targets(t.key, p, func(scan func(...any) error) error {
 		var m target
 		var kind, mode int64
 		err := scan(&m.lock.Path, &kind, &mode, &m.ticket)
 		m.lock.Kind, m.lock.Mode = lockkeeper.Kind(kind), lockkeeper.Mode(mode)
-		met = append(met, m)
+		targets = append(targets, m)
 		return err
 	})
-	return met, err
+	return targets, err
 }
 
 // recordsOf reads the record of each ticket once. A record with thousands of targets is large,
 // and a request may conflict with all of them.
-func (t *tx) recordsOf(met []target) (map[int64]*store.Record, error) {
+func (t *tx) recordsOf(targets []target) (map[int64]*store.Record, error) {
 	recs := map[int64]*store.Record{}
 	var tickets []int64
-	for _, m := range met {
+	for _, m := range targets {
 		if _, known := recs[m.ticket]; !known {
 			recs[m.ticket] = nil
 			tickets = append(tickets, m.ticket)

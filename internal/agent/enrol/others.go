@@ -17,7 +17,7 @@ func othersIn(root *node, h Host, file string) (list []Hook) {
 	for _, event := range h.changing {
 		for _, group := range root.find("hooks", event).elements() {
 			matcher := group.find("matcher").text()
-			if listOfNames.MatchString(matcher) && !meets(matcher, h.turns[0].matcher) {
+			if listOfNames.MatchString(matcher) && !intersects(matcher, h.turns[0].matcher) {
 				continue
 			}
 			for _, entry := range group.find("hooks").elements() {
@@ -30,8 +30,8 @@ func othersIn(root *node, h Host, file string) (list []Hook) {
 	return list
 }
 
-// meets reports whether a list of names includes one of ours. An empty ours means all tools.
-func meets(names, ours string) bool {
+// intersects reports whether a list of names includes one of ours. An empty ours means all tools.
+func intersects(names, ours string) bool {
 	if idle, is := excepted(ours); is {
 		return slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return !slices.Contains(idle, name) })
 	}

@@ -75,29 +75,29 @@ func statusOf(host *process.Host, staleAfter time.Duration, e lock.RequestInfo, 
 	if s.Seen.Before(s.Since) {
 		s.Seen = s.Since
 	}
-	life := lockkeeper.ProcessUnknown
+	liveness := lockkeeper.ProcessUnknown
 	if e.Process != nil {
-		life, s.command = host.Liveness(*e.Process), s.session != "" && s.session != sessionOf(*e.Process)
+		liveness, s.command = host.Liveness(*e.Process), s.session != "" && s.session != sessionOf(*e.Process)
 	}
-	if s.command && life == lockkeeper.ProcessAlive { // the command is running
+	if s.command && liveness == lockkeeper.ProcessAlive { // the command is running
 		s.Seen = now
 	}
-	s.Process = life.String()
+	s.Process = liveness.String()
 	s.Minutes = int(max(0, now.Sub(s.Since)).Minutes())
 	s.Stale = now.Sub(s.Seen) >= staleAfter
-	s.State = stateOf(life, s.Stale, e.Policy)
+	s.State = stateOf(liveness, s.Stale, e.Policy)
 	return s
 }
 
 // stateOf derives the state of a claim. A person's claim is never gone only because it is
 // inactive.
-func stateOf(life lockkeeper.Liveness, quiet bool, policy string) State {
+func stateOf(liveness lockkeeper.Liveness, quiet bool, policy string) State {
 	switch {
-	case life == lockkeeper.ProcessDead:
+	case liveness == lockkeeper.ProcessDead:
 		return Gone
 	case !quiet:
 		return Working
-	case life == lockkeeper.ProcessAlive || policy == policyPerson:
+	case liveness == lockkeeper.ProcessAlive || policy == policyPerson:
 		return Idle
 	}
 	return Gone

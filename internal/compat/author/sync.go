@@ -153,10 +153,10 @@ func (t *syncPass) importForeign(ctx context.Context, r bookfile.Reading) error 
 	for i, e := range plan.New {
 		asked[i] = t.au.request(e)
 	}
-	met := map[int][]store.Overlap{}
+	blockers := map[int][]store.Overlap{}
 	var unusable []bookfile.Entry
 	err = t.au.app.Locks.Update(ctx, func(act *lock.Tx) error {
-		clear(met)
+		clear(blockers)
 		unusable = nil
 		for _, c := range plan.Ended {
 			gone := lockkeeper.Event{Kind: lockkeeper.EventReleased, Reason: "its entry is no longer in " + t.au.file.Path()}
@@ -176,7 +176,7 @@ func (t *syncPass) importForeign(ctx context.Context, r bookfile.Reading) error 
 			}
 			_, found, err := act.Try(req)
 			if err == nil && len(found) > 0 {
-				met[i] = found
+				blockers[i] = found
 				err = t.au.recordDenied(act, req, found)
 			}
 			if err != nil {
@@ -191,7 +191,7 @@ func (t *syncPass) importForeign(ctx context.Context, r bookfile.Reading) error 
 	for _, e := range unusable {
 		t.note(Note{Kind: Unusable, Entry: e})
 	}
-	return t.noteCollisions(ctx, plan.New, met)
+	return t.noteCollisions(ctx, plan.New, blockers)
 }
 
 // dropEnded removes entries of foreign claims that a person released elsewhere, for
@@ -224,10 +224,10 @@ func (t *syncPass) note(n Note) {
 	}
 }
 
-func (t *syncPass) noteCollisions(ctx context.Context, entries []bookfile.Entry, met map[int][]store.Overlap) error {
-	for _, i := range slices.Sorted(maps.Keys(met)) {
+func (t *syncPass) noteCollisions(ctx context.Context, entries []bookfile.Entry, blockers map[int][]store.Overlap) error {
+	for _, i := range slices.Sorted(maps.Keys(blockers)) {
 		n := Note{Kind: Collision, Entry: entries[i]}
-		for _, o := range met[i] {
+		for _, o := range blockers[i] {
 			held, err := t.au.app.Locks.Request(ctx, o.Record.ID)
 			if err != nil {
 				return err

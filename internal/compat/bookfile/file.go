@@ -27,10 +27,10 @@ const (
 	dirPerm  = 0o755
 	filePerm = 0o644
 
-	maxSize   = 1 << 20         // more than any project needs
-	settling  = 2 * time.Second // how long a foreign writer may take to finish the file
-	pollPause = 10 * time.Millisecond
-	rounds    = 100 // attempts when foreign writers keep changing the file
+	maxSize    = 1 << 20         // more than any project needs
+	finishTime = 2 * time.Second // how long a foreign writer may take to finish the file
+	pollPause  = 10 * time.Millisecond
+	rounds     = 100 // attempts when foreign writers keep changing the file
 )
 
 type File struct {
@@ -168,14 +168,14 @@ func (f *File) readAs(ctx context.Context, dir *os.File, name string) (text []by
 
 // whole reads a file and waits for a writer that may be in the middle of writing it.
 func (f *File) whole(ctx context.Context, dir *os.File, name string) (text []byte, entries []Entry, err error) {
-	for limit := time.Now().Add(settling); ; {
+	for limit := time.Now().Add(finishTime); ; {
 		modified := time.Time{}
 		if text, modified, err = f.load(dir, name); err != nil {
 			return nil, nil, err
 		}
 		entries, err = Decode(text)
 		age := time.Since(modified)
-		if err == nil || age > settling || time.Now().After(limit) {
+		if err == nil || age > finishTime || time.Now().After(limit) {
 			return text, entries, err
 		}
 		select {

@@ -36,10 +36,10 @@ type Options struct {
 	Shared    bool          // other readers may hold the lease at the same time
 	PID       int           // the process that other processes see; 0: this one
 
-	// Settle is how long a file acquired by breaking another one must exist before it
+	// BreakPause is how long a file acquired by breaking another one must exist before it
 	// counts. A foreign tool may have judged the old file at the same time and remove
 	// ours.
-	Settle time.Duration
+	BreakPause time.Duration
 
 	// Note receives events that are not errors but that a person should see: a broken
 	// file, or a failed renewal that will be retried. It may be nil.
@@ -52,7 +52,7 @@ type Options struct {
 // Defaults returns the values of the policy for sweeps over a codebase.
 func Defaults() Options {
 	p := lockkeeper.Policies()["tidy"]
-	return Options{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat, Settle: 100 * time.Millisecond}
+	return Options{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat, BreakPause: 100 * time.Millisecond}
 }
 
 // Metrics counts the time and the operations that a lease file cost its holder.
@@ -192,7 +192,7 @@ func (l *Lease) attempt(ctx context.Context, token string, began time.Time, time
 	if err != nil || !broke || by != nil {
 		return by, err
 	}
-	if err = wait(ctx, l.opt.Settle); err == nil {
+	if err = wait(ctx, l.opt.BreakPause); err == nil {
 		err = l.guarded(ctx, 0, func(at *access) error {
 			if hold := at.guard.Held; hold != nil && at.found.hasToken(hold.Token) && hold.find(token) >= 0 {
 				return nil

@@ -90,7 +90,7 @@ func newScene(t *testing.T) *scene {
 
 func (s *scene) options(owner string) lease.Options {
 	opt := lease.Defaults()
-	opt.Owner, opt.Clock, opt.Settle = owner, s.clock.read, 0
+	opt.Owner, opt.Clock, opt.BreakPause = owner, s.clock.read, 0
 	opt.Note = func(text string) { s.notes = append(s.notes, text) }
 	return opt
 }

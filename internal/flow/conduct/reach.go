@@ -32,7 +32,7 @@ func reach(ctx context.Context, a *project.Project, agents, env []string) (func(
 	}
 	found := toolchain.Find(a.Env, programs(a, agents)...)
 	inside := func(path string) bool {
-		return slices.ContainsFunc(write, func(dir string) bool { return isWithin(path, protect.Real(dir)) }) || meets(path, a.StateDir) || meets(path, a.Below(project.DirName))
+		return slices.ContainsFunc(write, func(dir string) bool { return isWithin(path, protect.Real(dir)) }) || overlap(path, a.StateDir) || overlap(path, a.Below(project.DirName))
 	}
 	checks := run.Reach{
 		Write: write, Read: append(read, slices.DeleteFunc(append(found.Read, environments(a)...), inside)...),
@@ -43,7 +43,7 @@ func reach(ctx context.Context, a *project.Project, agents, env []string) (func(
 		r := checks
 		named, _ := program.ByName(name)
 		r.Own = owndir.Of(name, a.Env, filepath.Join(a.StateDir, "logins.lock"), func(dir string) bool {
-			return !meets(dir, a.Root.Dir()) && !meets(dir, a.StateDir)
+			return !overlap(dir, a.Root.Dir()) && !overlap(dir, a.StateDir)
 		})
 		r.Keep = append(slices.Clone(c.Agent.Env), named.Variables(a.Env)...)
 		byName[name] = r
@@ -64,7 +64,7 @@ func configured(a *project.Project, key string, paths []string) (list []string, 
 			path = a.Below(path)
 		}
 		for _, own := range []string{a.StateDir, a.Below(project.DirName)} {
-			if meets(path, own) {
+			if overlap(path, own) {
 				return nil, &lockkeeper.InputError{Field: key, Value: given, Reason: "Lockkeeper's own state is in " + own, Next: "name only directories outside of it"}
 			}
 		}
@@ -107,8 +107,8 @@ func environments(a *project.Project) (list []string) {
 	return list
 }
 
-// meets reports whether one of two directories contains the other, after following links.
-func meets(a, b string) bool {
+// overlap reports whether one of two directories contains the other, after following links.
+func overlap(a, b string) bool {
 	a, b = protect.Real(a), protect.Real(b)
 	return isWithin(a, b) || isWithin(b, a)
 }

@@ -82,7 +82,7 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	own := append(slices.Clone(l.reads()), l.batch.WriteTargets...)
-	more, clashes, err := l.w.Refresh(ctx, own)
+	more, refreshConflicts, err := l.w.Refresh(ctx, own)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	conflicts = slices.Concat(conflicts, clashes, collisions)
+	conflicts = slices.Concat(conflicts, refreshConflicts, collisions)
 	if len(conflicts) > 0 {
 		return nil, lockkeeper.WithNext(fmt.Errorf("%s was changed without its lock since the batch started; the batch's work is kept", conflicts[0].Change.Path), "lockkeeper rescue list")
 	}

@@ -131,7 +131,7 @@ func locksOf(it simulate.Item) (locks []lockkeeper.Lock) {
 	return locks
 }
 
-func clash(a, b simulate.Item) bool {
+func conflict(a, b simulate.Item) bool {
 	for _, l := range locksOf(a) {
 		for _, m := range locksOf(b) {
 			if l.Conflicts(m) {

@@ -75,7 +75,7 @@ func checkSchedule(t *testing.T, seed uint64, p *simulate.Plan, slots int, rep *
 			if other.Start <= own.Start && own.Start < other.End {
 				beside++
 			}
-			if j > i && other.Start < own.End && own.Start < other.End && clash(it, o) {
+			if j > i && other.Start < own.End && own.Start < other.End && conflict(it, o) {
 				t.Errorf("seed %d: %s and %s ran side by side", seed, it.Name, o.Name)
 			}
 		}
@@ -180,7 +180,7 @@ func fits(it simulate.Item, at time.Duration, done []placed, slots int) bool {
 		if d.start >= at+it.Duration || d.end <= at {
 			continue
 		}
-		if clash(it, d.item) {
+		if conflict(it, d.item) {
 			return false
 		}
 	}

@@ -93,7 +93,7 @@ func (c *Checker) Tree(dir string) (Class, bool) {
 	return c.find(dir, func(path, name string) bool { return isAtOrBelow(path, name) || isAtOrBelow(name, path) })
 }
 
-func (c *Checker) find(file string, meets func(path, name string) bool) (Class, bool) {
+func (c *Checker) find(file string, matches func(path, name string) bool) (Class, bool) {
 	// The path itself is checked, and the path of the file that it leads to.
 	spelled := []string{filepath.Join(c.realDir(filepath.Dir(file)), filepath.Base(file))}
 	if info, err := os.Lstat(spelled[0]); err == nil && info.Mode()&os.ModeSymlink != 0 {
@@ -102,11 +102,11 @@ func (c *Checker) find(file string, meets func(path, name string) bool) (Class, 
 	for _, path := range spelled {
 		folded := fold(path)
 		for _, n := range c.names {
-			if meets(folded, n.path) {
+			if matches(folded, n.path) {
 				return n.class, true
 			}
 		}
-		if class, is := c.findInside(path, folded, meets); is {
+		if class, is := c.findInside(path, folded, matches); is {
 			return class, true
 		}
 	}
@@ -114,7 +114,7 @@ func (c *Checker) find(file string, meets func(path, name string) bool) (Class, 
 }
 
 // findInside finds names that are protected at any depth of the codebase.
-func (c *Checker) findInside(path, folded string, meets func(path, name string) bool) (Class, bool) {
+func (c *Checker) findInside(path, folded string, matches func(path, name string) bool) (Class, bool) {
 	root := c.list.opt.Root
 	if root == "" || !isAtOrBelow(path, root) {
 		return 0, false
@@ -126,7 +126,7 @@ func (c *Checker) findInside(path, folded string, meets func(path, name string) 
 	case strings.Contains(below+"/", "/"+gitDir+"/"):
 		return Git, true
 	}
-	if c.isStarter(below, meets) {
+	if c.isStarter(below, matches) {
 		return Hooks, true
 	}
 	for _, n := range c.git.above(path) {
@@ -137,9 +137,9 @@ func (c *Checker) findInside(path, folded string, meets func(path, name string) 
 	return 0, false
 }
 
-// isStarter reports whether a folded path, which begins with a slash, meets a starter in any
+// isStarter reports whether a folded path, which begins with a slash, matches a starter in any
 // of its directories. A directory above all parts of a starter's name does not.
-func (c *Checker) isStarter(path string, meets func(path, name string) bool) bool {
+func (c *Checker) isStarter(path string, matches func(path, name string) bool) bool {
 	for at := range len(path) {
 		if path[at] != '/' {
 			continue
@@ -151,7 +151,7 @@ func (c *Checker) isStarter(path string, meets func(path, name string) bool) boo
 		}
 		if slices.ContainsFunc(c.start, func(n string) bool {
 			first, _, _ := strings.Cut(n[1:], "/")
-			return isAtOrBelow(rest, "/"+first) && meets(rest, n)
+			return isAtOrBelow(rest, "/"+first) && matches(rest, n)
 		}) {
 			return true
 		}

@@ -20,7 +20,7 @@ type check struct {
 	call   Call
 	input  []byte // the call as the host sent it
 	agent  string
-	world  World
+	proc   Process
 	caller *lockkeeper.Process
 	tty    string
 	out    *outcome
@@ -37,8 +37,8 @@ func (k *check) run(ctx context.Context) (failed error) {
 	if err != nil {
 		return err
 	}
-	if k.world.Postgres != nil && k.usesPostgres(places) {
-		return k.world.Postgres(k.input)
+	if k.proc.Postgres != nil && k.usesPostgres(places) {
+		return k.proc.Postgres(k.input)
 	}
 	for _, p := range places {
 		model, person := len(k.out.Model), len(k.out.Person)
@@ -59,7 +59,7 @@ func (k *check) run(ctx context.Context) (failed error) {
 
 // visit handles the call in one codebase.
 func (k *check) visit(ctx context.Context, p *codebase) (err error) {
-	a, err := project.Open(ctx, project.Settings{Dir: p.root, Store: k.world.Store, Env: k.world.Env, SkipRecovery: true})
+	a, err := project.Open(ctx, project.Settings{Dir: p.root, Store: k.proc.Store, Env: k.proc.Env, SkipRecovery: true})
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (k *check) codebases() ([]*codebase, error) {
 		return nil, err
 	}
 	c := k.call
-	s := &sorter{dir: c.Dir, env: k.world.Env, checkers: map[string]*protect.Checker{}}
+	s := &sorter{dir: c.Dir, env: k.proc.Env, checkers: map[string]*protect.Checker{}}
 	if c.Act != "" {
 		c.Writes = existing(c.Dir, c.Writes)
 	}
@@ -118,7 +118,7 @@ func (k *check) codebases() ([]*codebase, error) {
 // working directory is not enough, because a command can change it and the host then reports the
 // new one. A call that began elsewhere is read with the directory in which it began.
 func (k *check) open() (roots []string, err error) {
-	s := session.Traces{Env: k.world.Env, Agent: k.agent, ID: k.call.Session}
+	s := session.Traces{Env: k.proc.Env, Agent: k.agent, ID: k.call.Session}
 	switch {
 	case k.call.Event == Before || k.call.Event == After && k.call.Command+k.call.Act == "":
 		return nil, nil

@@ -203,7 +203,7 @@ func sparing(name string) string {
 // firstGuarded returns the first file that is protected or is a directory above a protected
 // file, or nil.
 func (v *visit) firstGuarded(files []string) (*guarded, error) {
-	list, err := project.Protection(v.codebase.root, v.world.Env)
+	list, err := project.Protection(v.codebase.root, v.proc.Env)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// World holds the inputs and outputs of one hook process.
-type World struct {
+// Process holds the inputs and outputs of one hook process, and its environment.
+type Process struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Env      func(string) (string, bool) // as os.LookupEnv
@@ -46,7 +46,7 @@ const (
 const maxInput = 64 << 20
 
 // Run answers one call of a host's hook and returns the exit code.
-func Run(ctx context.Context, agent string, w World) int {
+func Run(ctx context.Context, agent string, w Process) int {
 	h, err := hostOf(agent)
 	if err != nil {
 		return refuse(w, refusal.Unchecked("hook", err))
@@ -110,7 +110,7 @@ type outcome struct {
 }
 
 // answer handles a call. A panic refuses the call, like any other failure.
-func answer(ctx context.Context, h host, c Call, input []byte, w World) (o outcome) {
+func answer(ctx context.Context, h host, c Call, input []byte, w Process) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			o = outcome{err: fmt.Errorf("internal error: %v", p)}
@@ -126,13 +126,13 @@ func answer(ctx context.Context, h host, c Call, input []byte, w World) (o outco
 	if err != nil {
 		return outcome{err: err}
 	}
-	k := &check{call: c, input: input, agent: h.name(), world: w, caller: caller, tty: tty, out: &o}
+	k := &check{call: c, input: input, agent: h.name(), proc: w, caller: caller, tty: tty, out: &o}
 	o.err = k.run(ctx)
 	return o
 }
 
 // tell writes the outcome for the host and returns the exit code.
-func (o outcome) tell(h host, c Call, w World) int {
+func (o outcome) tell(h host, c Call, w Process) int {
 	if c.Event == Before && o.err != nil && len(o.refused) == 0 {
 		o.refused = []refusal.Refusal{refusal.Unchecked(subject(c), o.err)}
 	}
@@ -163,7 +163,7 @@ func (o outcome) tell(h host, c Call, w World) int {
 }
 
 // wasShown records that the agent was shown the messages. If that fails, it is shown them again.
-func (o outcome) wasShown(w World) {
+func (o outcome) wasShown(w Process) {
 	for _, record := range o.shown {
 		if err := record(); err != nil {
 			fmt.Fprintln(w.Err, "lockkeeper: "+err.Error())
@@ -173,7 +173,7 @@ func (o outcome) wasShown(w World) {
 
 // deny refuses a call in the host's own form, so that the agent reads the reason and not the
 // hook's shell command. If the host cannot be told in that form, the exit code refuses.
-func (o outcome) deny(h host, c Call, w World) int {
+func (o outcome) deny(h host, c Call, w Process) int {
 	reason := textOf(o.refused)
 	if len(o.Model) > 0 {
 		reason += "\n\n" + strings.Join(o.Model, "\n")
@@ -194,7 +194,7 @@ func (o outcome) deny(h host, c Call, w World) int {
 
 // refuse prints the reasons for the agent and returns the exit code of a refusal. It serves calls
 // whose form is unknown.
-func refuse(w World, list ...refusal.Refusal) int {
+func refuse(w Process, list ...refusal.Refusal) int {
 	fmt.Fprintln(w.Err, textOf(list)) // if the write fails, the exit code still refuses
 	return exitRefuse
 }
@@ -210,7 +210,7 @@ func textOf(list []refusal.Refusal) string {
 // trouble answers a call that could not be checked. It refuses a tool call that has not run
 // yet, and a call that cannot be parsed. After a tool call it tells the agent that nothing was
 // compared. At other events it reports an error, because hosts give a refusal another meaning there.
-func trouble(w World, c Call, err error) int {
+func trouble(w Process, c Call, err error) int {
 	r := refusal.Unchecked(subject(c), err)
 	switch c.Event {
 	case Before, Other:

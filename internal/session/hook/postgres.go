@@ -11,7 +11,7 @@ import (
 // configuration that cannot be read is reported when its codebase is opened.
 func (k *check) usesPostgres(places []*codebase) bool {
 	return slices.ContainsFunc(places, func(p *codebase) bool {
-		c, err := project.LoadConfig(project.Settings{Dir: p.root, Store: k.world.Store, Env: k.world.Env})
+		c, err := project.LoadConfig(project.Settings{Dir: p.root, Store: k.proc.Store, Env: k.proc.Env})
 		return err == nil && config.IsPostgres(c.Store)
 	})
 }

@@ -22,7 +22,7 @@ const asHook = "LOCKKEEPER_TEST_AS_HOOK"
 func TestMain(m *testing.M) {
 	if agent := os.Getenv(asHook); agent != "" {
 		limit, _ := time.ParseDuration(os.Getenv(asHook + "_DEADLINE"))
-		os.Exit(hook.Run(context.Background(), agent, hook.World{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Deadline: limit}))
+		os.Exit(hook.Run(context.Background(), agent, hook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Deadline: limit}))
 	}
 	gittest.Alone()
 	os.Exit(m.Run())

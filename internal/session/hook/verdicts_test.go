@@ -109,7 +109,7 @@ func (w workbench) call(session, event, tool, id string, input map[string]any) s
 		w.t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	code := hook.Run(w.t.Context(), "claude-code", hook.World{In: bytes.NewReader(call), Out: &out, Err: &errs, Env: w.lookup})
+	code := hook.Run(w.t.Context(), "claude-code", hook.Process{In: bytes.NewReader(call), Out: &out, Err: &errs, Env: w.lookup})
 	return heard(code, out.String(), errs.String())
 }
 

@@ -209,7 +209,7 @@ func TestScriptsAreText(t *testing.T) {
 	s := newScene(t)
 	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
 	name := "app/models/<script>alert(3)</script>.rb"
-	s.audited("blog/posts", evil, "Mend it")
+	s.audited("blog/posts", evil, "Fix it")
 	g := s.taken(access.Agent, name)
 	s.as(access.Agent, "POST", "/api/v1/write", map[string]any{"grant": g.ID, "token": g.Token, "changes": []map[string]any{{"path": name, "text": evil}}}).want(ok)
 	s.as(access.Agent, "POST", "/api/v1/grants", map[string]any{"write": []string{"app/x.rb"}, "holder": evil, "reason": evil}).want(ok)
@@ -253,7 +253,7 @@ func TestOversizedAndSlowRequests(t *testing.T) {
 		t.Errorf("a body that never comes: %v %.200s", err, said)
 	}
 	if said := s.raw("POST /api/v1/run/stop HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + s.tokens[access.Operator] + "\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n{}\r\n0\r\n\r\n"); !strings.Contains(said, " 400 ") || !strings.Contains(said, "the body is incomplete") {
-		t.Errorf("a body that is none: %.300s", said)
+		t.Errorf("an invalid body: %.300s", said)
 	}
 	// A client that sends its whole body before it reads still gets the response.
 	much := strings.Repeat("x", 4<<20)

@@ -326,7 +326,7 @@ func (u *tour) tourDecisions() {
 	ctx := u.t.Context()
 	b, _, _, err := conduct.OpenDocuments(u.App, flow.Controllers().Name)
 	must(u.t, err)
-	u.audited("blog/a", "Mend a", "Polish a", "Paint a", "Turn a")
+	u.audited("blog/a", "Fix a", "Polish a", "Paint a", "Turn a")
 	must(u.t, b.PutAnalysis(ctx, "blog/b", flow.Analysis{Purpose: "b", Behaviour: "b", Files: []string{}, Topics: []flow.Topic{{Slug: "one", Prompt: "one?"}, {Slug: "two", Prompt: "two?"}, {Slug: "three", Prompt: "three?"}}}, nil))
 	u.planned("blog/c", "app/models/c.rb")
 	decide := func(word string, body map[string]any) answer {
@@ -390,11 +390,11 @@ func (u *tour) tourUnits() {
 	u.as(access.Operator, "POST", "/api/v1/units/include/blog/posts?colour=red", map[string]any{"screen": "Post List"}).want(http.StatusBadRequest, "input")
 
 	// An item that was rejected in one run does not appear in the next run unless it is reopened.
-	u.audited("blog/z", "Mend z", "Polish z")
+	u.audited("blog/z", "Fix z", "Polish z")
 	u.ask("POST", "/api/v1/decide/reject", map[string]any{"refs": []string{"item blog/z/i1", "item blog/z/i2"}, "only": true})
 	u.ask("POST", "/api/v1/units/redo/blog/z", map[string]any{"phase": "analyze"})
-	u.audited("blog/z", "Mend z", "Polish z")
-	u.ask("POST", "/api/v1/units/reenable/blog/z", map[string]any{"description": "Mend z"}).has("re-enables")
+	u.audited("blog/z", "Fix z", "Polish z")
+	u.ask("POST", "/api/v1/units/reenable/blog/z", map[string]any{"description": "Fix z"}).has("re-enables")
 }
 
 func (u *tour) tourTree() {

@@ -128,7 +128,7 @@ func TestAmbiguousRequests(t *testing.T) {
 // Unknown objects get 404. Wrong methods get 405.
 func TestUnknownThings(t *testing.T) {
 	s := newScene(t)
-	s.audited("blog/posts", "Mend it")
+	s.audited("blog/posts", "Fix it")
 	uuid := "7f0c7a39-0000-4000-8000-000000000001"
 	for _, at := range []string{"/api/v1/items/j999", "/api/v1/items/j999/log", "/api/v1/items/j999/calls/1", "/api/v1/grants/" + uuid, "/api/v1/grants/x", "/api/v1/rescue/x", "/api/v1/waiting/item/blog/posts/i9", "/api/v1/waiting/plan/nobody",
 		"/api/v1/waiting/colour/blog", "/api/v1/nowhere", "/nowhere", "/api/v2/state"} {
@@ -188,7 +188,7 @@ func TestDoubleSubmits(t *testing.T) {
 		t.Errorf("%s, then %s", refused.body, again.body)
 	}
 	// A form has its key in a field.
-	s.audited("blog/posts", "Mend it")
+	s.audited("blog/posts", "Fix it")
 	browser := s.login(s.member("ann", access.Operator))
 	press := func(fields string) answer {
 		return s.send("POST", "/do/answer", "flow=controllers&ref=-+item+blog/posts/i1&idempotency_key=f1&"+fields, browser, s.sameOrigin, header("Content-Type", "application/x-www-form-urlencoded"))
@@ -260,7 +260,7 @@ func TestWhatIsRememberedOfRequests(t *testing.T) {
 // shows: GP-25
 func TestStalePages(t *testing.T) {
 	s := newScene(t)
-	s.audited("blog/posts", "Mend it", "Polish it")
+	s.audited("blog/posts", "Fix it", "Polish it")
 	var page waitingPage
 	s.as(access.Operator, "GET", "/api/v1/waiting", nil).want(ok).into(&page)
 	if len(page.Open) != 2 || page.Open[0].Version == "" {

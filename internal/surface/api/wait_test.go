@@ -150,7 +150,7 @@ func TestWebhook(t *testing.T) {
 	})}
 	at := listenAt(t, hook)
 	s := newScene(t)
-	s.audited("blog/posts", "Mend <it>", "Polish it")
+	s.audited("blog/posts", "Fix <it>", "Polish it")
 	h := newWebhook(s.server, "http://"+at+"/secret-path")
 	h.pause, h.every, h.retry = time.Millisecond, time.Millisecond, time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
@@ -162,11 +162,11 @@ func TestWebhook(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for range 3 {
 		c := <-calls
-		if c.news.Total != 2 || c.news.Kinds["item"] != 2 || c.news.Address != s.server.Address() || c.news.Root != "blog" || !strings.Contains(c.news.Text, "open decisions in blog: 2 (2 item)") || strings.Contains(c.text, "Mend") {
+		if c.news.Total != 2 || c.news.Kinds["item"] != 2 || c.news.Address != s.server.Address() || c.news.Root != "blog" || !strings.Contains(c.news.Text, "open decisions in blog: 2 (2 item)") || strings.Contains(c.text, "Fix") {
 			t.Errorf("%s", c.text)
 		}
 	}
-	s.audited("blog/comments", "Mend more")
+	s.audited("blog/comments", "Fix more")
 	s.note(1) // in a run, the write itself causes an event
 	if c := <-calls; c.news.Total != 3 {
 		t.Errorf("%s", c.text)

@@ -48,7 +48,7 @@ func TestDroppedSettings(t *testing.T) {
 		"the same key twice":        {begin(`"model": 3, "model": "opus",`), ": model"},
 		"hooks of another type":     {entry(`{"type": "banana"}`), ": hooks.Notification[0].hooks[0].type"},
 		"a hook without a type":     {entry(`{}`), ": hooks.Notification[0].hooks[0].type"},
-		"a hook that is none":       {entry(`3`), ": hooks.Notification[0].hooks[0]"},
+		"an invalid hook":           {entry(`3`), ": hooks.Notification[0].hooks[0]"},
 		"a hook without a command":  {entry(`{"type": "command"}`), ".hooks[0].command"},
 		"a time as a word":          {entry(`{"type": "command", "command": "true", "timeout": "5"}`), ".hooks[0].timeout"},
 		"no time":                   {entry(`{"type": "command", "command": "true", "timeout": 0}`), ".hooks[0].timeout"},

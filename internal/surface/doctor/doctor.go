@@ -19,7 +19,7 @@ type Report struct {
 	OK          bool              `json:"ok"`   // everything that should be enforced is enforced
 	Protections []view.Protection `json:"ways"` // protection of each way to write
 	Checks      []view.Check      `json:"checks"`
-	Silent      []Window          `json:"not_reported"` // running agents whose hooks have not reported
+	Silent      []RunningAgent    `json:"not_reported"` // running agents whose hooks have not reported
 	Summary     string            `json:"summary"`
 }
 
@@ -47,7 +47,7 @@ func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 		_, gone := project.RootOf(filepath.Join(s.Dir, lockkeeper.GitTarget), s.Env) // RootOf also knows codebases whose locks are gone
 		return nil, cmp.Or(gone, err)
 	}
-	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Protections: []view.Protection{}, Checks: []view.Check{}, Silent: []Window{}}}
+	x := &examination{settings: s, site: site, report: &Report{Root: site.Root, Protections: []view.Protection{}, Checks: []view.Check{}, Silent: []RunningAgent{}}}
 	for _, h := range enrol.Hosts() {
 		x.hosts = append(x.hosts, site.Status(h))
 	}

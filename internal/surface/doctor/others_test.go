@@ -28,7 +28,7 @@ func TestHooksOfOthers(t *testing.T) {
 		"of one of ours":         {matching(`"matcher": "Read|Bash",`), nil, "PreToolUse in .claude/settings.local.json (rewrite)"},
 		"by a pattern":           {matching(`"matcher": "^R",`), nil, "(rewrite)"},
 		"of another tool":        {matching(`"matcher": "Read|Glob",`), nil, ""},
-		"when somebody is asked": {strings.Replace(matching(""), "PreToolUse", "PermissionRequest", 1), nil, "PermissionRequest in .claude/settings.local.json"},
+		"when a person is asked": {strings.Replace(matching(""), "PreToolUse", "PermissionRequest", 1), nil, "PermissionRequest in .claude/settings.local.json"},
 		"afterwards":             {strings.Replace(matching(""), "PreToolUse", "PostToolUse", 1), nil, ""},
 		"of another kind":        {`{"hooks": {"PreToolUse": [{"hooks": [{"type": "http", "url": "https://x.example"}]}]}}`, nil, "PreToolUse in .claude/settings.local.json"},
 		"in a plugin":            {on, map[string]string{hooks: matching("")}, "PreToolUse in plugin p@m (rewrite)"},

@@ -18,7 +18,7 @@ import (
 
 // program runs the test binary as lockkeeper or lockkeeper-hook, if it was started under that name.
 func program(args []string) (handled bool, code int) {
-	world := hook.World{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv}
+	proc := hook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv}
 	name := filepath.Base(args[0])
 	switch {
 	case name != "lockkeeper" && name != "lockkeeper-hook":
@@ -27,9 +27,9 @@ func program(args []string) (handled bool, code int) {
 		fmt.Println(name, project.Version())
 		return true, 0
 	case name == "lockkeeper-hook":
-		return true, hook.Main(args[1], world)
+		return true, hook.Main(args[1], proc)
 	}
-	return true, hook.Main(args[2], world)
+	return true, hook.Main(args[2], proc)
 }
 
 // A workbench is a codebase with an enrolled agent, and with our programs in PATH.

@@ -14,14 +14,14 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// A Window is a running interactive agent.
-type Window struct {
+// A RunningAgent is an interactive agent that runs now.
+type RunningAgent struct {
 	Program string `json:"program"`
 	PID     int    `json:"pid"`
 	TTY     string `json:"tty,omitempty"`
 }
 
-func (w Window) where() string {
+func (w RunningAgent) where() string {
 	if w.TTY != "" {
 		return w.TTY
 	}
@@ -47,23 +47,25 @@ func (x *examination) running() ([]process.Running, error) {
 
 // silent lists the agents that have not reported, mostly because they were started before
 // the hooks were installed.
-func silent(running []process.Running, live []session.Info) []Window {
-	list := []Window{}
+func silent(running []process.Running, live []session.Info) []RunningAgent {
+	list := []RunningAgent{}
 	for _, r := range running {
 		heard := slices.ContainsFunc(live, func(s session.Info) bool {
 			return s.Process != nil && s.Process.PID == r.PID && s.Process.Start == r.Start && s.Process.Boot == r.Boot
 		})
 		if !heard {
-			list = append(list, windowOf(r))
+			list = append(list, agentOf(r))
 		}
 	}
 	return list
 }
 
-func windowOf(r process.Running) Window { return Window{Program: r.Program, PID: r.PID, TTY: r.TTY} }
+func agentOf(r process.Running) RunningAgent {
+	return RunningAgent{Program: r.Program, PID: r.PID, TTY: r.TTY}
+}
 
 // notReported lists the agents that must be restarted.
-func notReported(list []Window) string {
+func notReported(list []RunningAgent) string {
 	var programs, parts []string
 	where := map[string][]string{}
 	for _, w := range list {
@@ -151,7 +153,7 @@ func (x *examination) apart(ctx context.Context, running []process.Running) {
 			}
 			if wrong := x.wrongThere(ctx, there, st); wrong != "" {
 				x.failed = true
-				x.note("sessions", false, fmt.Sprintf("%s (%s) was started in another environment: %s", r.Program, windowOf(r).where(), wrong), "restart it in a shell where lockkeeper doctor reports no problem")
+				x.note("sessions", false, fmt.Sprintf("%s (%s) was started in another environment: %s", r.Program, agentOf(r).where(), wrong), "restart it in a shell where lockkeeper doctor reports no problem")
 			}
 		}
 	}

@@ -12,7 +12,7 @@ func TestSummary(t *testing.T) {
 	x := &examination{report: &Report{
 		Protections: []view.Protection{{Writer: "everybody", Level: view.Enforced}, {Writer: "claude", Level: view.Enforced, OfTools: true}, {Writer: "claude", Level: view.Detected},
 			{Writer: "codex", Level: view.Advisory, OfTools: true}},
-		Silent: []Window{{"claude", 1, "pts/5"}, {"claude", 2, "pts/7"}}}}
+		Silent: []RunningAgent{{"claude", 1, "pts/5"}, {"claude", 2, "pts/7"}}}}
 	for _, h := range enrol.Hosts() {
 		x.hosts = append(x.hosts, enrol.Status{Host: h})
 	}

@@ -167,9 +167,9 @@ func TestTokensOverHTTP(t *testing.T) {
 		{"another token that ends it", tokens["two"], one.ID(), "DELETE", "/mcp", "", "", http.StatusForbidden},
 		{"a viewer", tokens["vic"], "", "POST", "/mcp", release, "", http.StatusForbidden},
 		{"a session that never was", tokens["two"], "nobody", "POST", "/mcp", release, "", http.StatusNotFound},
-		{"a stream, which there is none", tokens["one"], one.ID(), "GET", "/mcp", "", "", http.StatusMethodNotAllowed},
+		{"a stream, which does not exist", tokens["one"], one.ID(), "GET", "/mcp", "", "", http.StatusMethodNotAllowed},
 		{"too much", tokens["one"], one.ID(), "POST", "/mcp", strings.Repeat(" ", 9<<20), "", http.StatusRequestEntityTooLarge},
-		{"a page of somebody else", tokens["one"], one.ID(), "POST", "/mcp", release, "http://evil.example", http.StatusForbidden},
+		{"a page of another site", tokens["one"], one.ID(), "POST", "/mcp", release, "http://evil.example", http.StatusForbidden},
 		{"no JSON", tokens["one"], one.ID(), "POST", "/mcp", "{", "", http.StatusBadRequest},
 	} {
 		if status, text := ask(c.token, c.session, c.method, c.path, c.body, c.origin); status != c.want {

@@ -188,7 +188,7 @@ func TestEndGivesBack(t *testing.T) {
 			return
 		}
 		if slices.ContainsFunc(found, func(o session.Blocker) bool { return o.Path == "app/user.rb" }) {
-			t.Fatalf("still in the way: %+v", found)
+			t.Fatalf("still blocked: %+v", found)
 		}
 	}
 }

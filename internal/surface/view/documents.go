@@ -37,8 +37,8 @@ type unit struct {
 	open           []progress.Decision
 	err            error
 
-	print   []byte // fingerprint of the files from which the unit was read
-	settled bool   // the files were older than tick, so no change can have been missed
+	print    []byte // fingerprint of the files from which the unit was read
+	reliable bool   // the files were older than tick, so no change can have been missed
 }
 
 // tick is longer than the resolution of any file system's timestamps.
@@ -116,10 +116,10 @@ func (rd *Reader) unit(ctx context.Context, tracker *progress.Tracker, flowName,
 	rd.mu.Lock()
 	known := rd.units[key]
 	rd.mu.Unlock()
-	if known != nil && known.settled && bytes.Equal(known.print, print) {
+	if known != nil && known.reliable && bytes.Equal(known.print, print) {
 		return known
 	}
-	u := &unit{name: name, print: print, settled: time.Since(newest) > tick}
+	u := &unit{name: name, print: print, reliable: time.Since(newest) > tick}
 	if u.Unit, u.err = tracker.Unit(ctx, name); u.err != nil {
 		return u
 	}

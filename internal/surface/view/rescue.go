@@ -161,9 +161,9 @@ func (rd *Reader) rescueStep(ctx context.Context, e rescue.Entry) (string, error
 // rescueCache is the rescue shelf as last read. Entries never change. They are added and
 // removed by renames, which change the directory's time.
 type rescueCache struct {
-	entries []rescue.Entry
-	changed time.Time
-	settled bool
+	entries  []rescue.Entry
+	changed  time.Time
+	reliable bool
 }
 
 // rescued lists the rescue shelf, oldest first. It reads the shelf only if it may have
@@ -181,7 +181,7 @@ func (rd *Reader) rescued(ctx context.Context) (_ []rescue.Entry, err error) {
 	rd.mu.Lock()
 	known := rd.rescue
 	rd.mu.Unlock()
-	if known.settled && known.changed.Equal(info.ModTime()) {
+	if known.reliable && known.changed.Equal(info.ModTime()) {
 		return known.entries, nil
 	}
 	list, err := rd.project.Shelf().List(ctx)
@@ -189,7 +189,7 @@ func (rd *Reader) rescued(ctx context.Context) (_ []rescue.Entry, err error) {
 		return list, err
 	}
 	rd.mu.Lock()
-	rd.rescue = rescueCache{entries: list, changed: info.ModTime(), settled: time.Since(info.ModTime()) > tick}
+	rd.rescue = rescueCache{entries: list, changed: info.ModTime(), reliable: time.Since(info.ModTime()) > tick}
 	rd.mu.Unlock()
 	return list, nil
 }

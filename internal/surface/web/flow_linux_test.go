@@ -270,7 +270,7 @@ func TestActsOnLocksAndWork(t *testing.T) {
 	if why := r.refused(take, "", http.StatusBadRequest); !strings.Contains(why, "reason") {
 		t.Error(why)
 	}
-	if why := r.refused(take, "", http.StatusConflict, "reason", "x", "holder", "somebody else"); !strings.Contains(why, "held by otter") {
+	if why := r.refused(take, "", http.StatusConflict, "reason", "x", "holder", "another"); !strings.Contains(why, "held by otter") {
 		t.Error(why)
 	}
 	if said := r.done(take, "", "reason", "it is at the vet"); !strings.Contains(said, "otter") {

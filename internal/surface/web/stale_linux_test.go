@@ -157,7 +157,7 @@ func TestPageOfARun(t *testing.T) {
 	ctx := t.Context()
 	r := newReal(t)
 	const unit = "blog/comments"
-	projecttest.Audited(t, projecttest.Tracker(t, r.App), unit, "Mend it")
+	projecttest.Audited(t, projecttest.Tracker(t, r.App), unit, "Fix it")
 	_, _, docs, err := conduct.OpenDocuments(r.App, "controllers")
 	must(t, err, os.WriteFile(filepath.Join(docs.Unit(unit).Dir(), flow.AuditFile), []byte("{"), 0o644))
 	_, err = r.Runs.Start(ctx, conduct.Options{Flow: "controllers", Only: []string{unit}, Wait: true, By: ben})
@@ -186,7 +186,7 @@ func TestPageOfARun(t *testing.T) {
 // An act sent without scripts gets a full page with the number of open decisions.
 func TestActWithoutScripts(t *testing.T) {
 	r := newReal(t)
-	projecttest.Audited(t, projecttest.Tracker(t, r.App), "blog/posts", "Mend it", "Polish it")
+	projecttest.Audited(t, projecttest.Tracker(t, r.App), "blog/posts", "Fix it", "Polish it")
 	ask := httptest.NewRequest(http.MethodPost, "/do/answer", strings.NewReader(url.Values{"flow": {"controllers"}, "ref": {"- item blog/posts/i1"}, "word": {"todo"}}.Encode()))
 	ask.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := send(t, r.Dashboard, access.Operator, ask)

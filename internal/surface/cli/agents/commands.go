@@ -38,7 +38,7 @@ Agents run this command; lockkeeper init sets that up.`,
 		Example: `  lockkeeper hook claude-code <call.json`,
 		Args:    command.Exactly(1, "the agent: claude-code, codex, gemini or opencode"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			code := hook.Main(args[0], hook.World{In: p.In, Out: p.Out, Err: p.Err, Env: p.Lookup, Store: p.Store})
+			code := hook.Main(args[0], hook.Process{In: p.In, Out: p.Out, Err: p.Err, Env: p.Lookup, Store: p.Store})
 			if code == command.ExitOK {
 				return nil
 			}
