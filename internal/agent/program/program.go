@@ -30,8 +30,9 @@ type Program struct {
 
 	Idle []string // tools that change no file: they read, ask, plan, or start agents whose tools are checked
 
-	LimitsCost bool // the program reports the cost of a call and accepts a limit for it
-	ByHand     bool // only people start the program; no adapter calls it
+	LimitsCost   bool // the program reports the cost of a call and accepts a limit for it
+	CountsTokens bool // the program reports the tokens of a call
+	ByHand       bool // only people start the program; no adapter calls it
 }
 
 // All lists the programs. The first is the default.
@@ -110,7 +111,7 @@ var table = []Program{
 		Providers:    map[string][]string{"CLAUDE_CODE_USE_BEDROCK": {"AWS_*"}, "CLAUDE_CODE_USE_VERTEX": {"GOOGLE_*"}, "CLAUDE_CODE_USE_FOUNDRY": {"AZURE_*"}},
 		Idle: []string{"Agent", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "Glob", "Grep", "LS", "LSP", "ListAgents", "ListMcpResourcesTool", "ReadMcpResourceTool", "SendMessage", "Skill",
 			"StructuredOutput", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow"},
-		LimitsCost: true,
+		LimitsCost: true, CountsTokens: true,
 	},
 	{
 		Name: "codex",
@@ -122,6 +123,7 @@ var table = []Program{
 		SystemDir:    "/etc/codex",
 		Signs:        []string{"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"},
 		APIVariables: []string{"OPENAI_*", "CODEX_*"},
+		CountsTokens: true,
 		Idle: []string{"close_agent", "exec", "list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource", "request_user_input", "resume_agent", "send_input", "spawn_agent", "tool_search",
 			"update_plan", "view_image", "wait", "wait_agent", "web_search"},
 	},
@@ -137,6 +139,7 @@ var table = []Program{
 		SystemDir:    "/etc/gemini-cli",
 		Signs:        []string{"GEMINI_CLI"},
 		APIVariables: []string{"GEMINI_*", "GOOGLE_*"},
+		CountsTokens: true,
 		Idle: []string{"activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode", "glob", "google_web_search", "grep_search", "list_directory", "read_many_files", "search_file_content",
 			"web_fetch", "write_todos"},
 	},

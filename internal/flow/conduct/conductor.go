@@ -1,6 +1,7 @@
 package conduct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,10 +79,10 @@ func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 	if err := CheckAgent(a, seen.Agents()...); err != nil {
 		return err
 	}
-	named, _ := program.ByName(cfg.Agent.Name)
-	if usd := max(c.opt.USD, float64(cfg.Run.BudgetUSD)); usd > 0 && !named.LimitsCost && c.opt.Tokens == 0 && cfg.Run.BudgetTokens == 0 {
-		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(usd), Reason: "the agent " + cfg.Agent.Name + " does not report its cost, so money cannot be limited",
-			Next: "limit the tokens with --tokens if the agent counts them, or leave the budget out"}
+	for _, name := range seen.Agents() {
+		if err := c.checkBudget(cmp.Or(name, cfg.Agent.Name)); err != nil {
+			return err
+		}
 	}
 	if c.Flow.Source != flow.FromPlan || c.opt.Plan != "" {
 		return nil
@@ -93,6 +94,23 @@ func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 		return err
 	}
 	return &lockkeeper.InputError{Field: "plan", Reason: "the flow " + c.Flow.Name + " needs one, also to resume", Next: "lockkeeper run --plan tasks.yaml"}
+}
+
+// checkBudget refuses a limit that an agent's output does not let the run enforce.
+func (c *Conductor) checkBudget(agent string) error {
+	cfg := c.project.Config.Run
+	named, _ := program.ByName(agent)
+	if usd := max(c.opt.USD, float64(cfg.BudgetUSD)); usd > 0 && !named.LimitsCost {
+		next := "limit the tokens with --tokens instead"
+		if !named.CountsTokens {
+			next = "leave the budget out, and limit the agent itself"
+		}
+		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(usd), Reason: "the agent " + agent + " does not report its cost, so money cannot be limited", Next: next}
+	}
+	if tokens := max(c.opt.Tokens, int64(cfg.BudgetTokens)); tokens > 0 && !named.CountsTokens {
+		return &lockkeeper.InputError{Field: "tokens", Value: fmt.Sprint(tokens), Reason: "the agent " + agent + " does not report its tokens, so they cannot be limited", Next: "leave the limit out, and limit the agent itself"}
+	}
+	return nil
 }
 
 // Legacy returns a warning if the run ignores documents of an earlier pipeline. It returns "" if

@@ -53,13 +53,14 @@ type Options struct {
 	Own        []string // directories of the pipeline, which workspaces do not contain
 	Env        []string
 
-	Limits    Limits
-	Checks    Checks
-	Budget    Budget
-	Land      string // after_verify or after_apply
-	Review    string // off, risky or all
-	LockReads bool
-	Linked    []string
+	Limits     Limits
+	Checks     Checks
+	Budget     Budget
+	Land       string // after_verify or after_apply
+	Review     string // off, risky or all
+	LockReads  bool
+	Unverified bool // no agent compares a change with the original before it lands
+	Linked     []string
 	// Reach returns the files and variables that an agent may use in addition to its workspace.
 	// The name "" is for test and CI commands. Nil: nothing.
 	Reach  func(agent string) Reach

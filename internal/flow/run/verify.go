@@ -11,9 +11,15 @@ import (
 	"lockkeeper/internal/flow/progress"
 )
 
-// verify calls an agent to compare the original with the changes. It changes nothing.
+// verify calls an agent to compare the original with the changes, unless that is switched off. It
+// changes nothing.
 func (l *batchRun) verify(ctx context.Context, phase flow.Phase) error {
 	q := l.ask(phase.Name, phase.Answer)
+	if l.p.opt.Unverified {
+		const why = "not verified: run.verify is off"
+		l.p.news(NewsSkipped, q, why)
+		return l.p.opt.Progress.PutVerification(ctx, l.unit.Name, l.batch.ID, flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: why, Issues: []string{}}, Files: l.files}, []flow.Call{})
+	}
 	q.purpose += fmt.Sprintf("-%x", sumOf(l.files))[:9]
 	a, w, err := l.p.takeOver(ctx, q)
 	if w != nil {

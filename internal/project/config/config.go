@@ -126,6 +126,7 @@ type Run struct {
 	CI                []string      `key:"ci" example:"make lint" doc:"Additional commands that a batch must pass. A shell runs each in the workspace."`
 	CheckEnv          []string      `key:"check_env" pattern:"^[A-Za-z_][A-Za-z0-9_]*\\*?$" example:"DATABASE_URL" doc:"Environment variables that test and CI commands get although they contain a credential. A name can end in *."`
 	CheckTimeout      time.Duration `key:"check_timeout" min:"1s" max:"1d" default:"30m" doc:"Maximum time of one test or CI command."`
+	Verify            string        `key:"verify" enum:"on off" default:"on" doc:"Whether an agent compares each tested change with the original before it lands. This is one more call for each batch. off: tests and CI commands decide alone."`
 	Land              string        `key:"land" enum:"after_verify after_apply" default:"after_verify" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are undone if their tests or verification fail."`
 	Review            string        `key:"review" enum:"off risky all" default:"off" doc:"Which diffs a person must review before they land. risky: high effort, more than 10 files, a gap, a deleted file, a file too long to show, or in the controllers flow a file that other controllers use."`
 	Commit            string        `key:"commit" enum:"on off" default:"off" doc:"Whether each batch that lands becomes a git commit."`

@@ -103,6 +103,7 @@ func TestDefaults(t *testing.T) {
 		"run.ci":                     "",
 		"run.check_timeout":          "30m",
 		"run.land":                   "after_verify",
+		"run.verify":                 "on",
 		"run.review":                 "off",
 		"run.commit":                 "off",
 		"run.branch":                 "",

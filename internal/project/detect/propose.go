@@ -55,6 +55,10 @@ func (f *Found) File() string {
 	for _, c := range f.Offered {
 		line("    #- %s", quote(c))
 	}
+	if len(f.Agent) > 1 {
+		line("  # off: no second call compares a change with the original. on needs an agent that answers with JSON.")
+		line("  verify: off")
+	}
 	for _, note := range f.Notes {
 		line("# %s", clean(note))
 	}
