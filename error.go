@@ -136,6 +136,16 @@ func (e *LockViolationError) Error() string {
 func (e *LockViolationError) Code() Code       { return CodeViolation }
 func (e *LockViolationError) NextStep() string { return e.Next }
 
+// Violations lists the refused writes in an error that may join several.
+func Violations(err error) (list []*LockViolationError) {
+	for _, part := range Parts(err) {
+		if v, ok := errors.AsType[*LockViolationError](part); ok {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
 // A NotHeldError says that the caller does not hold a grant.
 type NotHeldError struct {
 	GrantID string

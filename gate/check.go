@@ -51,7 +51,7 @@ func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...stri
 			answers[i] = g.grantRefused(err, targets[i], grant)
 		}
 	}
-	for some := range slices.Chunk(violations(errors.Join(answers...)), lockkeeper.MaxTargets) {
+	for some := range slices.Chunk(lockkeeper.Violations(errors.Join(answers...)), lockkeeper.MaxTargets) {
 		if err := g.addHolders(ctx, some); err != nil {
 			for i := range answers {
 				if answers[i] != nil {

@@ -261,7 +261,7 @@ func (c *commit) refusal(ctx context.Context, err error, refused ...error) error
 		}
 	}
 	joined := errors.Join(refused...)
-	if err := c.g.addHolders(ctx, violations(joined)); err != nil {
+	if err := c.g.addHolders(ctx, lockkeeper.Violations(joined)); err != nil {
 		return errors.Join(joined, err)
 	}
 	return joined

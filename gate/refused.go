@@ -204,16 +204,6 @@ func (g *Gate) keepOnce(ctx context.Context, e rescue.Entry, content Body) (resc
 	return g.withoutDuplicate(ctx, e)
 }
 
-// violations lists the refusals in an error that may join several.
-func violations(err error) (list []*lockkeeper.LockViolationError) {
-	for _, part := range lockkeeper.Parts(err) {
-		if v, ok := errors.AsType[*lockkeeper.LockViolationError](part); ok {
-			list = append(list, v)
-		}
-	}
-	return list
-}
-
 // reasons returns the errors of single paths, by path; none if another error is among them.
 func (c *commit) reasons(err error) map[string]error {
 	why := map[string]error{}

@@ -35,9 +35,6 @@ const draftDir = "tmp"
 // done, the event replaced the steps 6 to 9. If the directory has that content already,
 // ReplaceDir returns nil.
 func (g *Gate) ReplaceDir(ctx context.Context, grant *lockkeeper.Grant, target, final string, fill func(dir string) error) (*lockkeeper.Landing, error) {
-	if grant == nil {
-		grant = &lockkeeper.Grant{}
-	}
 	r, err := g.planReplace(ctx, grant, target, final)
 	if err != nil {
 		return nil, err
@@ -85,6 +82,9 @@ type replacement struct {
 }
 
 func (g *Gate) planReplace(ctx context.Context, grant *lockkeeper.Grant, target, final string) (*replacement, error) {
+	if grant == nil {
+		grant = &lockkeeper.Grant{}
+	}
 	bad := func(field, value, reason string) error {
 		return &lockkeeper.InputError{Field: field, Value: value, Reason: reason, Next: "name a directory and a subdirectory of it"}
 	}
@@ -167,7 +167,7 @@ func (g *Gate) unprotected(checker *protect.Checker, at *os.File, name, path str
 // gap. The caller keeps the new content.
 func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *lockkeeper.Grant) error {
 	err = g.grantRefused(err, path, grant)
-	refused := violations(err)
+	refused := lockkeeper.Violations(err)
 	if len(refused) == 0 {
 		return err
 	}

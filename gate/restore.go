@@ -31,9 +31,6 @@ func Replaced(l *lockkeeper.Landing) string {
 // steps, or removes the directory if the landing had created it. The grant must hold the
 // directory above it, as for ReplaceDir.
 func (g *Gate) undoDir(ctx context.Context, grant *lockkeeper.Grant, l *lockkeeper.Landing) (*lockkeeper.Landing, error) {
-	if grant == nil {
-		grant = &lockkeeper.Grant{}
-	}
 	was := l.Changes[0]
 	target, final := split(was.Path)
 	r, err := g.planReplace(ctx, grant, target, final)
@@ -103,9 +100,6 @@ func (g *Gate) LandKeptDir(ctx context.Context, grant *lockkeeper.Grant, e rescu
 // another disk. It copies files and directories with their permissions, and refuses anything
 // else.
 func (g *Gate) ReplaceDirFrom(ctx context.Context, grant *lockkeeper.Grant, target, final, from string) (*lockkeeper.Landing, error) {
-	if grant == nil {
-		grant = &lockkeeper.Grant{}
-	}
 	r, err := g.planReplace(ctx, grant, target, final)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (g *Gate) Undo(ctx context.Context, grant *lockkeeper.Grant, seq uint64) (*
 		return back, nil
 	}
 	var moved []string
-	for _, v := range violations(err) {
+	for _, v := range lockkeeper.Violations(err) {
 		if v.Check == checkBase {
 			moved = append(moved, v.Path)
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"lockkeeper"
 	"lockkeeper/internal/agent/program"
 )
 
@@ -52,17 +51,6 @@ type switchOff struct {
 
 // Hosts lists the agents that can be enrolled.
 func Hosts() []Host { return []Host{claude(), codex(), gemini(), opencode()} }
-
-func HostOf(name string) (Host, error) {
-	var names []string
-	for _, h := range Hosts() {
-		if h.Name == name {
-			return h, nil
-		}
-		names = append(names, h.Name)
-	}
-	return Host{}, &lockkeeper.InputError{Field: "agent", Value: name, Reason: "it cannot be enrolled", Next: "use " + strings.Join(names, ", ")}
-}
 
 // except returns a matcher for all tools except those that change no file. The matcher also covers
 // tools of MCP servers, and tools that a later version of the program has.
