@@ -105,8 +105,18 @@ and acquires all of them at once, or waits its turn.`,
 		all = append(all, commands(p)...)
 	}
 	addGrouped(cmd, all)
+	takeNothing(cmd)
 	complete(p, cmd)
 	return cmd
+}
+
+// takeNothing makes every command below cmd refuse arguments unless it says which it takes.
+func takeNothing(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		if takeNothing(sub); sub.Args == nil && !sub.HasSubCommands() {
+			sub.Args = command.Exactly(0, "no arguments")
+		}
+	}
 }
 
 func versionCommand() *cobra.Command {
@@ -114,7 +124,6 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  lockkeeper version",
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "lockkeeper", project.Version())
 			return err

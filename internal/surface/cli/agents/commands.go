@@ -60,7 +60,6 @@ tools.
 Agents start this command; lockkeeper init sets that up. For agents on other machines,
 lockkeeper serve has the same protocol at /mcp, for tokens of the role agent.`,
 		Example: `  claude mcp add lockkeeper -- lockkeeper mcp`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := command.Interruptible(cmd.Context())
 			defer stop()

@@ -170,7 +170,6 @@ A file in the codebase that was not edited since is exactly as before. It asks
 you to type an answer, so it needs a terminal; agents cannot run it. With --yes it does
 not ask, but without a terminal it is refused while a session is open.`,
 		Example: "  lockkeeper init " + h.Name + "\n  lockkeeper init " + h.Name + " --undo",
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.undo {
 				return p.dismiss(cmd, o, h)

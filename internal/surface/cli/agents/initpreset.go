@@ -47,7 +47,6 @@ func (p *program) presetCommand(name string) *cobra.Command {
 		Short:   presetWords[name].short,
 		Long:    presetWords[name].long,
 		Example: "  lockkeeper init " + name,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			preset, err := resource.PresetOf(name)
 			if err != nil {

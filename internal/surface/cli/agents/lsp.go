@@ -29,7 +29,6 @@ ask the holder, and show why it is held. The server never changes a file.
 
 Editors start this command: see docs/editors.md.`,
 		Example: `  lockkeeper lsp    # as the command of a language server in the settings of the editor`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if term.IsTerminal(p.In) {
 				return &lockkeeper.InputError{Field: "standard input", Reason: "a terminal, but an editor starts this command", Next: "add it to the settings of your editor: see docs/editors.md"}

@@ -38,7 +38,7 @@ func (p *Program) Report(err error) {
 		p.Say(fmt.Sprintf("timed out after waiting %s; nothing was acquired", term.Span(timeout.Waited)))
 		p.conflicts(timeout.Holder, timeout.Conflicts, false)
 		p.next(timeout.Holder, timeout.Conflicts, "")
-	case len(violations(err)) > 1:
+	case len(lockkeeper.Violations(err)) > 1:
 		p.violations(err)
 	default:
 		p.Say(err.Error())
@@ -146,16 +146,6 @@ func CleanLines(text string) string {
 }
 
 const violationsShown = 16
-
-// violations lists the refusals of the gate in an error that may join several.
-func violations(err error) (list []*lockkeeper.LockViolationError) {
-	for _, part := range lockkeeper.Parts(err) {
-		if v, ok := errors.AsType[*lockkeeper.LockViolationError](part); ok {
-			list = append(list, v)
-		}
-	}
-	return list
-}
 
 // violations prints joined refusals, one per line, and then each different next step.
 func (p *Program) violations(err error) {

@@ -268,7 +268,7 @@ func (p *Program) ExplainGrant(ctx context.Context, a *project.Project, grant Gr
 	if len(under) == 0 || grant != "" && !slices.Contains(under, string(grant)) {
 		return nil
 	}
-	for _, v := range violations(refusal) {
+	for _, v := range lockkeeper.Violations(refusal) {
 		if v.Check != "grant" {
 			continue
 		}

@@ -262,6 +262,7 @@ another session holds, perhaps after an override, stay claimed, and so does a cl
 command still runs: exit code 0 and a note.`,
 		Example: `  lockkeeper unclaim Chapter_03
   lockkeeper unclaim`,
+		Args: cobra.ArbitraryArgs,
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, names []string) error {
 			return p.unclaim(cmd.Context(), a, instance, names)
 		}),

@@ -27,7 +27,6 @@ claims, without a sign of life for policies.author.ttl (15 minutes by default), 
 listed separately. To claim a file named status, write ./status.`,
 		Example: `  lockkeeper claim status
   lockkeeper claim status --json | jq -r '.stale[].resources[]'`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
 			au, err := author.Open(a, p.Env)
 			if err != nil {
@@ -119,7 +118,6 @@ first about claims whose holder is gone, then about all others. The latter is sa
 no other instance is working. Agents cannot run it. Uncommitted changes are copied to
 lockkeeper rescue first. Locks of agents and jobs stay; see lockkeeper lock clear.`,
 		Example: `  lockkeeper claim clear`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE:    p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error { return p.clearClaims(cmd.Context(), a) }),
 	}
 }

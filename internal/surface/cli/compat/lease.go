@@ -135,7 +135,6 @@ lease of Lockkeeper it also shows the phase of the work, how long acquiring took
 often it was renewed.`,
 		Example: `  lockkeeper lease status --path .autonomous_runs/.locks/tidy.lock
   lockkeeper lease status --path build.lock --json | jq -r .state`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := p.leasePath(cmd, path)
 			if err != nil {

@@ -38,7 +38,6 @@ run, a lease that comes before a held one is refused.`,
 		Example: `  token=$(lockkeeper lease acquire --path .autonomous_runs/.locks/tidy.lock --owner tidy_up)
   lockkeeper lease acquire --path build.lock --ttl 10m --timeout 2m
   lockkeeper lease acquire --path build.lock --read --timeout 0`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := p.leasePath(cmd, path)
 			if err != nil {
@@ -124,7 +123,6 @@ A command under lease run can mark the phases of its work with --phase, which ot
 It finds its leases in the environment.`,
 		Example: `  lockkeeper lease renew --path build.lock --token "$token"
   lockkeeper lease renew --phase "docs hygiene"   # under lease run`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt := lease.Defaults()
 			opt.TTL = -1 // unchanged
@@ -165,7 +163,6 @@ func (p *program) leaseReleaseCommand() *cobra.Command {
 		Long: `Release a lease. Only a file with the token is removed. If the lease is gone, or another
 holder has it, that is not a failure: exit code 0 and a note.`,
 		Example: `  lockkeeper lease release --path build.lock --token "$token"`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.path == "" {
 				return command.Usage(cmd, "needs a lease file, with --path")

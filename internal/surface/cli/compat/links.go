@@ -55,6 +55,7 @@ The exit code is 1 if something is missing.`,
   lockkeeper links docs/design.md --verbose
   lockkeeper links --deep --fix
   lockkeeper links --graph dot | dot -Tsvg >links.svg`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(p, cmd, args); err != nil {
 				return err

@@ -46,7 +46,6 @@ has locked, or that the gate refuses, stay in the queue. lockkeeper undo undoes 
   lockkeeper tidy --execute
   lockkeeper tidy --execute --phase archive   # while other runs do other phases
   lockkeeper tidy --read                      # while another run moves files`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.execute && o.dry {
 				return command.Usage(cmd, "--execute and --dry-run exclude each other")

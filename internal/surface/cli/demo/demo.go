@@ -60,7 +60,6 @@ spent.`,
   lockkeeper demo --keep
   lockkeeper demo --claude --budget 5
   lockkeeper demo --fast --json | jq .writes_landed`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := command.Interruptible(cmd.Context())
 			defer stop()

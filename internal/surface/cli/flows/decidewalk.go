@@ -29,7 +29,6 @@ func (d *decider) walkCommand() *cobra.Command {
 skips, v shows everything, u undoes the last answer, ? explains and q quits. Each answer
 takes effect at once.`,
 		Example: `  lockkeeper decide walk`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.JSON {
 				return command.Usage(cmd, "is for people at a terminal; omit --json")

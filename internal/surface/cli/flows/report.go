@@ -18,7 +18,6 @@ import (
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/project"
-	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
 
@@ -34,7 +33,6 @@ changes nothing.`,
   lockkeeper report --flow screens -o report.md
   lockkeeper report -o - > report.md
   lockkeeper report --json | jq .cost.usd`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("output") && file == "" {
 				return &lockkeeper.InputError{Field: "output", Value: file, Reason: "empty", Next: "name a file, or omit the flag"}

@@ -68,7 +68,6 @@ With --json each line is an object; the last one is the result.`,
   lockkeeper run --plan tasks.yaml --only rate-limit
   lockkeeper run --only blog/posts --auto-decide "impact>=medium,topics=reject"
   lockkeeper run --retry`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.parse(cmd); err != nil {
 				return err

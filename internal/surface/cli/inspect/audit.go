@@ -38,7 +38,6 @@ By default it lists the last 100 events.`,
   lockkeeper audit --holder otter --path app/user.rb
   lockkeeper audit --kind landed
   lockkeeper audit --since 2026-01-31T09:00:00Z --json | jq -r .kind`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			since, err := parseSince(o.since, p.Now())
 			if err != nil {

@@ -29,7 +29,6 @@ are the default, a line of lockkeeper.yaml, an environment variable and a flag.
 Passwords are hidden.`,
 		Example: `  lockkeeper config
   LOCK_TIMEOUT=60 lockkeeper config --json`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			c, err := project.LoadConfig(p.Settings())
 			if err != nil {
@@ -60,7 +59,6 @@ versions, leftovers, and sessions that do not report.
 The exit code is 1 if something that should be enforced is not.`,
 		Example: `  lockkeeper doctor
   lockkeeper doctor --json | jq -r '.ways[] | select(.broken) | .fact'`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := doctor.Examine(cmd.Context(), p.Settings())
 			if err != nil {

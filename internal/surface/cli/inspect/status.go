@@ -49,7 +49,6 @@ prompt with the numbers of sessions, held and waiting grants, or nothing if ther
   lockkeeper status --watch
   PS1='$(lockkeeper status --short)\$ '
   lockkeeper status --json | jq '.held[].write_paths'`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case short && watch:

@@ -118,7 +118,6 @@ far as there is room, and a pipe gets a line for each item that changes.`,
   lockkeeper job list --status failed
   lockkeeper job list --watch
   lockkeeper job list --json | jq -r '.[] | select(.state == "ready") | .id'`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.parse(); err != nil {
 				return err

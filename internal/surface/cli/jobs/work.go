@@ -51,7 +51,6 @@ still queued because an item before them failed.`,
 		Example: `  lockkeeper job work --slots 4
   lockkeeper job work --slots 4 --until-empty
   lockkeeper job work --root main --root site-2`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.slots < 1 || o.slots > MostSlots {
 				return &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(o.slots), Reason: fmt.Sprintf("out of range, must be 1 to %d", MostSlots), Next: "give the number of commands to run at once"}

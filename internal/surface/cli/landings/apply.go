@@ -38,7 +38,6 @@ Files that the gate refuses are left out, kept and listed, and the exit code is 
 		Example: `  lockkeeper gate apply --grant "$grant" --from out/
   lockkeeper gate apply --grant "$grant" --from ../copy-of-the-codebase
   lockkeeper gate apply --grant "$grant" --from out/ --delete app/models/old.rb --all-or-nothing`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.from == "" && len(o.remove) == 0 {
 				return command.Usage(cmd, "needs a directory with --from, or a path with --delete")

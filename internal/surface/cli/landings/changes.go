@@ -43,7 +43,6 @@ so synchronize the clocks if the store is on another machine.`,
 		Example: `  lockkeeper gate changes
   lockkeeper gate changes --staged --held
   lockkeeper lock exec --write app/models/user.rb -- sed -i s/old/new/ app/models/user.rb`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.hook {
 				o.staged, o.quiet = true, true

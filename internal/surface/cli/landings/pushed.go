@@ -36,7 +36,6 @@ work, the push passes when the holder has released the file.
 
 lockkeeper init --git-push-hook makes git run this before each push.`,
 		Example: `  echo "refs/heads/main $(git rev-parse HEAD) refs/heads/main $(git rev-parse @{u})" | lockkeeper gate pushed`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if root, err := project.IsRoot(p.Settings()); err != nil || !root {
 				return p.noRoot(err)

@@ -30,7 +30,6 @@ machine or the directory will not come back, --abandon gives up one landing, so 
 paths can be locked again. It asks a person, on a terminal.`,
 		Example: `  lockkeeper gate recover
   lockkeeper gate recover --abandon 17 --reason "the build machine was scrapped"`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := p.Settings()
 			s.SkipRecovery = true

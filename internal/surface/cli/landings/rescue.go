@@ -38,32 +38,29 @@ func (p *program) rescueListCommand() *cobra.Command {
 did not land.`,
 		Example: `  lockkeeper rescue list
   lockkeeper rescue list --json | jq -r '.[].path'`,
-		Args: command.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error {
-				v, err := view.New(a).Rescue(cmd.Context())
-				if err == nil {
-					err = v.Err
-				}
-				if err != nil {
-					return err
-				}
-				list := []view.KeptChange{}
-				for _, e := range slices.Backward(v.Entries) {
-					list = append(list, e.KeptChange)
-				}
-				switch {
-				case p.JSON:
-					return p.PrintJSON(list)
-				case len(list) == 0:
-					_, err = fmt.Fprintln(p.Out, "no changes are kept: every write has landed")
-					return err
-				}
-				Rescued(list, p.Now()).Print(p.Out, p.Painter(p.Out))
-				p.Advise("lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
-				return nil
-			})
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
+			v, err := view.New(a).Rescue(cmd.Context())
+			if err == nil {
+				err = v.Err
+			}
+			if err != nil {
+				return err
+			}
+			list := []view.KeptChange{}
+			for _, e := range slices.Backward(v.Entries) {
+				list = append(list, e.KeptChange)
+			}
+			switch {
+			case p.JSON:
+				return p.PrintJSON(list)
+			case len(list) == 0:
+				_, err = fmt.Fprintln(p.Out, "no changes are kept: every write has landed")
+				return err
+			}
+			Rescued(list, p.Now()).Print(p.Out, p.Painter(p.Out))
+			p.Advise("lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
+			return nil
+		}),
 	}
 }
 
@@ -92,15 +89,13 @@ content, damaged content, and a directory that was moved aside it prints the pat
 		Example: `  lockkeeper rescue show 20260131T090000.123-1b4e28ba
   lockkeeper rescue show 20260131T090000.123-1b4e28ba --json | jq -r .diff`,
 		Args: command.Exactly(1, "the id of a kept change"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error {
-				v, err := view.New(a).Rescued(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				return p.showRescue(v)
-			})
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, args []string) error {
+			v, err := view.New(a).Rescued(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return p.showRescue(v)
+		}),
 	}
 }
 
@@ -153,9 +148,9 @@ The file that --onto-current replaces there is kept in turn.`,
   lockkeeper rescue restore 20260131T090000.123-1b4e28ba
   lockkeeper rescue land --onto-current 20260131T090000.123-1b4e28ba`,
 		Args: command.Exactly(1, "the id of a kept change"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.With(cmd.Context(), func(a *project.Project) error { return p.rescueLand(cmd, a, args[0], o) })
-		},
+		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, args []string) error {
+			return p.rescueLand(cmd, a, args[0], o)
+		}),
 	}
 	cmd.Flags().BoolVar(&o.ontoCurrent, "onto-current", false, "replace the file as it is now")
 	o.Flags(cmd.Flags())

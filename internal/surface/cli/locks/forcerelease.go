@@ -75,7 +75,6 @@ type an answer, so it needs a terminal; agents cannot run it. Grants whose polic
 requires proof that they are abandoned stay until there is proof. Waiting requests
 then get their turn.`,
 		Example: `  lockkeeper lock clear --reason "the machine room lost power"`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
 			return p.clear(cmd.Context(), a, reason)
 		}),

@@ -56,7 +56,6 @@ lockkeeper token add. Agents use the Model Context Protocol at /mcp, and git-lfs
 		Example: `  lockkeeper serve
   lockkeeper serve --listen 127.0.0.1:4711
   lockkeeper serve --listen :8443 --tls-cert cert.pem --tls-key key.pem --allow-host locks.example.org`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithSettings(cmd.Context(), p.ForOthers(), func(a *project.Project) error { return p.serve(cmd.Context(), a, o) })
 		},

@@ -71,7 +71,6 @@ func (p *program) tokenListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List who may use the server",
 		Example: `  lockkeeper token list --json`,
-		Args:    command.Exactly(0, "no arguments"),
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
 			list, err := access.Open(a.AccessDir()).List()
 			switch {
@@ -128,7 +127,6 @@ a name in lockkeeper token list and its role. Agents cannot run it.`,
 		Example: `  lockkeeper login
   xdg-open "$(lockkeeper login)"
   lockkeeper login --as guest`,
-		Args: command.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.AsPerson(cmd.Context(), "login", func(a *project.Project) error { return p.login(cmd.Context(), a, as) })
 		},
