@@ -1,18 +1,14 @@
 package sample
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
-	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/simulate"
 )
 
 func written(t testing.TB, l Large) string {
@@ -72,47 +68,5 @@ func TestLarge(t *testing.T) {
 	}
 	if fmt.Sprint(tree(t, written(t, Large{Controllers: 8, Seed: 1}))) == fmt.Sprint(tree(t, written(t, Large{Controllers: 8, Seed: 2}))) {
 		t.Error("the seed changes nothing")
-	}
-}
-
-// The plan for lockkeeper simulate has the same work.
-func TestLargePlan(t *testing.T) {
-	l := Large{Controllers: 100, Seed: 7, Pause: 1500 * time.Millisecond}
-	dir := written(t, l)
-	text, err := l.Plan(250 * time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := simulate.ReadPlanFrom(bytes.NewReader(text), "plan")
-	if err != nil {
-		t.Fatal(err)
-	}
-	writes := map[string]int{}
-	for _, it := range plan.Items {
-		want := 1500 * time.Millisecond
-		if it.Unit == "batch" {
-			want = 3250 * time.Millisecond
-		}
-		if it.Duration != want || it.Project == "" || it.Phase == "analyze" != (len(it.After) == 0) {
-			t.Errorf("%+v", it)
-		}
-		for _, path := range it.Writes {
-			if err := (lockkeeper.Target{Kind: lockkeeper.File, Path: path}).Validate(); err != nil {
-				t.Error(err)
-			}
-			content(t, dir, path)
-			writes[path]++
-		}
-	}
-	lost, err := l.Lost(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := 0
-	for _, n := range writes {
-		all += n
-	}
-	if all != len(lost) || len(plan.Items) < 500 {
-		t.Errorf("%d items change %d files, and the application expects %d", len(plan.Items), all, len(lost))
 	}
 }
