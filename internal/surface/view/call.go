@@ -9,7 +9,6 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/run"
-	"lockkeeper/internal/job"
 )
 
 // Call is a call of an agent for an item.
@@ -42,11 +41,7 @@ const callText = 1 << 20
 
 // Call returns one call of an item, which people count from 1. Number 0 means the last call.
 func (rd *Reader) Call(ctx context.Context, name string, number int) (*CallDetail, error) {
-	q, err := job.Open(rd.project)
-	if err != nil {
-		return nil, err
-	}
-	it, err := rd.find(ctx, q, name)
+	_, it, err := rd.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -77,11 +77,7 @@ const (
 
 // Item explains an item, named by its id, its key, or its name if that is unambiguous.
 func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
-	q, err := job.Open(rd.project)
-	if err != nil {
-		return nil, err
-	}
-	found, err := rd.find(ctx, q, name)
+	q, found, err := rd.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +108,17 @@ func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
 	return v, rd.addFromFlow(ctx, v)
 }
 
-func (rd *Reader) find(ctx context.Context, q *job.Queue, name string) (*lockkeeper.Item, error) {
+// find returns an item and the queue that it is in.
+func (rd *Reader) find(ctx context.Context, name string) (*job.Queue, *lockkeeper.Item, error) {
+	q, err := job.Open(rd.project)
+	if err != nil {
+		return nil, nil, err
+	}
 	it, err := q.Find(ctx, name)
 	if err == nil && it == nil {
 		err = &lockkeeper.InputError{Field: "item", Value: name, Reason: "unknown item", Next: "lockkeeper job list"}
 	}
-	return it, err
+	return q, it, err
 }
 
 // waitsOf lists what an item that does not run waits for, the most important first. The list

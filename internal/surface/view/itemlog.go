@@ -35,11 +35,7 @@ const logTail = 64 << 10
 // ItemLog returns the output of an item's agent or command from an offset; negative: the
 // end of it.
 func (rd *Reader) ItemLog(ctx context.Context, name string, from int64) (*Log, error) {
-	q, err := job.Open(rd.project)
-	if err != nil {
-		return nil, err
-	}
-	it, err := rd.find(ctx, q, name)
+	_, it, err := rd.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
