@@ -12,7 +12,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/session/refusal"
-	"lockkeeper/lock"
 )
 
 // A Committed is a held file in a commit that its holder did not make.
@@ -138,19 +137,11 @@ func mayCommit(command string) bool {
 }
 
 func (s *Session) recordCommitted(ctx context.Context, list []Committed) error {
-	if len(list) == 0 {
-		return nil
+	var gaps []lockkeeper.Event
+	for _, x := range list {
+		gaps = append(gaps, s.gap(x.Path, "commit "+x.Commit+" has it while "+x.Holder.Name()+" holds it", nil))
 	}
-	return s.registry.app.Locks.Update(ctx, func(a *lock.Tx) error {
-		for _, x := range list {
-			_, err := a.Append(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
-				Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(x.Path)}, Reason: "commit " + x.Commit + " has it while " + x.Holder.Name() + " holds it"})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.record(ctx, gaps)
 }
 
 // maxCommits limits the remembered commits of a session.

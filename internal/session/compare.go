@@ -81,6 +81,7 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 		}
 	}
 	var changes []change
+	var gaps []lockkeeper.Event
 	for _, held := range append(first, rest...) {
 		x, ok, failed := s.attribute(ctx, c, held, sessions[held.GrantID], len(changes) < mostKept)
 		if err = failed; err != nil {
@@ -88,9 +89,10 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 		}
 		if ok {
 			changes = append(changes, x)
+			gaps = append(gaps, s.gap(x.Path, x.reason, map[string]string{"rescue": x.Rescue, "doubt": x.Doubt}))
 		}
 	}
-	if err = errors.Join(err, s.record(ctx, changes)); err == nil {
+	if err = errors.Join(err, s.record(ctx, gaps)); err == nil {
 		s.tell(changes)
 	}
 	for _, x := range changes {
@@ -210,16 +212,20 @@ func (s *Session) attribute(ctx context.Context, c Call, held lockkeeper.Conflic
 	return x, true, nil
 }
 
-// record adds uncovered changes to the event log.
-func (s *Session) record(ctx context.Context, changes []change) error {
-	if len(changes) == 0 {
+// gap returns the event that this session changed a file without a lock.
+func (s *Session) gap(path, reason string, data map[string]string) lockkeeper.Event {
+	return lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
+		Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(path)}, Reason: reason, Data: data}
+}
+
+// record adds events to the log.
+func (s *Session) record(ctx context.Context, events []lockkeeper.Event) error {
+	if len(events) == 0 {
 		return nil
 	}
 	return s.registry.app.Locks.Update(ctx, func(a *lock.Tx) error {
-		for _, x := range changes {
-			_, err := a.Append(lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: lockkeeper.Actor{Name: s.rec.Callsign, Kind: lockkeeper.ActorAgent},
-				Holder: s.rec.Callsign, Locks: []lockkeeper.Lock{write(x.Path)}, Reason: x.reason, Data: map[string]string{"rescue": x.Rescue, "doubt": x.Doubt}})
-			if err != nil {
+		for _, ev := range events {
+			if _, err := a.Append(ev); err != nil {
 				return err
 			}
 		}
