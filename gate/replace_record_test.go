@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -85,5 +86,23 @@ func TestReplaceDirKeepsPermissions(t *testing.T) {
 		_, err := w.gate.ReplaceDirFrom(t.Context(), &g.Grant, "maps/m1", "current", from)
 		return err
 	}, "neither a file nor a directory")
+	w.releases(g)
+}
+
+// A directory above the draft, or linked to it, is no source: a copy of it would have itself in it.
+func TestReplaceDirFromAbove(t *testing.T) {
+	w := newWorld(t, map[string]string{"maps/m1/current/a": "old", "maps/m1/tmp/.keep": ""}, atMaps)
+	g := w.holdDir("maps/m1")
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(w.in("maps/m1"), link))
+	for _, from := range []string{w.in("maps/m1/tmp"), w.in("maps/m1"), w.in("maps"), w.in("."), "/", link} {
+		w.harmless(from, func() error {
+			_, err := w.gate.ReplaceDirFrom(t.Context(), &g.Grant, "maps/m1", "current", from)
+			return err
+		}, "from", "inside it")
+	}
+	_, err := w.gate.ReplaceDirFrom(t.Context(), &g.Grant, "maps/m1", "other", w.in("maps/m1/current"))
+	must(t, err)
+	w.want(map[string]string{"maps/m1/current/a": "old", "maps/m1/other/a": "old", "maps/m1/tmp/.keep": ""})
 	w.releases(g)
 }

@@ -113,6 +113,9 @@ func (r *replacement) replaceFrom(ctx context.Context, from string) (*lockkeeper
 		return nil, &lockkeeper.InputError{Field: "from", Value: from, Reason: disk.Reason(err), Next: "name a directory that you may read"}
 	}
 	defer src.Close()
+	if r.isAbove(src) {
+		return nil, &lockkeeper.InputError{Field: "from", Value: from, Reason: "the new version is prepared inside it, in " + r.target + "/" + draftDir, Next: "name a directory that has only the new content"}
+	}
 	return r.replace(ctx, func(d *draft) error {
 		into, err := r.g.disk.OpenDir(d.in, d.name)
 		if err != nil {
@@ -120,6 +123,21 @@ func (r *replacement) replaceFrom(ctx context.Context, from string) (*lockkeeper
 		}
 		return errors.Join(r.g.copyEntries(ctx, src, into), r.g.disk.Close(into))
 	})
+}
+
+// isAbove reports whether the draft is made in a directory or below it. A copy of that directory
+// would have itself in it, without end.
+func (r *replacement) isAbove(dir *os.File) bool {
+	is, err := dir.Stat()
+	for at := filepath.Join(r.g.paths.Dir(), r.target, draftDir); err == nil; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil && os.SameFile(info, is) {
+			return true
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	return false
 }
 
 // copyDir copies a directory with its permissions into a draft.
