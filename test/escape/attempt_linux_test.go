@@ -140,6 +140,7 @@ func attemptAll(w *world, inherited []string) error {
 		if !a.applies(here) {
 			continue
 		}
+		fmt.Fprintln(os.Stderr, "attempt:", a.name) // the last one is known if this process is killed
 		err := errors.New("it did not end")
 		if a.apart {
 			err = inOwnProcess(a.name)
@@ -190,6 +191,8 @@ const hung = 2 * time.Minute
 
 // inOwnProcess makes one attempt in a new process.
 func inOwnProcess(name string) error {
+	runtime.LockOSThread() // the kernel sends the death signal when the thread that started the process ends
+	defer runtime.UnlockOSThread()
 	exe, err := filepath.Abs(agentFile)
 	if err != nil {
 		return err
@@ -197,6 +200,7 @@ func inOwnProcess(name string) error {
 	cmd := exec.Command(exe, name)
 	cmd.Args[0] = attemptName
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = hung // a descendant may keep the output open
 	timer := time.AfterFunc(hung, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	out, err := cmd.CombinedOutput()

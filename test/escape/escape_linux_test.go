@@ -28,11 +28,12 @@ func TestEscape(t *testing.T) {
 	for _, l := range levels() {
 		t.Run(l.String(), func(t *testing.T) {
 			s := newScene(t, l)
+			s.addAgent()
 			before, home := s.tree(), s.home()
 			said := s.run()
 			text, err := os.ReadFile(filepath.Join(s.w.Root, reportFile))
 			if err != nil {
-				t.Fatalf("the agent did not report: %v\n%s", err, said)
+				t.Fatalf("the agent did not report: %v\n%s\n%s", err, said, s.calls())
 			}
 			var r report
 			must(t, json.Unmarshal(text, &r))

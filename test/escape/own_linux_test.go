@@ -134,7 +134,7 @@ func TestOwnDirectory(t *testing.T) {
 				plan += fmt.Sprintf("  - {name: %s, agent: %s, prompt: Leave something., writes: [%s]}\n", o.agent, o.agent, o.report())
 				s.putOwn(&o)
 			}
-			config := "gate: {allowed_write_paths: [\".\"]}\nagent: {name: claude, attempts: 1, timeout: 5m, sandbox: prefer}\nrun: {commit: off}\n"
+			config := "gate: {allowed_write_paths: [\".\"]}\nagent: {name: claude, attempts: 1, timeout: 15m, sandbox: prefer}\nrun: {commit: off}\n"
 			if l.off {
 				config = strings.Replace(config, "prefer", "off", 1)
 			}

@@ -81,14 +81,14 @@ func processAttempts() []attempt {
 			return w.find(text[:n], err)
 		}},
 		{name: "read the environment of the supervisor", try: func(w *world) error {
-			pid, err := supervisor()
+			pid, err := w.supervisor()
 			if err != nil {
 				return err
 			}
 			return w.find(os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)))
 		}},
 		{name: "signal the supervisor", try: func(w *world) error {
-			pid, err := supervisor()
+			pid, err := w.supervisor()
 			if err != nil {
 				return err
 			}
@@ -190,15 +190,16 @@ func controlGroup() string {
 	return ""
 }
 
-// supervisor returns the pid of the process that supervises the run.
-func supervisor() (int, error) {
+// supervisor returns the pid of the process that supervises the run. Another test may run at the
+// same time, so its program tells.
+func (w *world) supervisor() (int, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return 0, err
 	}
 	for _, line := range lines {
 		text, err := os.ReadFile(line)
-		if err == nil && strings.HasSuffix(string(text), "\x00run\x00--plan\x00plan.yaml\x00") {
+		if err == nil && strings.HasPrefix(string(text), filepath.Dir(w.Root)+"/") && strings.HasSuffix(string(text), "\x00run\x00--plan\x00plan.yaml\x00") {
 			return strconv.Atoi(strings.Split(line, "/")[2])
 		}
 	}

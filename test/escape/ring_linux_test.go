@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -23,26 +24,63 @@ const (
 	fixedFile = 1 // flag of an operation whose file is a slot of the ring
 )
 
-func ringAttempts() []attempt {
-	return []attempt{
-		{name: "open ~ through io_uring", try: func(w *world) error { return openByRing(filepath.Join(w.Home, homeSecrets[0]), unix.O_RDONLY) }},
-		{name: "open the shared tree for writing through io_uring", try: func(w *world) error {
-			return openByRing(filepath.Join(w.Root, "app/other.txt"), unix.O_WRONLY)
-		}},
-		{name: "rename in the shared tree through io_uring", try: func(w *world) error {
-			file := filepath.Join(w.Root, "app/other.txt")
-			if err := renameByRing(file, file+".moved"); err != nil {
-				return err
-			}
-			return renameByRing(file+".moved", file)
-		}},
-		{name: "act as an admin at the server through io_uring", try: func(w *world) error { return askByRing(w, false) }},
-		{name: "act as an admin at the server without a descriptor", try: func(w *world) error { return askByRing(w, true) },
-			moot: always("the server refuses clients that it cannot see")},
+func ringAttempts() (list []attempt) {
+	add := func(name string, try func(w *world) error, moot func(level) string) {
+		list = append(list, attempt{name: name, moot: moot, try: func(w *world) error { return uninterrupted(func() error { return try(w) }) }})
 	}
+	add("open ~ through io_uring", func(w *world) error { return openByRing(filepath.Join(w.Home, homeSecrets[0]), unix.O_RDONLY) }, noRing)
+	add("open the shared tree for writing through io_uring", func(w *world) error {
+		return openByRing(filepath.Join(w.Root, "app/other.txt"), unix.O_WRONLY)
+	}, noRing)
+	add("rename in the shared tree through io_uring", func(w *world) error {
+		file := filepath.Join(w.Root, "app/other.txt")
+		if err := renameByRing(file, file+".moved"); err != nil {
+			return err
+		}
+		return renameByRing(file+".moved", file)
+	}, noRing)
+	add("act as an admin at the server through io_uring", func(w *world) error { return askByRing(w, false) }, noRing)
+	add("act as an admin at the server without a descriptor", func(w *world) error { return askByRing(w, true) },
+		always("the server refuses clients that it cannot see"))
+	return list
 }
 
-// A ring is an io_uring that carries out one operation at a time.
+// noRing returns a reason if this machine has no io_uring for the user.
+func noRing(l level) string {
+	if text, err := os.ReadFile("/proc/sys/kernel/io_uring_disabled"); err == nil && (text[0] == '2' || text[0] == '1' && !l.root) {
+		return "io_uring is switched off"
+	}
+	err := uninterrupted(func() error {
+		r, err := newRing()
+		if err == nil {
+			r.close()
+		}
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// uninterrupted calls f in a thread that gets no signals. The Go runtime sends many on a busy
+// machine. They end system calls early, and the kernel cancels an operation of io_uring if it
+// cannot start a worker between two of them.
+func uninterrupted(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, before unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
+}
+
+// A ring is an io_uring that carries out one operation at a time, in one uninterrupted call.
 type ring struct {
 	fd             int
 	queue, entries []byte
@@ -101,8 +139,8 @@ func (r *ring) at(memory []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(&memory[0])))
 }
 
-// do carries out one operation and returns its result. A signal can end the call that waits before
-// the operation is complete, so only the ring's own count of results tells.
+// do carries out one operation and returns its result. The call that waits can end before the
+// operation is complete, so only the ring's own count of results tells.
 func (r *ring) do(e ringEntry) (int, error) {
 	const getEvents = 1
 	at := func(offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.queue[offset])) }
@@ -206,7 +244,8 @@ func askByRing(w *world, hidden bool) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	var said []byte
-	for part := make([]byte, 4096); ; {
+	const most = 64 << 10 // a fault must not fill the memory
+	for part := make([]byte, 4096); len(said) < most; {
 		n, err := use(ringEntry{opcode: ringReceive, addr: r.at(part), len: uint32(len(part))})
 		if err != nil {
 			return fmt.Errorf("receive: %w", err)

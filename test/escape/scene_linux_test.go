@@ -26,6 +26,9 @@ import (
 
 var must = projecttest.Must
 
+// limit ends programs that hang. A busy machine is slow, so it is generous.
+const limit = 20 * time.Minute
+
 // nobody is the id of an ordinary user.
 const nobody = 65534
 
@@ -122,7 +125,7 @@ func (s *scene) plantSecrets() {
 }
 
 const config = `gate: {allowed_write_paths: ["."]}
-agent: {name: command, command: [/bin/sh, -c, exec ` + agentFile + `], attempts: 1, timeout: 5m, sandbox: %s}
+agent: {name: command, command: [/bin/sh, -c, exec ` + agentFile + `], attempts: 1, timeout: 15m, sandbox: %s}
 run: {commit: off}
 `
 
@@ -157,8 +160,15 @@ func (s *scene) makeProject() {
 		file := filepath.Join(s.w.Root, path)
 		must(s.t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
 	}
-	must(s.t, os.MkdirAll(filepath.Join(s.w.Root, "tool"), 0o755))
-	copyFile(s.t, s.program, filepath.Join(s.w.Root, agentFile))
+}
+
+// addAgent adds the agent of the run to the codebase, because a sandbox hides other programs of
+// the test.
+func (s *scene) addAgent() {
+	s.t.Helper()
+	file := filepath.Join(s.w.Root, agentFile)
+	must(s.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	copyFile(s.t, s.program, file)
 }
 
 // listen opens the sockets, which send the secret to every client.
@@ -225,7 +235,7 @@ func (s *scene) start(cmd *exec.Cmd) string {
 			s.t.Fatalf("%s: nothing was said, but: %s", cmd.Args, said.String())
 		}
 		return text
-	case <-time.After(2 * time.Minute):
+	case <-time.After(limit):
 		s.t.Fatalf("%s: %s", cmd.Args, said.String())
 	}
 	return ""
@@ -306,13 +316,28 @@ func (s *scene) run() string {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
 	must(s.t, cmd.Start(), slave.Close())
-	ctx, cancel := context.WithTimeout(s.t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	said, _ := io.ReadAll(master) // ends with an error once the other end is closed
 	cmd.Wait()                    // the report decides, not the exit code
 	return string(said)
+}
+
+// calls returns the end of what each agent of the run wrote.
+func (s *scene) calls() string {
+	s.t.Helper()
+	var list strings.Builder
+	must(s.t, filepath.WalkDir(filepath.Join(s.w.Root, ".lockkeeper/calls"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		fmt.Fprintf(&list, "%s: …%s\n", d.Name(), text[max(0, len(text)-500):])
+		return err
+	}))
+	return list.String()
 }
 
 func (s *scene) openTerminal() (master, slave *os.File) {

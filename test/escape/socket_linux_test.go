@@ -98,7 +98,14 @@ func askServer(w *world, server string, dial func(ctx context.Context, network, 
 	proof(w, r)
 	transport := &http.Transport{DialContext: dial}
 	defer transport.CloseIdleConnections()
-	a, err := (&http.Client{Transport: transport, Timeout: hung}).Do(r)
+	client := &http.Client{Transport: transport, Timeout: hung}
+	a, err := client.Do(r)
+	for range 5 { // the server closes a connection whose client is late, as on a busy machine
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
+		a, err = client.Do(r)
+	}
 	if err != nil {
 		return err
 	}
@@ -129,7 +136,7 @@ func dialFast(_ context.Context, _, address string) (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "fast")
 	defer f.Close()
-	if err := unix.Sendto(fd, nil, unix.MSG_FASTOPEN, to); err != nil {
+	if err := uninterrupted(func() error { return unix.Sendto(fd, nil, unix.MSG_FASTOPEN, to) }); err != nil {
 		return nil, err
 	}
 	return net.FileConn(f)

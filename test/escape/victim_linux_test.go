@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -75,6 +76,9 @@ func addKey(secret []byte) (int, error) {
 	}
 	if err != nil {
 		return 0, err
+	}
+	if _, err := unix.KeyctlInt(unix.KEYCTL_SET_TIMEOUT, key, int(time.Hour.Seconds()), 0, 0); err != nil { // if this process is killed
+		return key, err
 	}
 	const everythingForItsUser = 0x3f3f0000
 	return key, unix.KeyctlSetperm(key, everythingForItsUser)
