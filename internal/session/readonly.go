@@ -100,10 +100,10 @@ func (p *protections) forget(path string) {
 }
 
 // modeOf returns the permissions of a file. It reports false for anything but a regular file whose
-// permissions this user may change.
+// permissions this user may change and restore. A set-user-ID bit, for example, does not come back.
 func (p *protections) modeOf(path string) (fs.FileMode, bool) {
 	info, err := p.root.Lstat(filepath.FromSlash(path))
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil || info.Mode() != info.Mode().Perm() {
 		return 0, false
 	}
 	owner, known := info.Sys().(*syscall.Stat_t)

@@ -32,6 +32,20 @@ func newReadOnlyStage(t *testing.T) *stage {
 	return s
 }
 
+// A file with a set-group-ID bit is left as it is, because the bit would be lost.
+func TestReadOnlyLosesNoBits(t *testing.T) {
+	s := newReadOnlyStage(t)
+	s.chmod(user, 0o755|fs.ModeSetgid)
+	s.reads("A", user)
+	s.passes(s.edit("A", user))
+	s.passes(s.edited("A", user))
+	s.passes(s.claude("A", "Stop", "", nil))
+	info, err := os.Stat(s.at(user))
+	if err != nil || info.Mode() != 0o755|fs.ModeSetgid {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
 // With sessions.read_only, a held file is read-only except while a call of its holder runs, and has
 // its own permissions again afterwards. The holder and others are told nothing about that.
 //
