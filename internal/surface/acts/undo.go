@@ -171,7 +171,8 @@ func pathsOf(ctx context.Context, g *gate.Gate, landings []uint64) (paths []stri
 	return paths, nil
 }
 
-// UndoLanding undoes a landing, and updates the documents of its batch if it has one.
+// UndoLanding undoes a landing, and updates the documents of its batch if it has one. Only a person
+// undoes a landing of a batch, because that decides about the batch.
 func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkeeper.Actor, hold Hold) (*Undone, error) {
 	g, err := a.Gate()
 	if err != nil {
@@ -183,6 +184,12 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 	}
 	for _, c := range out.Of.Changes {
 		out.Paths = append(out.Paths, c.Path)
+	}
+	if d, unit, batch, err := batchOf(ctx, a, g, seq, by); err != nil {
+		return nil, err
+	} else if d != nil && by.Kind == lockkeeper.ActorAgent {
+		return nil, &lockkeeper.RefusedError{Act: fmt.Sprintf("undo of landing %d", seq), Reason: "it belongs to batch " + unit + "/" + batch.ID + ", about which only a person decides",
+			Next: "ask a person to run it in a terminal of their own"}
 	}
 	locked := out.Paths
 	if dir := gate.Replaced(out.Of); dir != "" { // the gate prepares the replacement beside the directory
@@ -197,44 +204,47 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 	if err != nil {
 		return nil, err
 	}
-	if out.Batch, err = noteLanding(ctx, a, g, seq, by); err != nil {
+	d, unit, batch, err := batchOf(ctx, a, g, seq, by) // as it is now
+	if d != nil && err == nil {
+		out.Batch, err = d.noteBatch(ctx, g, unit, batch)
+	}
+	if err != nil {
 		return out, fmt.Errorf("landing %d undoes landing %d, but the documents of its batch could not be updated: %w", out.Landings[0].Seq, seq, err)
 	}
 	return out, nil
 }
 
-// noteLanding updates the documents of the batch of an undone or redone landing; nil: it
-// has no batch.
-func noteLanding(ctx context.Context, a *project.Project, g *gate.Gate, seq uint64, by lockkeeper.Actor) (*UndoneBatch, error) {
-	first := seq
+// batchOf returns the batch of a landing, or of the landing that it undoes, with its unit; nil:
+// it has no batch.
+func batchOf(ctx context.Context, a *project.Project, g *gate.Gate, seq uint64, by lockkeeper.Actor) (*Decider, string, *progress.Batch, error) {
 	for { // an undo can itself be undone
-		l, err := g.Landing(ctx, first)
+		l, err := g.Landing(ctx, seq)
 		if err != nil {
-			return nil, err
+			return nil, "", nil, err
 		}
 		if l.Undoes == 0 {
 			break
 		}
-		first = l.Undoes
+		seq = l.Undoes
 	}
 	for _, f := range flow.All() {
 		d, err := Open(ctx, a, f.Name, by)
 		if err != nil {
-			return nil, err
+			return nil, "", nil, err
 		}
 		for _, unit := range d.Units {
 			u, err := d.Tracker.Unit(ctx, unit)
 			if err != nil {
-				return nil, err
+				return nil, "", nil, err
 			}
 			for i := range u.Batches {
-				if l := u.Batches[i].Landed; l != nil && slices.Contains(l.Landings, first) {
-					return d.noteBatch(ctx, g, unit, &u.Batches[i])
+				if l := u.Batches[i].Landed; l != nil && slices.Contains(l.Landings, seq) {
+					return d, unit, &u.Batches[i], nil
 				}
 			}
 		}
 	}
-	return nil, nil
+	return nil, "", nil, nil
 }
 
 // noteBatch records in the documents of a batch whether it is undone.

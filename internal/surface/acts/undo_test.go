@@ -104,6 +104,32 @@ func TestUndoByNumberIsKnownToTheBatch(t *testing.T) {
 	}
 }
 
+// An agent undoes no landing of a batch, not even by undoing an undo, because that decides about the
+// batch.
+func TestUndoOfABatchIsNotForAgents(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx := t.Context()
+	landings := o.landed(model)
+	agent, ann := lockkeeper.Actor{Name: "claude", Kind: lockkeeper.ActorAgent}, person("ann")
+	refused := func(seq uint64) {
+		t.Helper()
+		_, err := acts.UndoLanding(ctx, o.app, seq, agent, acts.Holding(o.app, agent))
+		if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "blog/posts/b1") {
+			t.Errorf("%v", err)
+		}
+	}
+	refused(landings[0])
+	if o.read(model) != "made by b1\n" || o.batch("b1").Landed.Undone != nil {
+		t.Error("it was undone")
+	}
+	undone, err := acts.UndoLanding(ctx, o.app, landings[0], ann, acts.Holding(o.app, ann))
+	must(t, err)
+	refused(undone.Landings[0].Seq)
+	if o.batch("b1").Landed.Undone == nil {
+		t.Error("it is back")
+	}
+}
+
 // Undoing a landing without a batch mentions no batch. Undoing a batch without a landing is
 // refused.
 //
