@@ -118,6 +118,9 @@ func (v *visit) before(ctx context.Context) error {
 	for _, g := range v.codebase.guarded {
 		v.refuse(g.refusal(v.name(g.file)))
 	}
+	for _, x := range v.codebase.settings {
+		v.refuse(refusal.Reserved(x.Name, protect.Hooks.Reason(), "let a person set it"))
+	}
 	var list []session.Write
 	for _, t := range v.codebase.writes {
 		w, refused, err := v.target(t)

@@ -27,6 +27,7 @@ type codebase struct {
 	index    []IndexAct
 	beside   []string // written files in other work trees of the repository, which are no codebases with locks
 	discards []Discard
+	settings []Setting
 	shell    bool // a command runs there or may write there
 }
 
@@ -233,6 +234,10 @@ func (s *sorter) sort(plan Effects) error {
 	for _, x := range plan.Index {
 		p, err := s.in(x.Dir)
 		note(p, err, func(p *codebase) { p.index = append(p.index, x) })
+	}
+	for _, x := range plan.Settings {
+		p, err := s.in(x.Dir)
+		note(p, err, func(p *codebase) { p.settings = append(p.settings, x) })
 	}
 	return failed
 }

@@ -81,7 +81,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 	switch act {
 	case "config":
-		r.configures(rest)
+		r.configures(rest, dir)
 	case "submodule":
 		r.submodule(dir, rest, s)
 	}

@@ -60,20 +60,6 @@ func (r *reader) reconfigured(options []string) bool {
 	})
 }
 
-// configures notes an alias that git config sets. The command may use it afterwards.
-func (r *reader) configures(args []string) {
-	operands := noValues.read(args).all()
-	if len(operands) > 2 && operands[0] == "set" {
-		operands = operands[1:]
-	}
-	if len(operands) < 2 {
-		return
-	}
-	if name, is := strings.CutPrefix(strings.ToLower(operands[0]), "alias."); is {
-		r.aliases[name] = operands[1]
-	}
-}
-
 // workTree returns the work tree in which git runs: the directory, unless variables before the
 // command or exported earlier name another one.
 func (r *reader) workTree() string {

@@ -56,6 +56,29 @@ func TestReserved(t *testing.T) {
 	s.passes(edit(filepath.Join(s.home, ".claude/settings.json")))
 }
 
+// An agent cannot set which programs git and its hooks start. Other settings, and settings of a
+// repository outside every codebase, are free.
+func TestReservedSettings(t *testing.T) {
+	s := newStage(t)
+	s.write(".gitmodules", "")
+	s.bash("A", "PreToolUse", "git init -q ../elsewhere")
+	for _, command := range []string{"git config core.hooksPath evil", "git config set core.hooksPath evil", "git config --local core.hookspath /tmp/x", "git config --global --add core.hooksPath x",
+		"git config --unset core.hooksPath", "git config unset core.hooksPath", "git -C app config Core.HooksPath x", "cd app && git config core.fsmonitor ./x", "git config --type path core.sshCommand 'x -y'",
+		"git config filter.x.smudge 'sh x'", "git config diff.external x", "git config pager.log 'sh x'", "git config include.path ../x", "git config includeIf.onbranch:a.path x",
+		"git config credential.https://a.b.helper '!sh x'", "git config hook.x.command x", "git config --rename-section zzz core", "git config rename-section zzz core", "git config remove-section core",
+		"git config --edit", "git config -e", "git config edit", "git config submodule.a.update '!x'", "git config core.hooksPath true", "git config -f .git/config core.hooksPath x", "git config --file=.git/config user.name x",
+		"sh -c 'git config core.hooksPath x'"} {
+		s.refuses(s.bash("A", "PreToolUse", command), "Do not try another way")
+	}
+	for _, command := range []string{"git config core.hooksPath", "git config --get core.hooksPath", "git config get core.hooksPath", "git config --get-all --default x core.hooksPath", "git config --list", "git config -l --show-origin",
+		"git config user.name x", "git config set user.email a@example.org", "git config core.pager cat", "git config pager.log false", "git config core.fsmonitor true", "git config core.autocrlf input", "git config --unset user.name",
+		"git config alias.st 'status -sb'", "git config submodule.a.update none", "git config diff.algorithm histogram", "git config merge.conflictStyle zdiff3", "git config -f .gitmodules submodule.a.branch main",
+		"cd /tmp && git config core.hooksPath x", "git -C / config core.hooksPath x"} {
+		s.passes(s.bash("A", "PreToolUse", command))
+		s.passes(s.bash("A", "PostToolUse", command))
+	}
+}
+
 // The effects of a command are compared in every directory that it goes to or names.
 //
 // shows: GP-5

@@ -23,6 +23,7 @@ type Effects struct {
 	Git      []GitAct // git commands that rewrite shared state
 	Index    []IndexAct
 	Discards []Discard
+	Settings []Setting
 	Opaque   bool     // a part of the command may remove or overwrite files that it does not name
 	Sweeps   []Sweep  // parts that certainly remove or overwrite such files
 	Dirs     []string // directories that the command changes to, absolute
