@@ -247,6 +247,12 @@ func TestStalePage(t *testing.T) {
 		t.Error("an unknown answer is refused without a word")
 	}
 	r.done(formOf(r.page("/decide?ref=plan+blog%2Fposts"), "/do/add-item"), "", "description", "Say hello", "rationale", "")
+	if said := r.done(formOf(r.page("/decide?ref=plan+blog%2Fposts"), "/do/question"), "", "text", "Who calls it?"); !strings.Contains(said, "question-1") {
+		t.Error(said)
+	}
+	if page := r.page("/decide?ref=plan+blog%2Fposts").words(); !strings.Contains(page, "Who calls it?") || !strings.Contains(page, "The next run answers it.") {
+		t.Error("the page does not show the question")
+	}
 	if said := r.done(formOf(r.page("/"), "/do/stop"), "", "now", "1"); !strings.Contains(said, "has stopped") {
 		t.Error(said)
 	}
