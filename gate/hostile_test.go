@@ -265,6 +265,14 @@ func TestGrantsThatEnded(t *testing.T) {
 	w.releases(thief)
 	w.harmless("released", write(thief), "(grant)", "test/a")
 
+	// A claim that only a person may end stays, but nothing is written under it once it has expired.
+	claim, err := w.locks.TryAcquire(t.Context(), lockkeeper.Request{Holder: "author", Policy: "author",
+		Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: "test/a", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}})
+	must(t, err)
+	clock.Advance(16 * time.Minute)
+	w.harmless("an expired claim", write(claim), "(grant)", "its lease expired")
+	w.releases(claim)
+
 	revoked := w.hold("revoked", "test/a")
 	must(t, w.locks.ForceRelease(t.Context(), revoked.ID, lockkeeper.Actor{Name: "ann", Kind: lockkeeper.ActorPerson}, "needed"))
 	w.harmless("taken away by a person", write(revoked), "(grant)", "test/a")

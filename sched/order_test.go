@@ -103,6 +103,9 @@ func TestLifecycle(t *testing.T) {
 	go func() { done <- three.Phase(t.Context(), "apply", sched.PoolAgent) }()
 	waitFor(t, func() bool { return y.item(id).Stage == lockkeeper.StageWaiting })
 	y.finish(one, nil)
+	if y.claim() != nil {
+		t.Fatal("an item overtook a running one")
+	}
 	must(t, <-done)
 	if three.Grant.ID != grant || y.item(id).GrantID != grant {
 		t.Error("the item changed its grant")
