@@ -30,7 +30,8 @@ func Open(dir string, limits Limits) *Shelf {
 	return &Shelf{parent: filepath.Dir(dir), name: filepath.Base(dir), disk: durable.OSDisk{}, limits: limits.complete()}
 }
 
-// Dir returns the directory of the shelf, which changes when an entry is added or dropped.
+// Dir returns the directory of the shelf. Its modification time changes when an entry is added or
+// dropped.
 func (s *Shelf) Dir() string { return filepath.Join(s.parent, s.name) }
 
 // List returns all entries, oldest first.

@@ -167,8 +167,8 @@ func (w *Worker) returnStrays() error {
 
 // Keys in the data of events about items.
 const (
-	statusKey   = "status"   // in a released grant: how its item ended
-	attemptsKey = "attempts" // in an item that left its worker
+	statusKey   = "status"   // in the event of a released grant: how its item ended
+	attemptsKey = "attempts" // in the event of an item that left its worker: how often it was dispatched
 )
 
 // leaving returns an event about an item that has left its worker or the queue. It records

@@ -13,7 +13,7 @@ import (
 )
 
 type Commit struct {
-	Paths    []string // relative to the root: created, changed or deleted
+	Paths    []string // paths to commit, from the root: created, changed or deleted
 	Subject  string
 	Body     string
 	Trailers []Trailer

@@ -174,7 +174,7 @@ func wakeListeners(root, id string) {
 		path := filepath.Join(dir, e.Name())
 		fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 		if errors.Is(err, syscall.ENXIO) {
-			discard(path) // the listener of this socket died
+			discard(path) // the listener of this pipe died
 		}
 		if err != nil {
 			continue

@@ -186,7 +186,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) error {
 	return s.handler.Gap(r.Context(), gap.Path, gap.Reason)
 }
 
-// checkText refuses a text that is not recorded.
+// checkText refuses a text that is too long to be recorded or is not plain text.
 func checkText(field, text string) error {
 	switch {
 	case strings.TrimSpace(text) == "":

@@ -96,7 +96,7 @@ func (b *refresher) decide(p string, was, now *node) (take bool, err error) {
 	}
 	if kind != unchanged {
 		both := &node{entry: now.entry}
-		both.Young = true // so that its content is compared
+		both.Young = true // a young file is always compared by content
 		differs, _, err := b.w.inspect(b.h, p, both)
 		if err != nil {
 			return false, err

@@ -41,7 +41,7 @@ type Author struct {
 	set        *resource.Set
 	file       *bookfile.File // nil if claims are not mirrored
 	mark       bookfile.Mark
-	site       string // the locks file, unique among all machines
+	site       string // name of the locks file, unique among all machines
 	staleAfter time.Duration
 	git        *git.WorkTree
 }

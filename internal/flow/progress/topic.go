@@ -18,7 +18,7 @@ type TopicState string
 const (
 	Pending  TopicState = "pending"  // open
 	Done     TopicState = "done"     // answered
-	Rejected TopicState = "rejected" // needs no answer
+	Rejected TopicState = "rejected" // the topic needs no answer
 )
 
 // answered returns the word for the state of a topic that is not open.

@@ -96,7 +96,7 @@ type Agents struct {
 type Limits struct {
 	Agents, API, Tests int
 	Fixes              int            // number of fixes by agents in one check phase
-	FixesIn            map[string]int // the same number for check phases with another limit, by name
+	FixesIn            map[string]int // number of fixes for each check phase with a limit of its own, by name
 	Rechecks           int            // tests of one batch because a dependency changed
 	CheckTimeout       time.Duration
 	LimitPause         time.Duration // the pause for a rate limit without a reset time

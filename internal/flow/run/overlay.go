@@ -73,7 +73,7 @@ func openItems(r store.Reader, root string) (list []*lockkeeper.Item, err error)
 // An Overlay combines the documents of units with the state of their items in the queue.
 type Overlay struct {
 	Flow    flow.Flow
-	Screens map[string][]flow.ManifestScreen // for the screens flow, by unit
+	Screens map[string][]flow.ManifestScreen // the screens of each unit, in the screens flow
 
 	failed func(unit, part string) error // returns the failure of work in this process; nil: none is known
 }

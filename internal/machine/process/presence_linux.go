@@ -96,7 +96,7 @@ func (p *presence) remove() {
 	}
 }
 
-// close leaves the lock to the keeper.
+// close closes the file in this process. The keeper still holds the lock.
 func (p *presence) close() {
 	if p != nil {
 		p.file.Close()

@@ -30,7 +30,7 @@ type check struct {
 	in         func(m module) bool // further signs that the codebase uses it
 }
 
-// stacks lists what is known. Frameworks come before their languages.
+// stacks lists the stacks that this package knows. Frameworks come before their languages.
 var stacks = []stack{
 	{
 		name: "Rails", manifests: []string{"application.rb"}, is: func(m module) bool { return m.dir == "config" || len(m.dir) > 7 && m.dir[len(m.dir)-7:] == "/config" },

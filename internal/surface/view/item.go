@@ -29,7 +29,7 @@ type Item struct {
 	Lost     bool              `json:"lost,omitempty"`   // the item was dispatched, and its worker is gone
 	Failed   *FailedDependency `json:"failed_first,omitempty"`
 	Log      *Log              `json:"log,omitempty"`
-	Batch    *BatchDetail      `json:"batch,omitempty"` // with diff, tests, CI and verification
+	Batch    *BatchDetail      `json:"batch,omitempty"` // batch of the item, with diff, tests, CI and verification
 	Calls    []Call            `json:"calls"`           // calls of agents, oldest first
 	Cost     Cost              `json:"cost"`
 	Events   []Line            `json:"events"` // the newest first

@@ -121,7 +121,7 @@ type Changes struct {
 	Since     time.Time `json:"since,omitzero"`
 	Forgotten bool      `json:"forgotten"` // the log no longer has that event
 	Cut       bool      `json:"cut"`       // too many events to count
-	Counts    []Count   `json:"counts"`    // by kind of change: landed, gaps, recovered, …
+	Counts    []Count   `json:"counts"`    // number of changes of each kind: landed, gaps, recovered, …
 	Latest    []Line    `json:"latest"`    // the newest notable events first
 }
 

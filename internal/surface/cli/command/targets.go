@@ -282,7 +282,7 @@ func (p *Program) ExplainGrant(ctx context.Context, a *project.Project, grant Gr
 			v.Reason += "; its command may edit the file directly: this lock covers the edit"
 			next = "edit " + v.Path + " in place"
 		}
-		if _, kept, found := strings.Cut(v.Next, "; "); found { // where the content is kept
+		if _, kept, found := strings.Cut(v.Next, "; "); found { // the rest of the step says where the content is kept
 			next += "; " + kept
 		}
 		v.Next = next
