@@ -34,8 +34,8 @@ func (a *Project) Hold(ctx context.Context, req lockkeeper.Request, wait time.Du
 	return g, nil
 }
 
-// Acquire acquires a grant in the same way and stores its token for this user. If it cannot store
-// the token, it releases the grant, because no process could release it later.
+// Acquire acquires a grant as Hold does, and stores its token for this user. If it cannot store the
+// token, it releases the grant, because no process could release it later.
 func (a *Project) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
 	g, err := a.Hold(ctx, req, wait)
 	if err != nil {

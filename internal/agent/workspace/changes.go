@@ -84,7 +84,7 @@ func (s *search) folder(path string, was *node) task {
 		dir, err := s.w.openOwn(path)
 		switch {
 		case isGone(err) && path != ".":
-			return s.missing(path, was) // removed since it was listed
+			return s.missing(path, was) // the directory was removed since it was listed
 		case err != nil:
 			return pathError("open", path, err)
 		}
@@ -169,7 +169,7 @@ func (s *search) name(h *worker, dir int, path, name string, was *node) error {
 	at := below(path, name)
 	kind, now, err := h.compare(dir, name, was)
 	switch {
-	case isGone(err): // removed since it was listed
+	case isGone(err): // the name was removed since it was listed
 		return s.missing(at, was)
 	case err != nil:
 		return pathError("compare", at, err)

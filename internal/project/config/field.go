@@ -25,7 +25,7 @@ type field struct {
 	env     string
 	doc     string
 	initial string // the default; empty: none
-	rails   string // the default in the layout rails; empty: as in any other
+	rails   string // the default for a codebase of the layout rails; empty: the usual default
 	example string // an example for the sample if there is no default; empty: none
 	enum    []string
 	form    string // pattern of a text, or of each list entry; empty: any

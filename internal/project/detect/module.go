@@ -81,7 +81,7 @@ func (m module) below() []string {
 		return m.names
 	}
 	from, _ := slices.BinarySearch(m.names, m.dir+"/")
-	to, _ := slices.BinarySearch(m.names, m.dir+"0") // the byte after the slash
+	to, _ := slices.BinarySearch(m.names, m.dir+"0") // 0 is the byte after the slash
 	return m.names[from:to]
 }
 
