@@ -98,7 +98,7 @@ and acquires all of them at once, or waits its turn.`,
 	f.StringVar(&p.WorkDir, "dir", "", "run as if started in this `directory`")
 	f.StringVar(&p.Store, "store", "", "where to keep locks: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.JSON, "json", false, "answer with JSON")
-	all := []*cobra.Command{versionCommand(), exitCodesTopic(), manCommand()}
+	all := []*cobra.Command{versionCommand(p), exitCodesTopic(), manCommand()}
 	for _, commands := range []func(*command.Program) []*cobra.Command{
 		inspect.Commands, locks.Commands, landings.Commands, jobs.Commands, flows.Commands, demo.Commands, agents.Commands, compat.Commands, server.Commands,
 	} {
@@ -119,12 +119,15 @@ func takeNothing(cmd *cobra.Command) {
 	}
 }
 
-func versionCommand() *cobra.Command {
+func versionCommand(p *command.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version",
-		Example: "  lockkeeper version",
+		Short:   "Print the version, commit and build",
+		Example: "  lockkeeper version\n  lockkeeper version --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if p.JSON {
+				return p.PrintJSON(project.Built())
+			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "lockkeeper", project.Version())
 			return err
 		},

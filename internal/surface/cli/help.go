@@ -134,7 +134,7 @@ func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	line(`.TH "%s" "1" "" "Lockkeeper %s" "Lockkeeper Manual"`, strings.ToUpper(roff(name)), roff(project.Version()))
+	line(`.TH "%s" "1" "" "Lockkeeper %s" "Lockkeeper Manual"`, strings.ToUpper(roff(name)), roff(project.Built().Version))
 	line(".SH NAME\n%s \\- %s", roff(name), roff(cmd.Short))
 	line(".SH SYNOPSIS\n.nf\n%s\n.fi", roff(cmd.UseLine()))
 	line(".SH DESCRIPTION\n.nf\n%s\n.fi", roff(about(cmd)))
