@@ -4,10 +4,10 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-agents agents-latest test-ui lint trace mutate torture soak bench build man clean
+.PHONY: help test test-agents agents-latest test-ui lint trace mutate torture soak bench build man pictures release test-release module test-module clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## run all checks and tests, with a temporary PostgreSQL
 	@scripts/test
@@ -57,13 +57,16 @@ bench: ## measure against peers; BENCH=-write renews docs/benchmarks.md
 BIN ?= bin
 
 # Without inlining in these packages the hook is 0.4 MB smaller, and as fast.
-NOT_INLINED := $(foreach module,lockkeeper mvdan.cc github.com/goccy,-gcflags=$(module)/...=-l)
+NOT_INLINED = $(foreach module,$(shell go list -m) mvdan.cc github.com/goccy,-gcflags=$(module)/...=-l)
+
+# More flags of the linker, which scripts/release sets.
+LINK ?=
 
 # -s -w omits symbol tables and debug information, a third of the size. The hook leaves calls about
 # codebases in PostgreSQL to lockkeeper.
 build: ## build bin/lockkeeper and bin/lockkeeper-hook
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(BIN)/ ./cmd/lockkeeper
-	CGO_ENABLED=0 go build -tags nopostgres $(NOT_INLINED) -trimpath -ldflags "-s -w" -o $(BIN)/ ./cmd/lockkeeper-hook
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(LINK)" -o $(BIN)/ ./cmd/lockkeeper
+	CGO_ENABLED=0 go build -tags nopostgres $(NOT_INLINED) -trimpath -ldflags "-s -w $(LINK)" -o $(BIN)/ ./cmd/lockkeeper-hook
 
 # Where the manual pages go.
 MAN ?= bin/man1
@@ -71,5 +74,26 @@ MAN ?= bin/man1
 man: build ## write the manual pages into MAN
 	bin/lockkeeper man $(MAN)
 
-clean: ## remove the output of build and man
-	rm -rf bin
+pictures: ## renew docs/pictures from a real run, in a terminal and in Chromium
+	scripts/pictures
+
+release: ## build tarballs, Debian and npm packages into dist, with checksums; VERSION=1.2.0
+	@scripts/release
+
+test-release: ## build a release twice, compare, install it, use it and remove it
+	@scripts/test-release
+
+# On the command line, PATH=… replaces the list of directories with programs. /proc has the original.
+ifeq ($(origin PATH),command line)
+MODULE := $(PATH)
+override PATH := $(shell /usr/bin/tr '\0' '\n' </proc/$$PPID/environ | /bin/sed -n 's/^PATH=//p')
+endif
+
+module: ## rename the Go module in every file: make module PATH=example.org/lockkeeper
+	@scripts/module $(MODULE)
+
+test-module: ## rename the module in a copy, and build, vet and test it
+	@scripts/test-module
+
+clean: ## remove the output of build, man and release
+	rm -rf bin dist
