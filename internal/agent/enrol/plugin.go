@@ -15,6 +15,9 @@ import (
 // installed is the file in which Claude Code lists its plugins and their directories.
 const installed = "~/.claude/plugins/installed_plugins.json"
 
+// pluginRoot is how commands of a plugin name its directory. Claude Code replaces it.
+const pluginRoot = "${CLAUDE_PLUGIN_ROOT}"
+
 // pluginHooks finds our hooks in our plugin if it is enabled. unknown says why the hooks of an
 // enabled plugin cannot be determined. It does not see a plugin that was loaded for one session,
 // because no file lists it.
@@ -35,13 +38,14 @@ func (s Site) pluginHooks(h Host) (list []Hook, unknown string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Sprintf("the plugin %s is enabled, but %s is missing", name, file), nil
 	}
+	read := strings.ReplaceAll(string(text), pluginRoot, dir)
 	if err == nil {
-		list, err = hooksIn(string(text), h)
+		list, err = hooksIn(read, h)
 	}
 	if err != nil {
 		return nil, "", refused(Edit{Path: file, Before: text}, err)
 	}
-	return h.placed(list, "plugin "+name, file, string(text)), "", nil
+	return h.placed(list, "plugin "+name, file, read), "", nil
 }
 
 // pluginOn returns our enabled plugin with the name of its marketplace, or "" if none is enabled.
