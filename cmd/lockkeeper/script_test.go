@@ -50,6 +50,11 @@ func scripts() testscript.Params {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull) // tests have no other git configuration
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			upgrade, err := filepath.Abs("../../testdata/upgrade") // projects made by earlier versions
+			if err != nil {
+				return err
+			}
+			env.Setenv("UPGRADE", upgrade)
 			env.Defer(func() {
 				if failed, ok := env.T().(interface{ Failed() bool }); ok && failed.Failed() {
 					endAll(env.WorkDir)
