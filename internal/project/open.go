@@ -31,6 +31,8 @@ type Settings struct {
 
 	Caller       func() Caller // who uses the tokens of grants; nil: a person
 	SkipRecovery bool          // do not recover landings
+
+	Configuration *Configuration // of this codebase, from the same settings; nil: Open reads it
 }
 
 func (s Settings) flags() map[string]string {
@@ -82,13 +84,13 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	configured, err := os.Stat(filepath.Join(root, config.FileName)) // read before the file, so that a later change is noticed
-	if err != nil {
-		configured = nil
+	configured := s.Configuration
+	if configured == nil || configured.root != root {
+		if configured, err = Configure(root, s); err != nil {
+			return nil, err
+		}
 	}
-	if a.Config, err = config.Load(filepath.Join(root, config.FileName), s.Env, s.flags()); err != nil {
-		return nil, err
-	}
+	a.Config = configured.Config
 	if err := a.Config.CheckDeployment(); err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.gateway = &gateway{app: a, host: self.Host, read: configured}
+	a.gateway = &gateway{app: a, host: self.Host, read: configured.file}
 	a.Locks = lock.New(a.Store, lock.Options{
 		Policies: a.Config.Policies(), Processes: a.Host, Self: &self, RecoverLandings: a.gateway.recoverLandings,
 		KeepFor: a.Config.Events.Retention, KeepEvents: a.Config.Events.MaxRows,

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,17 +10,30 @@ import (
 	"lockkeeper/internal/project/protect"
 )
 
-// Protection returns the list of files that agents never write in the codebase at root. If
-// root is empty, it returns the list for agents outside of any codebase.
-func Protection(root string, env func(string) (string, bool)) (*protect.List, error) {
-	if root == "" {
-		return protect.New(protect.Options{Env: env}), nil
+// A Configuration is the configuration of a root, as its file was at one moment.
+type Configuration struct {
+	*config.Config
+	root string
+	file fs.FileInfo // the state of the file before it was read; nil: there is none
+}
+
+// Configure reads the configuration of a root.
+func Configure(root string, s Settings) (*Configuration, error) {
+	name := filepath.Join(root, config.FileName)
+	file, err := os.Stat(name)
+	if err != nil {
+		file = nil
 	}
-	c, err := config.Load(filepath.Join(root, config.FileName), env, nil)
+	c, err := config.Load(name, s.Env, s.flags())
 	if err != nil {
 		return nil, err
 	}
-	return protection(root, c, env), nil
+	return &Configuration{Config: c, root: root, file: file}, nil
+}
+
+// Protection returns the list of files that agents never write in the codebase.
+func (c *Configuration) Protection(env func(string) (string, bool)) *protect.List {
+	return protection(c.root, c.Config, env)
 }
 
 func protection(root string, c *config.Config, env func(string) (string, bool)) *protect.List {

@@ -28,6 +28,29 @@ type check struct {
 	programs []string // source texts in other languages that the command contains
 	opaque   bool     // whether it is unknown what the command does
 	sweeps   []Sweep
+
+	configurations map[string]*project.Configuration // by root, as far as they were read
+}
+
+// settings returns the settings of a codebase.
+func (k *check) settings(root string) project.Settings {
+	return project.Settings{Dir: root, Store: k.proc.Store, Env: k.proc.Env, SkipRecovery: true}
+}
+
+// configuration reads the configuration of a codebase once for each call.
+func (k *check) configuration(root string) (*project.Configuration, error) {
+	if c := k.configurations[root]; c != nil {
+		return c, nil
+	}
+	c, err := project.Configure(root, k.settings(root))
+	if err != nil {
+		return nil, err
+	}
+	if k.configurations == nil {
+		k.configurations = map[string]*project.Configuration{}
+	}
+	k.configurations[root] = c
+	return c, nil
 }
 
 // run visits each codebase that the call concerns. Before a tool call, the first failure
@@ -59,7 +82,9 @@ func (k *check) run(ctx context.Context) (failed error) {
 
 // visit handles the call in one codebase.
 func (k *check) visit(ctx context.Context, p *codebase) (err error) {
-	a, err := project.Open(ctx, project.Settings{Dir: p.root, Store: k.proc.Store, Env: k.proc.Env, SkipRecovery: true})
+	settings := k.settings(p.root)
+	settings.Configuration = k.configurations[p.root]
+	a, err := project.Open(ctx, settings)
 	if err != nil {
 		return err
 	}

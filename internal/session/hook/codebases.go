@@ -37,6 +37,8 @@ type sorter struct {
 	env  func(string) (string, bool)
 	list []*codebase
 
+	configuration func(root string) (*project.Configuration, error)
+
 	guarded  []guarded // protected files, if the agent works outside every codebase
 	checkers map[string]*protect.Checker
 }
@@ -57,9 +59,13 @@ func (s *sorter) checker(root string) (*protect.Checker, error) {
 	if known := s.checkers[root]; known != nil {
 		return known, nil
 	}
-	list, err := project.Protection(root, s.env)
-	if err != nil {
-		return nil, err
+	list := protect.New(protect.Options{Env: s.env})
+	if root != "" {
+		c, err := s.configuration(root)
+		if err != nil {
+			return nil, err
+		}
+		list = c.Protection(s.env)
 	}
 	s.checkers[root] = list.Checker()
 	return s.checkers[root], nil
@@ -73,7 +79,7 @@ func (k *check) codebases() ([]*codebase, error) {
 		return nil, err
 	}
 	c := k.call
-	s := &sorter{dir: c.Dir, env: k.proc.Env, checkers: map[string]*protect.Checker{}}
+	s := &sorter{dir: c.Dir, env: k.proc.Env, checkers: map[string]*protect.Checker{}, configuration: k.configuration}
 	if c.Act != "" {
 		c.Writes = existing(c.Dir, c.Writes)
 	}

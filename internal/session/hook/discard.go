@@ -11,7 +11,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/git"
-	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/protect"
 	"lockkeeper/internal/session/refusal"
 )
@@ -203,11 +202,11 @@ func sparing(name string) string {
 // firstGuarded returns the first file that is protected or is a directory above a protected
 // file, or nil.
 func (v *visit) firstGuarded(files []string) (*guarded, error) {
-	list, err := project.Protection(v.codebase.root, v.proc.Env)
+	c, err := v.configuration(v.codebase.root)
 	if err != nil {
 		return nil, err
 	}
-	checker := list.Checker()
+	checker := c.Protection(v.proc.Env).Checker()
 	for _, f := range files {
 		if class, is := checker.Tree(f); is {
 			return &guarded{f, class}, nil

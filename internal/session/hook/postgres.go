@@ -3,7 +3,6 @@ package hook
 import (
 	"slices"
 
-	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 )
 
@@ -11,7 +10,7 @@ import (
 // configuration that cannot be read is reported when its codebase is opened.
 func (k *check) usesPostgres(places []*codebase) bool {
 	return slices.ContainsFunc(places, func(p *codebase) bool {
-		c, err := project.LoadConfig(project.Settings{Dir: p.root, Store: k.proc.Store, Env: k.proc.Env})
+		c, err := k.configuration(p.root)
 		return err == nil && config.IsPostgres(c.Store)
 	})
 }
