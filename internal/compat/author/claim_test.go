@@ -127,6 +127,21 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// A claim is stale at exactly the time to live of its policy, and not before.
+//
+// shows: CF-43
+func TestStaleAtExactly15Minutes(t *testing.T) {
+	s := newStudy(t, "")
+	one, _ := s.instance("CLI-1")
+	s.claim(one, "Chapter_01")
+	list, err := s.app.Locks.Requests(t.Context())
+	must(t, err)
+	at := list[0].HeartbeatAt.Add(15 * time.Minute)
+	if author.StatusOf(s.app, list[0], at.Add(-1)).Stale || !author.StatusOf(s.app, list[0], at).Stale {
+		t.Errorf("it is not stale from %s on", at)
+	}
+}
+
 // A person's claim does not expire.
 //
 // shows: LM-40 LM-46
