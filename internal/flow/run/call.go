@@ -222,7 +222,7 @@ func (l *ledger) count(res agent.Result, failure error) (agent.Spent, string) {
 	return agent.CostOf(res, failure), l.budget.Add(res, failure)
 }
 
-// A livelog appends an agent's events to a file that people can follow.
+// A livelog appends an agent's events to a file that people can follow, with local times.
 type livelog struct {
 	file *os.File
 	err  error
@@ -238,7 +238,7 @@ func (l *livelog) tell(e agent.Event) {
 		return
 	}
 	text := strings.TrimSpace(strings.Join([]string{e.Tool, e.Text}, " "))
-	_, l.err = fmt.Fprintf(l.file, "%s %-11s %s\n", e.At.UTC().Format("15:04:05"), e.Kind, strings.ReplaceAll(text, "\n", "\n                     "))
+	_, l.err = fmt.Fprintf(l.file, "%s %-11s %s\n", e.At.Local().Format("15:04:05"), e.Kind, strings.ReplaceAll(text, "\n", "\n                     "))
 }
 
 func (l *livelog) close() error {
