@@ -38,7 +38,7 @@ var ada = lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}
 // newScene creates an empty codebase with locks and a configuration.
 func newScene(t testing.TB, config string) *scene {
 	t.Helper()
-	return sceneAt(t, projecttest.Empty(t, config))
+	return sceneAt(t, projecttest.Empty(t, "layout: rails\n"+config))
 }
 
 // sampleScene returns the sample application, with scripted agents and its own checks.
