@@ -78,7 +78,7 @@ func (c *commit) plan(ctx context.Context) error {
 				return err
 			}
 			if !known {
-				refused = append(refused, changedUnder(it.target, c.grant.ID, found.changed, c.since, old))
+				refused = append(refused, changedUnder(it.target, c.grant.ID, found.changed, c.since))
 			}
 		}
 		if it.Body == nil && it.from == "" && !it.Delete && !old.Exists() {

@@ -241,18 +241,22 @@ func writable(dir *os.File, path string) error {
 	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory is read-only", Next: "make the directory writable first"}
 }
 
+// mergeFirst is the next step after a change that another writer overtook. Writing again is refused again, because
+// the grant still expects the version before.
+const mergeFirst = "read the current content, merge your change into it, and land it with --onto-current (in the API: with the current base)"
+
 func changedSince(path, grantID string, want, found lockkeeper.Version) error {
 	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
 		Reason: differs(want, found),
-		Next:   "read the current content, then write your change on top of it"}
+		Next:   mergeFirst}
 }
 
 // changedUnder returns the refusal of a grant's first write to a file that another writer
 // changed while the grant was held.
-func changedUnder(path, grantID string, changed, since time.Time, found lockkeeper.Version) error {
+func changedUnder(path, grantID string, changed, since time.Time) error {
 	return &lockkeeper.LockViolationError{Check: checkBase, Path: path, GrantID: grantID,
 		Reason: fmt.Sprintf("another writer changed it, or its attributes, at %s, after the grant was acquired at %s", stamp(changed), stamp(since)),
-		Next:   fmt.Sprintf("read the current content; to overwrite it, pass --base %x", found.Sum)}
+		Next:   mergeFirst}
 }
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05.000Z") }

@@ -48,7 +48,7 @@ func (p *applier) refusalOf(cause error) error {
 			Next: "check whether it is immutable or append-only (lsattr), or in a sticky directory of another user (ls -ld)"}
 	case errors.As(cause, &conflict):
 		return &lockkeeper.LockViolationError{Check: checkBase, Path: conflict.path, GrantID: p.l.GrantID, Reason: conflict.reason,
-			Next: "read the current content, then write your change on top of it"}
+			Next: mergeFirst}
 	}
 	return fmt.Errorf("landing %d was rolled back: %w", p.l.Seq, cause)
 }

@@ -153,6 +153,34 @@ func (s *Shelf) within(do func(shelf *os.File) error) (found bool, err error) {
 	return true, do(shelf)
 }
 
+// Find returns the id of the entry that a text names: the id, or the start of the id or of its last part, if no
+// other entry has it.
+func (s *Shelf) Find(ctx context.Context, text string) (string, error) {
+	if _, ok := timeOf(text); ok {
+		return text, nil
+	}
+	list, err := s.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, e := range list {
+		if strings.HasPrefix(e.ID, text) || strings.HasPrefix(ShortID(e.ID), text) {
+			found = append(found, e.ID)
+		}
+	}
+	switch {
+	case text == "" || len(found) == 0:
+		return "", refuse(text, "not a rescue id")
+	case len(found) > 1:
+		return "", refuse(text, "ambiguous: "+strings.Join(found, ", "))
+	}
+	return found[0], nil
+}
+
+// ShortID returns the last part of an id, for people.
+func ShortID(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }
+
 // entry is within for the entry with an id, which it validates.
 func (s *Shelf) entry(id string, do func(shelf *os.File) error) error {
 	if _, ok := timeOf(id); !ok {

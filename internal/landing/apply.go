@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -136,6 +138,44 @@ func pathOf(err error) string {
 		return input.Value
 	}
 	return ""
+}
+
+// OntoCurrent makes the current versions of the files the bases of changes, so that the changes land whoever wrote
+// these versions. A change with a base keeps it.
+func OntoCurrent(a *project.Project, changes []gate.Change) error {
+	for i, c := range changes {
+		if c.Base != nil {
+			continue
+		}
+		base, err := currentBase(a, c.Path)
+		if err != nil {
+			return err
+		}
+		changes[i].Base = base
+	}
+	return nil
+}
+
+// currentBase returns the current version of a file, or nil for something else, which the gate refuses.
+func currentBase(a *project.Project, path string) (*lockkeeper.Version, error) {
+	at := filepath.Join(a.Root.Dir(), filepath.FromSlash(path))
+	info, err := os.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &lockkeeper.Version{}, nil
+	case err != nil || !info.Mode().IsRegular():
+		return nil, err
+	}
+	f, err := os.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return nil, err
+	}
+	return ParseBase(a, path, hex.EncodeToString(sum.Sum(nil)))
 }
 
 // ParseBase parses the expected version of a path: "nothing", a full version, or the

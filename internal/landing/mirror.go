@@ -2,17 +2,22 @@ package landing
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/git"
 	"lockkeeper/internal/machine/disk"
 	"lockkeeper/internal/project"
 )
@@ -23,6 +28,7 @@ type Mirror struct {
 	Changes   []gate.Change
 	Unchanged []Outcome // files that are the same in the codebase
 	Refused   []Outcome // links, pipes and files with invalid paths
+	Ignored   []string  // files that git ignores, and directories that tools can make again
 
 	app  *project.Project
 	dir  *os.Root
@@ -66,6 +72,9 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 			return fs.SkipDir
 		}
 		return nil
+	case d.IsDir() && m.isMade(path, d.Name()):
+		m.Ignored = append(m.Ignored, path+"/")
+		return fs.SkipDir
 	case d.IsDir():
 		return nil
 	}
@@ -100,6 +109,47 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 		}
 	}
 	m.Changes = append(m.Changes, gate.Change{Path: target, Body: m.body(path), Mode: modeFor(there, info.Mode())})
+	return nil
+}
+
+// isMade reports whether a directory is a virtual environment, or a new one with the name of a cache.
+func (m *Mirror) isMade(path, name string) bool {
+	if _, err := m.dir.Lstat(path + "/pyvenv.cfg"); err == nil {
+		return true
+	}
+	_, err := m.tree.Lstat(filepath.FromSlash(path))
+	return workspace.IsCache(name) && errors.Is(err, fs.ErrNotExist)
+}
+
+// LeaveIgnored leaves out what git ignores by the rules of the codebase. Files in the index are never ignored.
+func (m *Mirror) LeaveIgnored(ctx context.Context) error {
+	if m.app == nil {
+		return nil // without a directory
+	}
+	var paths []string
+	for _, c := range m.Changes {
+		paths = append(paths, c.Path)
+	}
+	for _, o := range m.Refused {
+		paths = append(paths, o.Path)
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	repo, err := git.Open(ctx, m.app.Root.Dir(), os.Environ())
+	if _, none := errors.AsType[*git.NoneError](err); none {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ignored, err := repo.Ignored(ctx, paths)
+	if err != nil {
+		return err
+	}
+	m.Changes = slices.DeleteFunc(m.Changes, func(c gate.Change) bool { return ignored[c.Path] })
+	m.Refused = slices.DeleteFunc(m.Refused, func(o Outcome) bool { return ignored[o.Path] })
+	m.Ignored = append(m.Ignored, slices.Sorted(maps.Keys(ignored))...)
 	return nil
 }
 

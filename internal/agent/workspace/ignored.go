@@ -17,6 +17,9 @@ var cacheNames = area{
 	"target": true, "dist": true,
 }
 
+// IsCache reports whether a directory with a name has only files that tools can make again.
+func IsCache(name string) bool { return cacheNames[name] }
+
 // Ignored reports for each change whether it is unimportant: git ignores the path by the
 // rules of the shared tree, or it is in a cache that was not copied. An agent's own rules do
 // not count.

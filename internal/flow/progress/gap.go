@@ -16,26 +16,65 @@ import (
 // Dismissed is the answer to a gap that needs no change.
 const Dismissed = "dismissed"
 
-// A Gap is a change that no grant covered, with its number in the batch.
+// A Gap is a change that no grant covered, with its number in the batch. The same change in several calls, such as
+// attempts to fix a test, is one gap.
 type Gap struct {
 	flow.Gap
-	Number int `json:"number"` // starts at 1
+	Number int `json:"number"` // starts at 1; numbers of equal gaps are left out
 
-	set func(ctx context.Context, g flow.Gap) error // stores the gap in its document
+	batch *Batch
 }
 
 // Gaps lists the gaps of the batch in the order of its documents.
 func (b *Batch) Gaps() (list []Gap) {
+	number := 0
 	for _, p := range b.gapLists() {
-		for n, g := range p.gaps {
-			list = append(list, Gap{Gap: g, Number: len(list) + 1, set: func(ctx context.Context, g flow.Gap) error {
-				gaps := slices.Clone(p.gaps)
-				gaps[n] = g
-				return p.replace(ctx, gaps)
-			}})
+		for _, g := range p.gaps {
+			number++
+			at := slices.IndexFunc(list, func(known Gap) bool { return known.equals(g) })
+			switch {
+			case at < 0:
+				list = append(list, Gap{Gap: g, Number: number, batch: b})
+			case list[at].Answer == "":
+				list[at].Answer, list[at].By = g.Answer, g.By
+			}
 		}
 	}
 	return list
+}
+
+// Gap returns the gap of the batch with a number.
+func (b *Batch) Gap(number int) (Gap, bool) {
+	gaps := b.Gaps()
+	at := slices.IndexFunc(gaps, func(g Gap) bool { return g.Number == number })
+	if at < 0 {
+		return Gap{}, false
+	}
+	return gaps[at], true
+}
+
+// equals reports whether a gap is the same change for the same reason.
+func (g Gap) equals(other flow.Gap) bool {
+	return g.Path == other.Path && g.Reason == other.Reason && g.Rescue == other.Rescue
+}
+
+// set stores the answer to the gap in each document that has it.
+func (g Gap) set(ctx context.Context) error {
+	for _, p := range g.batch.gapLists() {
+		gaps := slices.Clone(p.gaps)
+		for i := range gaps {
+			if g.equals(gaps[i]) {
+				gaps[i].Answer, gaps[i].By = g.Answer, g.By
+			}
+		}
+		if slices.EqualFunc(gaps, p.gaps, func(a, b flow.Gap) bool { return a.Answer == b.Answer && a.By == b.By }) {
+			continue
+		}
+		if err := p.replace(ctx, gaps); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A gapList has the gaps of one document. The function replace stores the document with other gaps.
@@ -72,7 +111,7 @@ func (b *Tracker) AddGaps(ctx context.Context, unit, batch string, gaps []flow.G
 			return err
 		}
 		more := slices.DeleteFunc(slices.Clone(gaps), func(g flow.Gap) bool { // a crashed run may have added them
-			return slices.ContainsFunc(is.Gaps(), func(known Gap) bool { return known.Path == g.Path && known.At.Equal(g.At) })
+			return slices.ContainsFunc(is.Gaps(), func(known Gap) bool { return known.equals(g) })
 		})
 		lists := is.gapLists()
 		if len(more) == 0 || len(lists) == 0 {
@@ -90,7 +129,7 @@ func (b *Tracker) DismissGap(ctx context.Context, unit, batch string, number int
 			return answered("dismiss", unit, batch, g)
 		}
 		g.Answer, g.By = Dismissed, by
-		return g.set(ctx, g.Gap)
+		return g.set(ctx)
 	})
 }
 
@@ -114,7 +153,7 @@ func (b *Tracker) FollowUpGap(ctx context.Context, unit, batch string, number in
 			}
 		}
 		g.Answer, g.By = id, by
-		return g.set(ctx, g.Gap)
+		return g.set(ctx)
 	})
 	return id, err
 }
@@ -133,7 +172,7 @@ func (b *Tracker) ReopenGap(ctx context.Context, unit, batch string, number int,
 			return refused(act, "lockkeeper decide show "+unit, "batch %s follows it up and is approved", g.Answer)
 		}
 		g.Answer, g.By = "", ""
-		if err := g.set(ctx, g.Gap); err != nil || at < 0 {
+		if err := g.set(ctx); err != nil || at < 0 {
 			return err
 		}
 		return b.propose(ctx, u, slices.Delete(proposed, at, at+1), by)
@@ -146,11 +185,11 @@ func (b *Tracker) gap(ctx context.Context, act, unit, batch string, number int, 
 		if err != nil {
 			return err
 		}
-		gaps := is.Gaps()
-		if number < 1 || number > len(gaps) {
-			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %s", batch, unit, counted(len(gaps), "gap", "gaps")), Next: "list open decisions: lockkeeper decide"}
+		g, known := is.Gap(number)
+		if !known {
+			return &lockkeeper.InputError{Field: "gap", Value: strconv.Itoa(number), Reason: fmt.Sprintf("batch %s of %s has %s", batch, unit, counted(len(is.Gaps()), "gap", "gaps")), Next: "list open decisions: lockkeeper decide"}
 		}
-		return do(u, is, gaps[number-1])
+		return do(u, is, g)
 	})
 }
 

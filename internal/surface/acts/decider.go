@@ -94,7 +94,7 @@ func isIn(u *progress.Unit, ref progress.Ref) (there bool) {
 		_, there = u.Batch(ref.Batch)
 	case progress.GapKind:
 		if b, ok := u.Batch(ref.Batch); ok {
-			there = ref.Gap <= len(b.Gaps())
+			_, there = b.Gap(ref.Gap)
 		}
 	}
 	return there

@@ -17,6 +17,9 @@ import (
 // the file had that content. Without ontoCurrent it refuses if the file has changed since
 // the content was kept.
 func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent bool, hold Hold) (e rescue.Entry, l *lockkeeper.Landing, err error) {
+	if id, err = a.Shelf().Find(ctx, id); err != nil {
+		return e, nil, err
+	}
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, nil, err
 	}
@@ -63,6 +66,9 @@ func ListArchive(a *project.Project, e rescue.Entry) string {
 
 // DropRescued deletes a kept change. It records the actor first.
 func DropRescued(ctx context.Context, a *project.Project, id string, by lockkeeper.Actor) (e rescue.Entry, err error) {
+	if id, err = a.Shelf().Find(ctx, id); err != nil {
+		return e, err
+	}
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, err
 	}

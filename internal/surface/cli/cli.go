@@ -98,6 +98,8 @@ and acquires all of them at once, or waits its turn.`,
 	f.StringVar(&p.WorkDir, "dir", "", "run as if started in this `directory`")
 	f.StringVar(&p.Store, "store", "", "where to keep locks: an SQLite `path`, or postgres://…")
 	f.BoolVar(&p.JSON, "json", false, "answer with JSON")
+	f.BoolVar(&p.Quiet, "quiet", false, "print only answers and errors, without notes and next steps")
+	f.BoolVar(&p.Plain, "no-color", false, "print without colors, as with NO_COLOR=1")
 	all := []*cobra.Command{versionCommand(p), exitCodesTopic(), manCommand()}
 	for _, commands := range []func(*command.Program) []*cobra.Command{
 		inspect.Commands, locks.Commands, landings.Commands, jobs.Commands, flows.Commands, demo.Commands, agents.Commands, compat.Commands, server.Commands,

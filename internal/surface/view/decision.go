@@ -153,15 +153,15 @@ func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) 
 		d.title(batch.Title)
 		d.Review, err = reviewDetail(p, u, batch)
 	case progress.GapKind:
-		gaps := []progress.Gap{}
-		if known {
-			gaps = batch.Gaps()
-		}
-		if d.Ref.Gap < 1 || d.Ref.Gap > len(gaps) {
+		if !known {
 			return missing()
 		}
-		d.title(gaps[d.Ref.Gap-1].Path)
-		d.Gap, err = rd.gapDetail(batch, gaps[d.Ref.Gap-1])
+		g, known := batch.Gap(d.Ref.Gap)
+		if !known {
+			return missing()
+		}
+		d.title(g.Path)
+		d.Gap, err = rd.gapDetail(batch, g)
 	default:
 		return missing()
 	}

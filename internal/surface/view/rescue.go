@@ -46,6 +46,7 @@ func KeptOf(e rescue.Entry) KeptChange {
 // RescueEntry is a kept change, with what can be done about it.
 type RescueEntry struct {
 	KeptChange
+	Done  bool          `json:"done"`          // its gap is answered, or its batch landed later
 	What  string        `json:"what"`          // short description
 	Ref   *progress.Ref `json:"ref,omitempty"` // the gap that the entry belongs to
 	Until time.Time     `json:"until"`         // kept at least until then
@@ -71,15 +72,45 @@ func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 	list, err := rd.rescued(ctx)
 	v.Err = err
 	refs, err := rd.gapRefs(ctx) // if this fails, the entries are shown without their gaps
+	done, failed := rd.settled(ctx)
+	if err == nil {
+		err = failed
+	}
 	if err := cmp.Or(v.Err, err); err != nil {
 		v.Problem = err.Error()
 	}
 	for _, e := range slices.Backward(list) {
-		v.Entries = append(v.Entries, rd.rescueEntry(e, refs))
+		entry := rd.rescueEntry(e, refs)
+		entry.Done = done(e)
+		v.Entries = append(v.Entries, entry)
 		v.Kinds[e.Kind]++
 		v.Bytes += e.Size
 	}
 	return v, nil
+}
+
+// settled returns whether a kept change needs no attention: all its gaps are answered, or it is work of a batch that
+// landed later. If the documents cannot be read, none is settled.
+func (rd *Reader) settled(ctx context.Context) (func(rescue.Entry) bool, error) {
+	open, answered, landed := map[string]bool{}, map[string]bool{}, map[string]time.Time{}
+	p, err := rd.lastDocuments(ctx)
+	if err == nil {
+		for u, b := range p.eachBatch {
+			for _, g := range b.Gaps() {
+				if g.Answer == "" {
+					open[g.Rescue] = true
+				} else {
+					answered[g.Rescue] = true
+				}
+			}
+			if b.Landed != nil {
+				landed[u.name+"/"+b.ID] = b.Landed.At
+			}
+		}
+	}
+	return func(e rescue.Entry) bool {
+		return answered[e.ID] && !open[e.ID] || e.Kind == rescue.Unlanded && landed[e.Holder].After(e.At)
+	}, err
 }
 
 // gapRefs returns the gaps of the last flow by rescue id.
@@ -120,6 +151,10 @@ func RescueKind(e rescue.Entry) string {
 
 // Rescued returns one kept change with its diff.
 func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error) {
+	id, err := rd.project.Shelf().Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	e, err := rd.project.Shelf().Get(id)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/conduct"
@@ -134,7 +135,11 @@ func (rd *Reader) Holdings(entries []lock.RequestInfo) Holdings {
 func (s *Status) addKept(ctx context.Context, rd *Reader) error {
 	s.Gaps, s.Displaced, s.Unlanded, s.Damaged, s.Uncommitted = []KeptChange{}, []KeptChange{}, []KeptChange{}, []KeptChange{}, []KeptChange{}
 	kept, err := rd.rescued(ctx)
+	done, failed := rd.settled(ctx)
 	for _, e := range kept {
+		if done(e) {
+			continue
+		}
 		list := &s.Damaged
 		switch e.Kind {
 		case rescue.Gap, rescue.Archive, rescue.Noted:
@@ -148,7 +153,7 @@ func (s *Status) addKept(ctx context.Context, rd *Reader) error {
 		}
 		*list = append(*list, KeptOf(e))
 	}
-	return err
+	return errors.Join(err, failed)
 }
 
 // addNeeds adds the open decisions of the current or last run.

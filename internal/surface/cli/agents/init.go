@@ -236,7 +236,7 @@ func (p *program) planOf(site enrol.Site, h enrol.Host) (*enrol.Enrolment, error
 		return nil, err
 	}
 	if site.Status(h).Program == "" && !p.JSON {
-		fmt.Fprintf(p.Err, "note: %s is not in PATH; its files are written anyway\n", h.Program)
+		p.Note("%s is not in PATH; its files are written anyway", h.Program)
 	}
 	return site.Plan(h, program)
 }

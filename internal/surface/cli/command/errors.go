@@ -68,8 +68,15 @@ func (p *Program) Say(message string) {
 // Advise writes the next step, if any, to standard error, so that programs do not read it
 // as part of the answer.
 func (p *Program) Advise(next string) {
-	if next != "" {
+	if next != "" && !p.Quiet {
 		fmt.Fprintln(p.Err, p.Painter(p.Err)(term.Bold, "next:")+" "+term.Clean(lockkeeper.LocalTimes(next)))
+	}
+}
+
+// Note writes a remark that is not part of the answer to standard error.
+func (p *Program) Note(format string, args ...any) {
+	if !p.Quiet {
+		fmt.Fprintf(p.Err, "note: "+format+"\n", args...)
 	}
 }
 

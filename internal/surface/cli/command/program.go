@@ -30,6 +30,7 @@ type Program struct {
 	Args           []string
 	WorkDir, Store string
 	JSON           bool
+	Quiet          bool // only answers and errors, without notes and next steps
 
 	Sessions *session.Registry // sessions of the open project; nil: none is open
 	reasons  map[string]string // reasons of the grants that block this call, by id

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,7 +40,7 @@ func (p *Program) Spread(value string, dirs bool) ([]string, error) {
 
 func (p *Program) noteSpread(value string, paths []string) {
 	if !p.JSON {
-		fmt.Fprintf(p.Err, "note: %s is %s\n", term.Clean(value), term.JoinFew(paths, term.Few(p.Err, notesShown), term.Clean))
+		p.Note("%s is %s", term.Clean(value), term.JoinFew(paths, term.Few(p.Err, notesShown), term.Clean))
 	}
 }
 

@@ -165,10 +165,10 @@ func (p *Program) Notes(a *project.Project, locks []lockkeeper.Lock) {
 			continue
 		}
 		if shown++; shown > notesShown {
-			fmt.Fprintln(p.Err, "note: and more such paths")
+			p.Note("and more such paths")
 			return
 		}
-		fmt.Fprintf(p.Err, "note: %s does not exist yet, nor does its directory\n", term.Clean(l.Path))
+		p.Note("%s does not exist yet, nor does its directory", term.Clean(l.Path))
 	}
 }
 
@@ -213,17 +213,21 @@ func (p *Program) Under(cmd *cobra.Command, a *project.Project, reason string, o
 	})
 }
 
-// Take acquires the locks of a request with one of the acquire functions of the project. It tells a
-// person on a terminal who blocks the request.
+// Take acquires the locks of a request with one of the acquire functions of the project. If the request
+// waits, it says for whom, and when the wait is over.
 func (p *Program) Take(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration,
 	acquire func(context.Context, lockkeeper.Request, time.Duration) (*lock.Grant, error)) (*lock.Grant, error) {
 	if err := p.refuseDeadlock(ctx, a, req, wait); err != nil {
 		return nil, err
 	}
-	p.announce(ctx, a, req, wait)
+	began := p.Now()
+	waited := p.announce(ctx, a, req, wait)
 	g, err := acquire(ctx, req, wait)
 	if err != nil {
 		return nil, Interrupted(ctx, err)
+	}
+	if waited {
+		fmt.Fprintf(p.Err, "acquired after %s\n", term.Span(p.Now().Sub(began)))
 	}
 	return g, nil
 }
@@ -247,18 +251,19 @@ func (p *Program) refuseDeadlock(ctx context.Context, a *project.Project, req lo
 	return nil
 }
 
-// announce tells a person on a terminal who blocks the request.
-func (p *Program) announce(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration) {
-	if wait <= 0 || p.JSON || !term.IsTerminal(p.Err) {
-		return
+// announce says on standard error who blocks the request, and reports whether there is anyone.
+func (p *Program) announce(ctx context.Context, a *project.Project, req lockkeeper.Request, wait time.Duration) bool {
+	if wait <= 0 || p.JSON || p.Quiet {
+		return false
 	}
 	found, err := a.Locks.CheckConflicts(ctx, req.Locks)
 	if err != nil || len(found) == 0 {
-		return // the request itself reports errors
+		return false // the request itself reports errors
 	}
 	p.readReasons(ctx, a, &lockkeeper.BlockedError{Conflicts: found})
 	fmt.Fprintf(p.Err, "waiting up to %s:\n", term.Span(wait))
 	p.conflicts(req.Holder, found, false)
+	return true
 }
 
 // ExplainGrant adds to a refusal that the grant this command runs under cannot be used: its

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
@@ -37,7 +38,7 @@ lands as shown. See it first with decide show.`, `  lockkeeper decide approve pl
 verified and shown to you again.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`, &acts.AnswerInput{}),
 		d.verb("follow-up", "Make the change of a gap in a new batch", `Make a change that no grant covered, in a new batch. The batch waits for approval and does
 not affect other batches.`, `  lockkeeper decide follow-up gap blog/posts/b1/1`, &acts.AnswerInput{}),
-		d.verb("dismiss", "Dismiss a gap", `Dismiss a change that no grant covered. It stays kept: see lockkeeper rescue list.`, `  lockkeeper decide dismiss gap blog/posts/b1/1`, &acts.AnswerInput{}),
+		d.dismissCommand(),
 		d.undoCommand(),
 	}
 }
@@ -59,6 +60,74 @@ func (d *decider) verb(word, short, long, example string, s *acts.AnswerInput) *
 	}
 	cmd.Flags().StringArrayVar(&s.Notes, "note", nil, "a note for the agent; repeatable")
 	return cmd
+}
+
+// dismissCommand returns the verb for gaps, which can also be selected by their paths and batches.
+func (d *decider) dismissCommand() *cobra.Command {
+	var s acts.AnswerInput
+	var where string
+	var all bool
+	cmd := d.verb("dismiss", "Dismiss gaps", `Dismiss changes that no grant covered. They stay kept: see lockkeeper rescue list. --all
+dismisses every open gap, and --where those whose path or batch matches a pattern:
+path=build/** or batch=+tasks/docs.`, `  lockkeeper decide dismiss gap blog/posts/b1/1
+  lockkeeper decide dismiss --all
+  lockkeeper decide dismiss --where 'path=build/**'`, &s)
+	cmd.Use = "dismiss REF… | --all | --where CONDITION"
+	named := cmd.RunE
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := 0
+		for _, is := range []bool{len(args) > 0, all, where != ""} {
+			if is {
+				given++
+			}
+		}
+		switch {
+		case given != 1:
+			return command.Usage(cmd, "needs references, as lockkeeper decide lists them, --all, or --where")
+		case len(args) > 0:
+			return named(cmd, args)
+		}
+		wanted, err := gapFilter(where)
+		if err != nil {
+			return err
+		}
+		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+			l, err := d.read(ctx)
+			if err != nil {
+				return acts.Verdict{}, err
+			}
+			var refs []progress.Ref
+			for _, w := range l.Waiting {
+				if w.Ref.Kind == progress.GapKind && wanted(w) {
+					refs = append(refs, w.Ref)
+				}
+			}
+			if len(refs) == 0 {
+				return acts.Verdict{}, &lockkeeper.RefusedError{Act: "dismiss", Reason: "no open gap matches", Next: d.flow.Command("decide")}
+			}
+			return d.flow.Give(ctx, "dismiss", refs, s)
+		})
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "dismiss every open gap")
+	cmd.Flags().StringVar(&where, "where", "", "dismiss every open gap that meets this `condition`: path=PATTERN or batch=UNIT/BATCH")
+	return cmd
+}
+
+// gapFilter parses a condition on gaps. The empty one is met by all.
+func gapFilter(where string) (func(progress.Decision) bool, error) {
+	key, pattern, _ := strings.Cut(where, "=")
+	switch {
+	case where == "":
+		return func(progress.Decision) bool { return true }, nil
+	case key == "path" && doublestar.ValidatePattern(pattern):
+		return func(g progress.Decision) bool { return doublestar.MatchUnvalidated(pattern, g.Title) }, nil
+	case key == "batch" && doublestar.ValidatePattern(pattern):
+		return func(g progress.Decision) bool {
+			return doublestar.MatchUnvalidated(pattern, g.Ref.Unit+"/"+g.Ref.Batch)
+		}, nil
+	}
+	return nil, &lockkeeper.InputError{Field: "where", Value: where, Reason: "not a condition for gaps", Next: "write path=build/** or batch=+tasks/docs"}
 }
 
 // itemVerb returns a verb for items, which can also be selected by rating.

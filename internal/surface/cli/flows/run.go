@@ -275,7 +275,7 @@ func (r *flowRun) withUI(ctx context.Context, body func() error) error {
 	}
 	b, err := server.OpenDashboard(ctx, r.Program, r.a)
 	if err != nil {
-		fmt.Fprintf(r.Err, "note: cannot serve the dashboard: %s\n", term.Clean(err.Error()))
+		r.Note("cannot serve the dashboard: %s", term.Clean(err.Error()))
 		return body()
 	}
 	if !r.JSON {

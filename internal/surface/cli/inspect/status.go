@@ -85,7 +85,7 @@ func (p *program) status(ctx context.Context, a *project.Project) (*view.Status,
 		return nil, err
 	}
 	for _, problem := range s.Problems {
-		fmt.Fprintf(p.Err, "note: cannot read %s\n", term.Clean(problem))
+		p.Note("cannot read %s", term.Clean(problem))
 	}
 	return s, nil
 }

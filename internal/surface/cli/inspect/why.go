@@ -28,7 +28,7 @@ const eventsShown = 8
 
 func (p *program) whyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "why PATH | RESOURCE | HOLDER | GRANT | ITEM",
+		Use:   "why PATH | RESOURCE | HOLDER | GRANT | ITEM | TASK | UNIT",
 		Short: "Explain why a path is locked or a request waits",
 		Long: `Explain the state of one thing, with the latest events about it:
 
@@ -37,15 +37,20 @@ func (p *program) whyCommand() *cobra.Command {
   a grant             everything known about it
   an item             what it waits for, who blocks it and when it may start;
                       where it runs; or why it failed
+  a task or batch     the same, also before it is queued
+  a unit              its phase, and the state of its batches
 
 A name is tried in this order: the id of a grant or of an item such as j12, a holder, an
-existing path, the key or name of an item, a resource. Anything else is a path.`,
+existing path, the key or name of an item, a resource, a path that is locked or has
+events, the start of a grant's id, a unit, batch or task of the last run. Any other name
+is an error.`,
 		Example: `  lockkeeper why app/user.rb
   lockkeeper why j12
   lockkeeper why otter
   lockkeeper why Chapter_03
-  lockkeeper why 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
-		Args: command.Exactly(1, "one path, resource, holder, grant or item"),
+  lockkeeper why rate-limit
+  lockkeeper why 1b4e28ba`,
+		Args: command.Exactly(1, "one path, resource, holder, grant, item, task or unit"),
 		RunE: p.OnQueue(func(cmd *cobra.Command, a *project.Project, q *job.Queue, args []string) error {
 			it, err := jobs.ItemNamed(cmd.Context(), p.Program, a, q, args[0])
 			if err != nil {
@@ -57,6 +62,9 @@ existing path, the key or name of an item, a resource. Anything else is a path.`
 			answer, err := p.why(cmd.Context(), a, q, args[0])
 			if err != nil {
 				return err
+			}
+			if answer.isUnknown() {
+				return p.whyWork(cmd.Context(), a, q, args[0])
 			}
 			return p.Show(answer, func() { p.showReasons(answer) })
 		}),
@@ -121,7 +129,43 @@ func (p *program) why(ctx context.Context, a *project.Project, q *job.Queue, nam
 		r = newReasons("resource", named.Name)
 		return r, r.read(ctx, a, q, locks)
 	}
-	return p.whyPath(ctx, a, q, name)
+	r, err = p.whyPath(ctx, a, q, name)
+	if err == nil && r.isUnknown() && project.CheckGrantName(name) == nil {
+		return p.whyGrantPrefix(ctx, a, name, r)
+	}
+	return r, err
+}
+
+// whyGrantPrefix explains the grant whose id starts with a text. If there is none, it returns otherwise.
+func (p *program) whyGrantPrefix(ctx context.Context, a *project.Project, start string, otherwise *reasons) (*reasons, error) {
+	id, err := a.GrantID(ctx, start)
+	if err == nil {
+		e, err := a.Locks.Request(ctx, id)
+		r := newReasons("grant", id)
+		if e != nil {
+			r.add(view.New(a).Holding(*e))
+		}
+		if err == nil {
+			err = r.recall(ctx, a, func(ev lockkeeper.Event) bool { return ev.GrantID == id })
+		}
+		return r, err
+	}
+	if lockkeeper.CodeOf(err) != lockkeeper.CodeNotHeld {
+		return nil, err
+	}
+	ended := newReasons("grant", start)
+	if err := ended.recall(ctx, a, func(ev lockkeeper.Event) bool { return strings.HasPrefix(ev.GrantID, start) }); err != nil {
+		return nil, err
+	}
+	if len(ended.Events) == 0 {
+		return otherwise, nil
+	}
+	return ended, nil
+}
+
+// isUnknown reports whether the answer is about a path that does not exist and that nothing is known about.
+func (r *reasons) isUnknown() bool {
+	return r.missing && len(r.Held)+len(r.Waiting)+len(r.Queued)+len(r.Events) == 0
 }
 
 func (p *program) whyPath(ctx context.Context, a *project.Project, q *job.Queue, path string) (*reasons, error) {
@@ -204,7 +248,7 @@ func (p *program) showReasons(r *reasons) {
 	case len(r.Queued) > 0:
 		fmt.Fprintf(p.Out, "%s is not locked, and %s it\n", name, term.Plural(len(r.Queued), "a queued item wants", "queued items want"))
 	case r.About == "path" && r.missing:
-		fmt.Fprintf(p.Out, "%s is free, and does not exist\n", name)
+		fmt.Fprintf(p.Out, "%s is free, and no such file exists now\n", name)
 	case r.About == "path", r.About == "resource":
 		fmt.Fprintf(p.Out, "%s is free: no holder has it or waits for it\n", name)
 	case r.About == "holder":

@@ -181,7 +181,7 @@ func (p *program) remark(ctx context.Context, q *job.Queue, it *lockkeeper.Item)
 		return err
 	}
 	if failed != nil {
-		fmt.Fprintf(p.Err, "note: %s waits for %s (%s), which failed: %s\n", it.ID, failed.ID, Title(failed), noteOf(failed))
+		p.Note("%s waits for %s (%s), which failed: %s", it.ID, failed.ID, Title(failed), noteOf(failed))
 		p.Advise("lockkeeper job retry " + failed.ID)
 		return nil
 	}

@@ -58,12 +58,7 @@ const NameWidth = 40
 // Title returns the name of an item, for a line or a table.
 func Title(it *lockkeeper.Item) string { return term.Ellipsis(fullTitle(it), NameWidth) }
 
-func fullTitle(it *lockkeeper.Item) string {
-	if it.Unit == "" {
-		return term.Clean(it.Workflow)
-	}
-	return term.Clean(it.Workflow + "/" + it.Unit)
-}
+func fullTitle(it *lockkeeper.Item) string { return term.Clean(view.ItemName(it)) }
 
 func StateOf(it *lockkeeper.Item) string { return term.Clean(view.ItemSituation(it)) }
 
@@ -196,7 +191,7 @@ func (p *program) list(ctx context.Context, a *project.Project, o listOptions) e
 	}
 	p.showItems(list)
 	if cut {
-		fmt.Fprintf(p.Err, "note: shows up to %d items of each status; all: --limit 0\n", o.limit)
+		p.Note("shows up to %d items of each status; all: --limit 0", o.limit)
 	}
 	return nil
 }

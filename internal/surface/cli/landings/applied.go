@@ -25,7 +25,7 @@ const (
 	outcomeHeldBack  = "held_back" // valid, but not landed because other files were refused
 )
 
-const unchangedShown = 8
+const ignoredShown = 8
 
 // tally has the outcome of each file of a landing, and their counts.
 type tally struct {
@@ -57,14 +57,14 @@ func (p *program) tallyOf(done *landing.Applied, grant command.GrantID) *tally {
 }
 
 // showApplied prints the outcome of each file, and fails if one was refused.
-func (p *program) showApplied(done *landing.Applied, grant command.GrantID) error {
+func (p *program) showApplied(done *landing.Applied, grant command.GrantID, verbose bool) error {
 	t := p.tallyOf(done, grant)
 	if p.JSON {
 		if err := p.PrintJSON(t.facts(nil)); err != nil {
 			return err
 		}
 	} else {
-		p.listApplied(p.Out, t)
+		p.listApplied(p.Out, t, verbose)
 	}
 	return t.ending()
 }
@@ -73,13 +73,13 @@ func (p *program) showApplied(done *landing.Applied, grant command.GrantID) erro
 // error. A person sees all of it.
 func (p *program) showWritten(done *landing.Applied, grant command.GrantID) error {
 	if p.JSON || term.IsTerminal(p.Out) {
-		return p.showApplied(done, grant)
+		return p.showApplied(done, grant, true)
 	}
 	t := p.tallyOf(done, grant)
 	if t.landing != 0 {
 		fmt.Fprintln(p.Out, t.landing)
 	}
-	p.listApplied(p.Err, t)
+	p.listApplied(p.Err, t, true)
 	return t.ending()
 }
 
@@ -98,12 +98,10 @@ func (t *tally) facts(more map[string]any) map[string]any {
 	return all
 }
 
-// listApplied prints the files, one per line. On a terminal it omits unchanged files if there
-// are many.
-func (p *program) listApplied(to term.File, t *tally) {
-	brief := t.count[outcomeUnchanged] > term.Few(to, unchangedShown)
+// listApplied prints the files, one per line. Unchanged files are counted, and listed only with verbose.
+func (p *program) listApplied(to term.File, t *tally, verbose bool) {
 	for _, f := range t.files {
-		if brief && f.Outcome == outcomeUnchanged {
+		if !verbose && f.Outcome == outcomeUnchanged {
 			continue
 		}
 		outcome := f.Outcome

@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/landing"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/term"
 )
 
 type applyOptions struct {
@@ -19,6 +20,9 @@ type applyOptions struct {
 	from   string
 	remove []string
 	whole  bool
+
+	ontoCurrent bool
+	verbose     bool
 }
 
 func (p *program) applyCommand() *cobra.Command {
@@ -30,8 +34,12 @@ func (p *program) applyCommand() *cobra.Command {
 landing: either all changes are in place or none, at every moment and after any crash.
 A new file gets its permissions in the directory. An existing file keeps its permissions;
 only its executable bit follows the directory. Unchanged files are skipped, so the
-directory can be a copy of the whole codebase. .git and .lockkeeper are ignored. A link
-that differs, or a pipe, is refused.
+directory can be a copy of the whole codebase. .git and .lockkeeper are ignored, and so
+are files that git ignores, virtual environments, and new caches such as node_modules
+and __pycache__. A link that differs, or a pipe, is refused.
+
+If another writer changed a file after the grant was acquired, the change is refused.
+Merge it into the current content, and land it with --onto-current.
 
 Files that the gate refuses are left out, kept and listed, and the exit code is 5. With
 --all-or-nothing one refusal refuses them all.`,
@@ -49,6 +57,8 @@ Files that the gate refuses are left out, kept and listed, and the exit code is 
 	f.Var(&o.grant, "grant", "the `id` of the grant that covers the paths")
 	f.StringVar(&o.from, "from", "", "the `directory` with the files to land")
 	f.StringArrayVar(&o.remove, "delete", nil, "a `path` to delete; repeatable")
+	f.BoolVar(&o.ontoCurrent, "onto-current", false, "replace files as they are now, also if another writer changed them")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "also list unchanged files")
 	f.BoolVar(&o.whole, "all-or-nothing", false, "land nothing if any file is refused")
 	return cmd
 }
@@ -61,12 +71,20 @@ func (p *program) applyMirror(cmd *cobra.Command, a *project.Project, o applyOpt
 		}
 		defer func() { err = errors.Join(err, mirror.Close()) }()
 	}
+	if err := mirror.LeaveIgnored(cmd.Context()); err != nil {
+		return err
+	}
 	changes, err := withDeletions(a, mirror, o.remove)
 	if err != nil {
 		return err
 	}
+	if o.ontoCurrent {
+		if err := landing.OntoCurrent(a, changes); err != nil {
+			return err
+		}
+	}
 	skipped := slices.Concat(mirror.Unchanged, mirror.Refused)
-	if len(changes)+len(skipped) == 0 {
+	if len(changes)+len(skipped)+len(mirror.Ignored) == 0 {
 		return command.Usage(cmd, "has nothing to do: "+o.from+" has no files")
 	}
 	done, err := p.applyAll(cmd, a, o, changes, mirror.Refused)
@@ -78,7 +96,10 @@ func (p *program) applyMirror(cmd *cobra.Command, a *project.Project, o applyOpt
 	if err != nil {
 		return p.showWhole(done, err)
 	}
-	return p.showApplied(done, o.grant)
+	if n := len(mirror.Ignored); n > 0 && !p.JSON {
+		p.Note("%s left out, which git ignores or tools can make again: %s", term.Counted(n, "path"), term.JoinFew(mirror.Ignored, ignoredShown, term.Clean))
+	}
+	return p.showApplied(done, o.grant, o.verbose)
 }
 
 // applyAll lands changes. With --json and --all-or-nothing, an error comes with the outcome of

@@ -81,7 +81,7 @@ so synchronize the clocks if the store is on another machine.`,
 // trees of the repository.
 func (p *program) noRoot(err error) error {
 	if err == nil {
-		fmt.Fprintf(p.Err, "note: %s is not set up for Lockkeeper, so locks are not checked for this commit\n", term.Clean(p.Base()))
+		p.Note("%s is not set up for Lockkeeper, so locks are not checked for this commit", term.Clean(p.Base()))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package landings
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -31,11 +32,13 @@ by default 14 days.`,
 }
 
 func (p *program) rescueListCommand() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List kept changes, newest last",
 		Long: `List the kept changes, newest last: what each is, its path, who made it, and why it
-did not land.`,
+did not land. Gaps that are answered, and work of batches that landed later, are listed
+only with --all.`,
 		Example: `  lockkeeper rescue list
   lockkeeper rescue list --json | jq -r '.[].path'`,
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, _ []string) error {
@@ -47,27 +50,40 @@ did not land.`,
 				return err
 			}
 			list := []view.KeptChange{}
+			hidden := 0
 			for _, e := range slices.Backward(v.Entries) {
+				if e.Done && !all {
+					hidden++
+					continue
+				}
 				list = append(list, e.KeptChange)
 			}
 			switch {
 			case p.JSON:
 				return p.PrintJSON(list)
+			case len(list) == 0 && hidden > 0:
+				_, err = fmt.Fprintf(p.Out, "no kept change needs you; %d settled: lockkeeper rescue list --all\n", hidden)
+				return err
 			case len(list) == 0:
 				_, err = fmt.Fprintln(p.Out, "no changes are kept: every write has landed")
 				return err
 			}
 			Rescued(list, p.Now()).Print(p.Out, p.Painter(p.Out))
+			if hidden > 0 {
+				p.Note("%d settled and not shown; all: --all", hidden)
+			}
 			p.Advise("lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
 			return nil
 		}),
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "also list settled changes")
+	return cmd
 }
 
 func Rescued(list []view.KeptChange, now time.Time) *term.Table {
 	t := &term.Table{Heads: []string{"ID", "AGE", "WHAT", "PATH", "BY", "SIZE", "WHY"}, Wide: 6, Sentences: true}
 	for _, e := range list {
-		t.Add(e.ID, term.Span(now.Sub(e.At)), view.RescueKind(e.Entry), term.Clean(e.Path), term.Clean(e.Holder), size(e.Entry), term.Clean(lockkeeper.LocalTimes(e.Reason)))
+		t.Add(rescue.ShortID(e.ID), term.Span(now.Sub(e.At)), view.RescueKind(e.Entry), term.Clean(e.Path), term.Clean(e.Holder), size(e.Entry), term.Clean(lockkeeper.LocalTimes(e.Reason)))
 	}
 	return t
 }
@@ -184,35 +200,92 @@ func (p *program) rescueLand(cmd *cobra.Command, a *project.Project, id string, 
 	return err
 }
 
+type dropOptions struct {
+	yes, all bool
+	older    term.Duration
+}
+
 func (p *program) rescueDropCommand() *cobra.Command {
-	var yes bool
+	var o dropOptions
 	cmd := &cobra.Command{
-		Use:   "drop ID",
-		Short: "Delete a kept change",
-		Long: `Delete a kept change for good. It shows the change and asks on a terminal; without a
-terminal it needs --yes. Agents cannot run it.`,
-		Example: `  lockkeeper rescue drop 20260131T090000.123-1b4e28ba
-  lockkeeper rescue drop --yes 20260131T090000.123-1b4e28ba`,
-		Args: command.Exactly(1, "the id of a kept change"),
+		Use:   "drop ID… | --all | --older AGE",
+		Short: "Delete kept changes",
+		Long: `Delete kept changes for good: those with the given ids, all of them, or those that are
+older than an age such as 7d. It shows them and asks on a terminal; without a terminal
+it needs --yes. Agents cannot run it.`,
+		Example: `  lockkeeper rescue drop 1b4e28ba
+  lockkeeper rescue drop --older 7d
+  lockkeeper rescue drop --all --yes`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			older := cmd.Flags().Changed("older")
+			if (len(args) > 0) == (o.all || older) || o.all && older {
+				return command.Usage(cmd, "needs ids of kept changes, --all, or --older")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.AsPerson(cmd.Context(), "rescue drop", func(a *project.Project) error { return p.rescueDrop(a.Shelf(), args[0], yes) })
+			return p.AsPerson(cmd.Context(), "rescue drop", func(a *project.Project) error { return p.rescueDrop(cmd.Context(), a.Shelf(), args, o) })
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.all, "all", false, "delete all kept changes")
+	cmd.Flags().Var(&o.older, "older", "delete the changes that are older than this, such as 7d")
 	return cmd
 }
 
-func (p *program) rescueDrop(shelf *rescue.Shelf, id string, yes bool) error {
-	e, err := shelf.Get(id)
+// chosen returns the kept changes to delete.
+func (o dropOptions) chosen(ctx context.Context, shelf *rescue.Shelf, ids []string, now time.Time) (list []rescue.Entry, err error) {
+	if len(ids) == 0 {
+		all, err := shelf.List(ctx)
+		return slices.DeleteFunc(all, func(e rescue.Entry) bool { return !o.all && now.Sub(e.At) < time.Duration(o.older) }), err
+	}
+	for _, text := range ids {
+		id, err := shelf.Find(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		e, err := shelf.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+func (p *program) rescueDrop(ctx context.Context, shelf *rescue.Shelf, ids []string, o dropOptions) error {
+	list, err := o.chosen(ctx, shelf, ids, p.Now())
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.RescueKind(e), term.Clean(e.Path), size(e), term.Clean(e.Holder))
-	if err := p.AgreeUnlessYes(yes, "rescue drop", "This deletes "+what+", for good."); err != nil {
+	describe := func(e rescue.Entry) string {
+		return fmt.Sprintf("%s: %s of %s, %s, wanted by %s", e.ID, view.RescueKind(e), term.Clean(e.Path), size(e), term.Clean(e.Holder))
+	}
+	switch {
+	case len(list) == 0:
+		return p.Answer(map[string]any{"dropped": []view.KeptChange{}}, "no kept change matches")
+	case len(list) == 1 && len(ids) == 1:
+		if err := p.AgreeUnlessYes(o.yes, "rescue drop", "This deletes "+describe(list[0])+", for good."); err != nil {
+			return err
+		}
+		if err := shelf.Drop(list[0].ID); err != nil {
+			return err
+		}
+		return p.Answer(map[string]any{"dropped": view.KeptOf(list[0])}, "dropped %s", describe(list[0]))
+	}
+	facts := "This deletes " + term.Counted(len(list), "kept change") + ", for good:"
+	for _, e := range list {
+		facts += "\n  " + describe(e)
+	}
+	if err := p.AgreeUnlessYes(o.yes, "rescue drop", facts); err != nil {
 		return err
 	}
-	if err := shelf.Drop(e.ID); err != nil {
-		return err
+	dropped := []view.KeptChange{}
+	for _, e := range list {
+		if err := shelf.Drop(e.ID); err != nil {
+			return err
+		}
+		dropped = append(dropped, view.KeptOf(e))
 	}
-	return p.Answer(map[string]any{"dropped": view.KeptOf(e)}, "dropped %s", what)
+	return p.Answer(map[string]any{"dropped": dropped}, "dropped %s", term.Counted(len(dropped), "kept change"))
 }

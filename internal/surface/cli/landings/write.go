@@ -20,6 +20,8 @@ import (
 type writeOptions struct {
 	grant      command.GrantID
 	mode, base string
+
+	ontoCurrent bool
 }
 
 func (p *program) writeCommand() *cobra.Command {
@@ -53,6 +55,8 @@ as --json prints it.`,
 	f.Var(&o.grant, "grant", "the `id` of the grant that covers the path")
 	f.StringVar(&o.mode, "mode", "", "the file's permissions, such as 0755 (default: unchanged; 0644 for a new file)")
 	f.StringVar(&o.base, "base", "", "what the file must hold now: nothing, a SHA-256, or a `version`")
+	f.BoolVar(&o.ontoCurrent, "onto-current", false, "replace the file as it is now, also if another writer changed it")
+	cmd.MarkFlagsMutuallyExclusive("base", "onto-current")
 	return cmd
 }
 
@@ -64,6 +68,13 @@ func (p *program) write(cmd *cobra.Command, a *project.Project, o writeOptions, 
 		return err
 	}
 	change := gate.Change{Path: target, Mode: mode}
+	if o.ontoCurrent {
+		set := []gate.Change{change}
+		if err = landing.OntoCurrent(a, set); err != nil {
+			return err
+		}
+		change = set[0]
+	}
 	if o.base != "" {
 		if change.Base, err = landing.ParseBase(a, target, o.base); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -307,7 +306,7 @@ that is unknown, or was released before, is harmless: exit code 0 and a note.`,
 			}
 			landDue(cmd.Context(), p.Program, a)
 			if !released {
-				fmt.Fprintf(p.Err, "note: nothing to release: no grant has the id %q; it may have been released or have expired\n", args[0])
+				p.Note("nothing to release: no grant has the id %q; it may have been released or have expired", args[0])
 			}
 			if p.JSON {
 				return p.PrintJSON(map[string]any{"id": id, "released": released})

@@ -25,6 +25,7 @@ type IO struct {
 	Now          func() time.Time
 	After        func(time.Duration) <-chan time.Time // nil: time.After
 	Above        func() []process.Ancestor            // the ancestors of this process; nil: unknown
+	Plain        bool                                 // no colors
 }
 
 func System() (*IO, error) {
@@ -126,7 +127,7 @@ const (
 
 // Painter returns a function that colors text for f, if f may be colored.
 func (io *IO) Painter(f File) func(color, text string) string {
-	if never, _ := io.Lookup("NO_COLOR"); never != "" || !io.HandlesEscapes(f) {
+	if never, _ := io.Lookup("NO_COLOR"); io.Plain || never != "" || !io.HandlesEscapes(f) {
 		return func(_, text string) string { return text }
 	}
 	return func(color, text string) string { return color + text + plain }
