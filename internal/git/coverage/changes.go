@@ -70,7 +70,7 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, who Calle
 	done := &Changes{}
 	found = slices.DeleteFunc(found, func(c git.Difference) bool {
 		done.ConfigChanged = done.ConfigChanged || c.Path == config.FileName
-		return c.Path == config.FileName || c.Path == project.DirName+"/" || lockkeeper.IsAncestor(project.DirName, c.Path)
+		return c.Path == config.FileName || c.Path == project.DirName+"/" || lockkeeper.IsAncestor(project.DirName, c.Path) || isDocument(a, c.Path)
 	})
 	from := make([]string, len(found))
 	for i, c := range found {
@@ -100,6 +100,15 @@ func Find(ctx context.Context, a *project.Project, tree *git.WorkTree, who Calle
 		return nil, err
 	}
 	return done, j.assign(ctx, a, who, done.List)
+}
+
+// isDocument reports whether a path is one of the documents of runs, or their directory. Runs write them without the
+// gate, and people commit them to share a run.
+func isDocument(a *project.Project, path string) bool {
+	path = strings.TrimSuffix(path, "/")
+	return slices.ContainsFunc([]string{a.Config.Run.SidecarDir, a.Config.Run.AnalysisDir}, func(dir string) bool {
+		return path == dir || lockkeeper.IsAncestor(dir, path)
+	})
 }
 
 // A judge has the facts that explain the origins of changes.

@@ -255,7 +255,11 @@ func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error
 			}
 		}
 	}
-	v.waits, err = r.q.Blocked(ctx, waitsShown)
+	explained := waitsShown
+	if r.flow.OneUnit != "" {
+		explained = taskWaitsShown
+	}
+	v.waits, err = r.q.Blocked(ctx, explained)
 	return v, err
 }
 

@@ -289,7 +289,7 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	if sum.Bare > 0 {
 		fmt.Fprintln(r.Out, term.Clean(untestedLine(sum.Bare, sum.Batches, sum.why)))
 	}
-	r.failures(st)
+	r.failures(ctx, st)
 	if out.Budget != "" {
 		r.broke(out)
 	}
@@ -311,29 +311,6 @@ func (o *runOutcome) count(report *report.Report) {
 			o.Bare, o.why = o.Bare+1, b.Untested
 		}
 	}
-}
-
-func (r *flowRun) failures(st *run.State) {
-	for _, u := range st.Units {
-		inBatch := false
-		for _, b := range u.Batches {
-			if b.Status == flow.Failed {
-				inBatch = true
-				r.failure(workName(u.Name, b.ID), b.Item, b.Error)
-			}
-		}
-		if u.Status == flow.Failed && !inBatch {
-			r.failure(u.Name, u.Item, u.Error)
-		}
-	}
-}
-
-func (r *flowRun) failure(name, item, reason string) {
-	reason, _, _ = command.CutNext(firstLine(reason))
-	if item != "" {
-		name += " (" + item + ")"
-	}
-	fmt.Fprintf(r.Out, "  %s %s: %s\n", r.Painter(r.Out)(term.Red, "failed"), term.Clean(name), term.Clean(reason))
 }
 
 // broke prints what an exceeded budget means.

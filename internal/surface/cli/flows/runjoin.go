@@ -187,8 +187,11 @@ func (r *flowRun) changes(before map[string]string, st *run.State) (news []run.N
 	return news
 }
 
-// waitsShown is how many waiting items a picture explains.
-const waitsShown = 3
+// waitsShown is how many waiting items a picture explains. Of tasks, each has a line of its own.
+const (
+	waitsShown     = 3
+	taskWaitsShown = 100
+)
 
 type runView struct {
 	p      *program
@@ -204,6 +207,9 @@ type runView struct {
 // blockers.
 func (v *runView) lines(took time.Duration, room int) []string {
 	lines := []string{v.summary(took)}
+	if v.flow.OneUnit != "" {
+		return append(lines, v.tasks(max(1, room-len(lines)))...)
+	}
 	var waits []string
 	for _, e := range v.waits {
 		waits = append(waits, fmt.Sprintf("  waits: %s (%s) for %s", jobs.Title(&e.Item), e.Item.ID, jobs.WaitOf(v.p.Program, e)))
