@@ -69,7 +69,7 @@ func constant(text string) string {
 
 var spaces = regexp.MustCompile(` +`)
 
-var variable = regexp.MustCompile(`(\b[0-9a-f]{8}-[0-9a-f-]{27}|\b\d{8}T\d{6}\.\d+(-[0-9a-f]+)?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}|\d\d:\d\d:\d\d|\b(\d+(\.\d+)?(ms|s|m|h))+\b|\bj\d+\b|127\.0\.0\.1:\d+|\b\d{1,6}\b|/\S*/hello\b)|landlock v\d+|own control group`)
+var variable = regexp.MustCompile(`(\b[0-9a-f]{8}(-[0-9a-f-]{27})?\b|\b\d{8}T\d{6}\.\d+(-[0-9a-f]+)?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}|\d\d:\d\d:\d\d|\b(\d+(\.\d+)?(ms|s|m|h))+\b|\bj\d+\b|127\.0\.0\.1:\d+|\b\d{1,6}\b|/\S*/hello\b)|landlock v\d+|own control group`)
 
 // A shell runs the commands of the page one after the other.
 type shell struct {
