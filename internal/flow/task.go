@@ -36,6 +36,7 @@ type Task struct {
 	After      []string
 	Tests      []string
 	Agent      string
+	Duration   time.Duration // how long it will probably take, for simulations; 0: unknown
 
 	text taskText // the same fields, with positions
 }
@@ -120,6 +121,9 @@ func (f *planText) check(file string) error {
 			report(t.Name.spot, name, "neither prompt nor prompt_file", "describe the change")
 		case t.Prompt.value != "" && t.PromptFile.value != "":
 			report(t.PromptFile.spot, name, "both prompt and prompt_file", "keep one of them")
+		}
+		if _, err := t.duration(); err != nil {
+			problems = append(problems, t.Duration.spot.wrong(file, name+"/duration", err))
 		}
 		if len(t.Writes) == 0 {
 			report(t.Name.spot, name, "no writes: it could change nothing", "name the files that it will change")
@@ -211,6 +215,22 @@ type taskText struct {
 	After      []located `yaml:"after"`
 	Tests      []located `yaml:"tests"`
 	Agent      located   `yaml:"agent"`
+	Duration   located   `yaml:"duration"`
+}
+
+// duration returns the duration of a task; 0: it has none.
+func (t taskText) duration() (time.Duration, error) {
+	if t.Duration.value == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(t.Duration.value)
+	if err == nil && d <= 0 {
+		err = errors.New("not positive")
+	}
+	if err != nil {
+		err = lockkeeper.WithNext(fmt.Errorf("not a duration: %q", t.Duration.value), "say how long it will take, such as 2m or 1h30m")
+	}
+	return d, err
 }
 
 // spot returns the position of a task without a name.
@@ -301,7 +321,8 @@ func tooMuch(name string, tokens token.Tokens) error {
 func (f *planText) plan(name string) *TaskFile {
 	p := &TaskFile{Agent: f.Agent.value, Tests: values(f.Tests), file: name}
 	for _, t := range f.Tasks {
-		p.Tasks = append(p.Tasks, Task{Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
+		takes, _ := t.duration() // check has refused an invalid one
+		p.Tasks = append(p.Tasks, Task{Duration: takes, Name: t.Name.value, Prompt: t.Prompt.value, PromptFile: t.PromptFile.value, Reads: values(t.Reads),
 			Writes: values(t.Writes), After: values(t.After), Tests: values(t.Tests), Agent: t.Agent.value, text: t})
 	}
 	return p

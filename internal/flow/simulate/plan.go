@@ -14,7 +14,12 @@ import (
 )
 
 // A Plan is work to simulate.
-type Plan struct{ Items []Item }
+type Plan struct {
+	Items []Item
+
+	Sources map[Source]int // of tasks: where their durations come from; nil: of items
+	Assumed time.Duration  // the duration of tasks that nothing is known about
+}
 
 // An Item is work for one agent under one grant.
 type Item struct {

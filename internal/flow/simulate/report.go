@@ -35,6 +35,9 @@ type Report struct {
 	Prediction Outcome   `json:"prediction"`
 	Others     []Outcome `json:"others"` // results of the plan with other strategies
 
+	Durations map[Source]int `json:"durations,omitempty"`       // of tasks: how many come from where
+	Assumed   Span           `json:"assumed_seconds,omitempty"` // of tasks that nothing is known about
+
 	Files    []FileWait `json:"files"` // the files that items waited for, the longest wait first
 	Tiers    []TierWait `json:"tiers"`
 	Schedule []Slice    `json:"schedule"` // in the order of starts
@@ -127,7 +130,7 @@ func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
 		}
 	}
 	m := newModel(done, opt.Slots)
-	rep := &Report{Items: len(done), Slots: opt.Slots, Bound: m.bound(), Left: left, Files: []FileWait{}}
+	rep := &Report{Items: len(done), Slots: opt.Slots, Bound: m.bound(), Left: left, Files: []FileWait{}, Durations: p.Sources, Assumed: Span(p.Assumed)}
 	var last time.Duration
 	for _, r := range s.began {
 		last = max(last, r.end)

@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"lockkeeper"
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/simulate"
+	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
@@ -31,23 +35,22 @@ is above the lower bound, which files items wait for, and how other schedulers c
 Nothing is locked or changed, and it needs no lockkeeper init. The file - is standard
 input.
 
-A plan lists items. Only name and duration are required:
+The plan is the file that lockkeeper run --plan takes. A task can say how long it takes;
+otherwise its time in earlier runs counts, or the median of the other tasks, or 5m:
 
-  items:
-    - name: posts/index              # unique
-      phase: analyze                 # verify, test, apply, analyze, …; default job
-      project: blog                  # projects take turns
-      unit: screen                   # screen, controller or batch
-      duration: 2m
-      reads: [app/models/post.rb, app/views/]   # files, and directories
-      writes: [docs/posts/index.md]             # files
-    - name: posts
-      phase: apply
-      project: blog
+  tasks:
+    - name: rate-limit
+      prompt: Limit sign-ins to five a minute.
+      writes: [src/session.py]
       duration: 8m
-      writes: [app/models/post.rb]
-      after: [posts/index]           # completed before it starts`,
-		Example: `  lockkeeper simulate plan.yaml --slots 12
+    - name: docs
+      prompt: Describe the limit.
+      writes: [docs/sessions.md]
+      after: [rate-limit]
+
+A plan of other work lists items, which have only name, duration, reads, writes, after,
+phase, project and unit: see docs/simulate.md.`,
+		Example: `  lockkeeper simulate tasks.yaml --slots 4
   lockkeeper simulate plan.yaml --slots 12 --json | jq .prediction`,
 		Args: command.Exactly(1, "the file of one plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,12 +85,15 @@ func (p *program) configFile() string {
 }
 
 func (p *program) simulate(ctx context.Context, file string, opt simulate.Options) error {
+	learned, err := p.learned()
+	if err != nil {
+		return err
+	}
 	var plan *simulate.Plan
-	var err error
 	if file == "-" {
-		plan, err = simulate.ReadPlanFrom(p.In, "standard input")
+		plan, err = simulate.ReadPlanFrom(p.In, "standard input", learned)
 	} else {
-		plan, err = simulate.ReadPlan(p.Path(file), file)
+		plan, err = simulate.ReadPlan(p.Path(file), file, learned)
 	}
 	if err != nil {
 		return err
@@ -102,12 +108,37 @@ func (p *program) simulate(ctx context.Context, file string, opt simulate.Option
 	})
 }
 
+// learned returns how long each task took in earlier runs of this codebase. Before init nothing is known.
+func (p *program) learned() (map[string]time.Duration, error) {
+	root, err := project.FindRoot(p.Settings())
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conduct.TaskTimes(root)
+}
+
 // showPrediction prints when a plan is done, and how good that is.
 func (p *program) showPrediction(rep *simulate.Report) {
 	paint := p.Painter(p.Out)
 	p.showLeft(rep)
 	fmt.Fprintf(p.Out, "%s: done after %s with %s, which are %.0f %% in use\n", term.Counted(rep.Items, "item"),
 		paint(term.Bold, took(rep.Prediction.Finish)), term.Counted(rep.Slots, "slot"), rep.Prediction.Use)
+	if rep.Durations != nil {
+		var parts []string
+		for _, source := range []simulate.Source{simulate.Given, simulate.Learned, simulate.Assumed} {
+			if n := rep.Durations[source]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, source))
+			}
+		}
+		text := strings.Join(parts, ", ")
+		if rep.Durations[simulate.Assumed] > 0 {
+			text += " (" + took(rep.Assumed) + ")"
+		}
+		fmt.Fprintln(p.Out, "durations: "+text)
+	}
 	fmt.Fprintf(p.Out, "lower bound: %s, %s; the prediction is %.1f %% above it\n", took(rep.Bound.Finish), boundReason(rep), rep.Prediction.Above)
 	fmt.Fprintln(p.Out, paint(term.Bold, "other schedulers:"))
 	t := &term.Table{Heads: []string{"SCHEDULER", "DONE AFTER", "ABOVE BOUND", "SLOTS IN USE"}}
@@ -174,12 +205,23 @@ func (p *program) showWaits(rep *simulate.Report) {
 		return
 	}
 	fmt.Fprintln(p.Out, paint(term.Bold, "files that cost the most waiting:"))
-	files := &term.Table{Heads: []string{"PATH", "TIER", "BLOCKED", "ITEMS"}}
+	tiered := rep.Durations == nil // tasks are in no controller and no module
+	files := &term.Table{Heads: []string{"PATH", "BLOCKED", "ITEMS"}}
+	if tiered {
+		files.Heads = []string{"PATH", "TIER", "BLOCKED", "ITEMS"}
+	}
 	for _, f := range rep.Files[:min(rowsShown, len(rep.Files))] {
-		files.Add(term.Clean(f.Path), string(f.Tier), took(f.Blocked), fmt.Sprint(f.Items))
+		cells := []string{term.Clean(f.Path), string(f.Tier), took(f.Blocked), fmt.Sprint(f.Items)}
+		if !tiered {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		files.Add(cells...)
 	}
 	files.Print(p.Out, paint)
 	p.andMore(len(rep.Files))
+	if !tiered {
+		return
+	}
 	fmt.Fprintln(p.Out, paint(term.Bold, "by tier:"))
 	tiers := &term.Table{Heads: []string{"TIER", "PATHS", "BLOCKED", "ITEMS"}}
 	for _, t := range rep.Tiers {
