@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,6 +117,3 @@ func TestMutantsApply(t *testing.T) {
 
 // command returns the command that runs the tests of the mutants of a requirement.
 func (m mutant) command() string { return "make mutate RUN='^" + m.id + "$'" }
-
-// pkg returns the package of the test, for go test.
-func (m mutant) pkg() string { return "./" + path.Clean(m.dir) }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,3 +58,6 @@ func (m mutant) test(t *testing.T) (string, error) {
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
+
+// pkg returns the package of the test, for go test.
+func (m mutant) pkg() string { return "./" + path.Clean(m.dir) }

@@ -43,7 +43,7 @@ func TestQuestions(t *testing.T) {
 	must(t, err)
 	before, others := s.files(), s.callsFor("batch_plan")+s.callsFor("extract")
 	s.play(questionScript)
-	out = s.conduct(request{Only: []string{unit + "/" + first}})
+	s.conduct(request{Only: []string{unit + "/" + first}})
 	u, err := s.opt.Progress.Unit(t.Context(), unit)
 	must(t, err)
 	if q := u.Questions()[0]; q.Answer != "Only its own pages." || q.AnsweredAt == nil || q.By != "ada" {

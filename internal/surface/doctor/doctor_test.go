@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// host returns the host with a name.
+func host(t *testing.T, name string) enrol.Host {
+	t.Helper()
+	i := slices.IndexFunc(enrol.Hosts(), func(h enrol.Host) bool { return h.Name == name })
+	if i < 0 {
+		t.Fatalf("no host is called %s", name)
+	}
+	return enrol.Hosts()[i]
+}
+
 // settings returns the settings of a new codebase, for a user with only the usual programs.
 func settings(t *testing.T, files map[string]string) project.Settings {
 	t.Helper()
@@ -49,10 +60,7 @@ func TestAgreesWithThePages(t *testing.T) {
 	for name, yaml := range map[string]string{"as it comes": "", "sandbox off": "agent:\n  sandbox: off\n", "legacy": "gate:\n  grant: optional\n"} {
 		t.Run(name, func(t *testing.T) {
 			s := settings(t, map[string]string{"lockkeeper.yaml": yaml})
-			h, err := enrol.HostOf("claude")
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := host(t, "claude")
 			root, err := project.FindRoot(s)
 			site := enrol.At(root, s.Env)
 			if err != nil {

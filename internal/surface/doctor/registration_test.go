@@ -41,7 +41,7 @@ type workbench struct {
 	path     string // suffix of PATH; -: PATH has only our programs
 }
 
-func enrolled(t *testing.T, host string) *workbench {
+func enrolled(t *testing.T, agent string) *workbench {
 	t.Helper()
 	s := settings(t, nil)
 	d := &workbench{t: t, bin: t.TempDir()}
@@ -66,16 +66,12 @@ func enrolled(t *testing.T, host string) *workbench {
 			t.Fatal(err)
 		}
 	}
-	h, err := enrol.HostOf(host)
-	if err != nil {
-		t.Fatal(err)
-	}
 	root, err := project.FindRoot(s)
 	site := enrol.At(root, s.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := site.Plan(h, enrol.Program{Shell: "lockkeeper", Path: "lockkeeper"})
+	plan, err := site.Plan(host(t, agent), enrol.Program{Shell: "lockkeeper", Path: "lockkeeper"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,11 +314,7 @@ func TestPluginRegisters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, err := enrol.HostOf("claude")
-			if err != nil {
-				t.Fatal(err)
-			}
-			undo, err := site.Undo(h, true)
+			undo, err := site.Undo(host(t, "claude"), true)
 			if err == nil {
 				err = undo.Apply(t.Context())
 			}
