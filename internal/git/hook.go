@@ -85,6 +85,7 @@ func InstallHook(ctx context.Context, tree *WorkTree, h Hook, program string) (s
 }
 
 const (
+	told     = ".told"    // ends the name of a file that a hook makes when it has said that its program is gone
 	chained  = ".chained" // ends the name of a hook that ours runs
 	hookHead = "#!/bin/sh\n# Installed by `" + hookMark
 )
@@ -99,7 +100,13 @@ func (h Hook) script(below, program string) string {
 	text := hookHead + "`, which also renews it.\n" +
 		"program=lockkeeper\n" +
 		"command -v lockkeeper >/dev/null 2>&1 || program=" + shellword.Quote(program) + "\n" +
-		"next=$(dirname \"$0\")/" + h.Name + chained + "\n"
+		"next=$(dirname \"$0\")/" + h.Name + chained + "\n" +
+		// Without the program nothing can be checked. People must still be able to commit.
+		"command -v \"$program\" >/dev/null 2>&1 || {\n" +
+		"  [ -e \"$0" + told + "\" ] || echo \"lockkeeper is not installed any more, so locks are not checked; to remove this hook: rm '$0'\" >&2\n" +
+		"  : 2>/dev/null >\"$0" + told + "\"\n" +
+		"  program=true\n" +
+		"}\n"
 	if h.Name == "pre-push" {
 		return text + "refs=$(cat)\n" +
 			"printf '%s\\n' \"$refs\" | \"$program\" " + h.check(below) + " || exit\n" +

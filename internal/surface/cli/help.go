@@ -18,7 +18,7 @@ import (
 
 // groups is the order of the commands in help: by what people do, common ones first.
 var groups = []struct{ title, commands string }{
-	{"Get started", "init demo doctor"},
+	{"Get started", "init demo doctor uninit"},
 	{"See what is happening", "status why audit"},
 	{"Run agents on the codebase", "run decide report simulate"},
 	{"Lock files", "lock claim unclaim defer"},

@@ -21,7 +21,7 @@ type program struct{ *command.Program }
 
 func Commands(core *command.Program) []*cobra.Command {
 	p := &program{core}
-	return []*cobra.Command{p.initCommand(), p.hookCommand(), p.mcpCommand(), p.lspCommand(), p.offCommand()}
+	return []*cobra.Command{p.initCommand(), p.uninitCommand(), p.hookCommand(), p.mcpCommand(), p.lspCommand(), p.offCommand()}
 }
 
 func (p *program) hookCommand() *cobra.Command {

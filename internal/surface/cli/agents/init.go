@@ -11,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/enrol"
 	"lockkeeper/internal/compat/resource"
+	"lockkeeper/internal/git"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/project/detect"
@@ -367,6 +368,21 @@ func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Hos
 			fmt.Fprintf(p.Out, "%s is no longer enrolled: %s changed\n", h.Name, term.Counted(len(plan.Edits), "file"))
 		} else if !p.JSON && len(hosts) == 1 {
 			fmt.Fprintf(p.Out, "%s was not enrolled; nothing changed\n", h.Name)
+		}
+	}
+	if len(hosts) > 1 { // without a name, everything that refuses writes
+		hooks, err := git.Hooks(cmd.Context(), git.NewWorkTree(root, root, p.Env))
+		if err != nil {
+			return err
+		}
+		for _, h := range hooks {
+			if err := h.Remove(cmd.Context()); err != nil {
+				return err
+			}
+			edits++
+			if !p.JSON {
+				fmt.Fprintf(p.Out, "%s: %s\n", term.Clean(h.Path), h.What)
+			}
 		}
 	}
 	if p.JSON {

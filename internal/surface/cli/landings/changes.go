@@ -1,6 +1,7 @@
 package landings
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -79,7 +80,14 @@ so synchronize the clocks if the store is on another machine.`,
 
 // noRoot lets a commit pass in a work tree that is not a root. Git runs the hook in all work
 // trees of the repository.
+//
+// A person may also commit where the locks were removed. Agents may not, because they could have
+// removed them.
 func (p *program) noRoot(err error) error {
+	if gone, ok := errors.AsType[*lockkeeper.StoreError](err); ok && p.NoAgent("commit without locks") == nil {
+		fmt.Fprintf(p.Err, "note: locks are not checked for this commit: %s; lockkeeper uninit removes this hook\n", term.Clean(gone.Reason))
+		return nil
+	}
 	if err == nil {
 		p.Note("%s is not set up for Lockkeeper, so locks are not checked for this commit", term.Clean(p.Base()))
 	}

@@ -1,0 +1,95 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"lockkeeper/durable"
+)
+
+// An InstalledHook is a hook of git that InstallHook wrote, or added a line to.
+type InstalledHook struct {
+	Path string
+	What string // what Remove does, for people
+
+	text string // the hook without our line; empty: the whole file is ours
+}
+
+// Hooks lists the installed hooks of a repository. It returns none outside of a repository.
+func Hooks(ctx context.Context, tree *WorkTree) (list []InstalledHook, err error) {
+	if _, err := Open(ctx, tree.root, tree.git.Env); err != nil {
+		if _, none := errors.AsType[*NoneError](err); none {
+			return nil, nil
+		}
+		return nil, err
+	}
+	top, err := tree.top(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tree.hooks(ctx, top)
+	if err != nil {
+		return nil, nil // init installs no hook outside of the repository
+	}
+	places := []string{dir}
+	if isShared(top, dir) && filepath.Base(dir) == "_" {
+		places = append(places, filepath.Dir(dir))
+	}
+	for _, place := range places {
+		for _, name := range []string{"pre-commit", "pre-commit.legacy", "pre-push"} {
+			path := filepath.Join(place, name)
+			text, err := readHook(path)
+			if err != nil {
+				return nil, err
+			}
+			if h, ours := installed(path, text); ours {
+				list = append(list, h)
+			}
+		}
+	}
+	return list, nil
+}
+
+// installed returns what Remove does with a hook, and whether it has a part of ours.
+func installed(path, text string) (h InstalledHook, ours bool) {
+	switch {
+	case strings.HasPrefix(text, hookHead):
+		h = InstalledHook{Path: path, What: "remove the hook"}
+		if _, err := os.Lstat(path + chained); err == nil {
+			h.What = "restore the hook that it runs, " + filepath.Base(path) + chained
+		}
+		return h, true
+	case strings.Contains(text, "# "+hookMark+"\n"):
+		h = InstalledHook{Path: path, What: "remove the line of Lockkeeper"}
+		for line := range strings.Lines(text) {
+			if !strings.HasSuffix(line, "# "+hookMark+"\n") {
+				h.text += line
+			}
+		}
+		return h, true
+	}
+	return h, false
+}
+
+// Remove removes a hook, or its line. A hook that it ran gets its name back.
+func (h InstalledHook) Remove(ctx context.Context) error {
+	if h.text != "" {
+		info, err := os.Stat(h.Path)
+		if err != nil {
+			return err
+		}
+		return durable.WriteFile(ctx, h.Path, []byte(h.text), info.Mode().Perm())
+	}
+	if err := os.Remove(h.Path + told); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := os.Rename(h.Path+chained, h.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Remove(h.Path)
+	}
+	return err
+}
