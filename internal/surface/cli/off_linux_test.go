@@ -11,12 +11,12 @@ import (
 // shows: GP-5
 func TestOffAtATerminal(t *testing.T) {
 	d := newConsole(t)
-	d.talking(1, []talk{{shown: `Type "off" to continue`, typed: "no"}}, "off", "30m")
+	d.talking(1, []talk{{shown: "Continue? [y/N] ", typed: "no"}}, "off", "30m")
 	d.past("nothing changed")
 	if out := d.must(0, "off", "--end"); !strings.Contains(out, "were not off") {
 		t.Errorf("it is off: %s", out)
 	}
-	d.talking(0, []talk{{shown: `Type "off" to continue`, typed: "off"}}, "off", "30m", "--reason", "the disk is being moved")
+	d.talking(0, []talk{{shown: "Continue? [y/N] ", typed: "y"}}, "off", "30m", "--reason", "the disk is being moved")
 	if out := d.must(0, "status", "--short"); !strings.Contains(out, "OFF") {
 		t.Errorf("status does not show it: %s", out)
 	}

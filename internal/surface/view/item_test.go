@@ -38,7 +38,7 @@ func TestFailedItems(t *testing.T) {
 	s.whole()
 	failed, err := s.look.Item(ctx, items[0].ID)
 	must(t, err)
-	if failed.State != "failed" || act(t, failed.Acts, "retry").Refused != "" || act(t, failed.Acts, "cancel").Refused == "" || failed.Why.Item.Failure == nil {
+	if failed.State != "canceled" || act(t, failed.Acts, "retry").Refused != "" || act(t, failed.Acts, "cancel").Refused == "" || failed.Why.Item.Failure == nil {
 		t.Errorf("the failed one is %+v", failed)
 	}
 	behind, err := s.look.Item(ctx, "deploy")
@@ -57,7 +57,7 @@ func TestFailedItems(t *testing.T) {
 	}
 	list, err := s.look.Items(ctx, view.ItemsQuery{Status: lockkeeper.ItemError})
 	must(t, err)
-	if len(list.Items) != 1 || list.Items[0].State != "failed" || list.Queue.Failed != 1 {
+	if len(list.Items) != 1 || list.Items[0].State != "canceled" || list.Queue.Failed != 0 || list.Queue.Canceled != 1 {
 		t.Errorf("the list is %+v", list)
 	}
 	st, err := s.look.State(ctx)

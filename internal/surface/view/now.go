@@ -38,7 +38,7 @@ type RunLine struct {
 	Began     time.Time `json:"began,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
 	Conductor string    `json:"conductor,omitempty"` // holder that runs the flow now
-	Units     int       `json:"units"`
+	Units     int       `json:"units"`               // in the flow tasks: tasks
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`
 	Error     string    `json:"error,omitempty"` // why conducting the run ended early
@@ -53,7 +53,8 @@ const (
 	RunDiscovering RunState = "discovering" // the run has just started
 	RunActive      RunState = "active"      // a process runs the flow
 	RunWaiting     RunState = "waiting"     // every remaining step needs a decision
-	RunInterrupted RunState = "interrupted" // the run is not finished, and no process conducts it
+	RunStopped     RunState = "stopped"     // no process conducts the run: every remaining step needs a decision or a retry
+	RunInterrupted RunState = "interrupted" // work is left, and no process conducts the run
 	RunEnded       RunState = "ended"
 )
 

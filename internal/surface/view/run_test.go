@@ -41,7 +41,7 @@ func TestARunThatWaits(t *testing.T) {
 	}
 	n, err := s.look.Now(ctx, 0)
 	must(t, err)
-	if n.Needs.Total != len(q.Open) || n.Run.State != view.RunInterrupted || n.Cost.USD <= 0 || n.Cost.RestUSD <= 0 || n.Cost.TotalUSD <= n.Cost.USD {
+	if n.Needs.Total != len(q.Open) || n.Run.State != view.RunStopped || n.Cost.USD <= 0 || n.Cost.RestUSD <= 0 || n.Cost.TotalUSD <= n.Cost.USD {
 		t.Errorf("now is %+v", n)
 	}
 	b, err := s.look.Board(ctx, "")

@@ -160,19 +160,15 @@ func (s *snapshot) phase() string {
 func (s *snapshot) isThisRun() bool { return s.run != nil && s.run.Flow == s.flow }
 
 func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {
-	line := RunLine{State: RunNone, Flow: s.flow, Units: len(states), Next: "lockkeeper run"}
-	for _, u := range states {
-		switch {
-		case u.Status == flow.Complete:
-			line.Complete++
-		case u.Status == flow.Failed || slices.ContainsFunc(u.Batches, func(b run.BatchState) bool { return b.Status == flow.Failed }):
-			line.Failed++
-		}
-	}
+	line := RunLine{State: RunNone, Flow: s.flow, Next: "lockkeeper run"}
+	line.count(states)
 	if s.isThisRun() {
 		line.ID, line.Plan, line.Began, line.Ended = s.run.ID, s.run.Plan, s.run.Began, s.run.Ended
 		if line.State = RunEnded; s.run.Ended.IsZero() {
 			line.State, line.Error = RunInterrupted, s.crash
+			if s.crash == "" && !s.isBusy() && line.Failed+waiting > 0 {
+				line.State = RunStopped
+			}
 		}
 	} else {
 		line.Next += " --flow " + s.flow
@@ -190,6 +186,32 @@ func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {
 		}
 	}
 	return line
+}
+
+// count counts the units, or the tasks of the only unit of a flow, which is complete only at the end.
+func (line *RunLine) count(states []run.UnitState) {
+	tasks := len(states) == 1 && states[0].Name == flow.Tasks().OneUnit
+	for _, u := range states {
+		if tasks {
+			line.Units += len(u.Batches)
+			for _, b := range u.Batches {
+				switch {
+				case flow.IsDone(b.Status):
+					line.Complete++
+				case b.Status == flow.Failed:
+					line.Failed++
+				}
+			}
+			continue
+		}
+		line.Units++
+		switch {
+		case u.Status == flow.Complete:
+			line.Complete++
+		case u.Status == flow.Failed || slices.ContainsFunc(u.Batches, func(b run.BatchState) bool { return b.Status == flow.Failed }):
+			line.Failed++
+		}
+	}
 }
 
 // isBusy reports whether an item of the flow runs or can run.

@@ -161,7 +161,11 @@ func TestOtherFlows(t *testing.T) {
 			s.whole()
 			b, err := s.look.Board(t.Context(), name)
 			must(t, err)
-			if b.Flow != name || len(b.Units) != len(out.State.Units) || b.Run.Complete != out.Complete || b.Run.Failed != out.Failed {
+			complete := out.Complete
+			if name == "tasks" { // each task counts
+				complete = len(out.State.Units[0].Batches)
+			}
+			if b.Flow != name || len(b.Units) != len(out.State.Units) || b.Run.Complete != complete || b.Run.Failed != out.Failed {
 				t.Errorf("the board is %+v, and the run came to %+v", b, out)
 			}
 			for i, u := range b.Units {

@@ -106,7 +106,7 @@ func tone(status string) string {
 	switch status {
 	case "complete", "no_change", "completed", "ended", "done", "landed", "committed", "alive", "enforced", "pass", "passed", "approved", "TODO", "answered", "live", "held":
 		return "ok"
-	case "queued", "blocked", "waiting", "escalated", "between phases", "interrupted", "detected", "unknown", "DEFER", "revoking", "silent", "nobody", "medium":
+	case "queued", "blocked", "waiting", "escalated", "between phases", "interrupted", "stopped", "detected", "unknown", "DEFER", "revoking", "silent", "nobody", "medium":
 		return "wait"
 	case "error", "failed", "stale", "lost", "unfinished", "dead", "REJECT", "gap", "refused", "advisory", "returned", "undone", "fail", "damaged":
 		return "bad"
