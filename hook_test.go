@@ -16,7 +16,7 @@ var hookLinks = []string{
 	".", "cmd/lockkeeper-hook", "durable", "gate", "lock", "rescue", "store", "store/sqlstore", "tree",
 	"internal/agent/program", "internal/encoding/shellword", "internal/git", "internal/git/gitcmd", "internal/landing",
 	"internal/machine/boot", "internal/machine/disk", "internal/machine/filelock", "internal/machine/process",
-	"internal/project", "internal/project/config", "internal/project/protect",
+	"internal/project", "internal/project/config", "internal/project/generated", "internal/project/protect",
 	"internal/session", "internal/session/deferred", "internal/session/hook", "internal/session/refusal", "internal/session/snapshot",
 }
 

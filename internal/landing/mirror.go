@@ -16,10 +16,10 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
-	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/machine/disk"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/generated"
 )
 
 // A Mirror is a directory whose files replace those of the codebase with the same paths.
@@ -118,7 +118,7 @@ func (m *Mirror) isMade(path, name string) bool {
 		return true
 	}
 	_, err := m.tree.Lstat(filepath.FromSlash(path))
-	return workspace.IsCache(name) && errors.Is(err, fs.ErrNotExist)
+	return generated.IsCache(name) && errors.Is(err, fs.ErrNotExist)
 }
 
 // LeaveIgnored leaves out what git ignores by the rules of the codebase. Files in the index are never ignored.

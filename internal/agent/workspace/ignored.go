@@ -9,16 +9,8 @@ import (
 	"strings"
 
 	"lockkeeper/internal/git/gitcmd"
+	"lockkeeper/internal/project/generated"
 )
-
-// cacheNames are directories of files that tools can make again.
-var cacheNames = area{
-	"node_modules": true, "__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, ".tox": true, ".gradle": true,
-	"target": true, "dist": true,
-}
-
-// IsCache reports whether a directory with a name has only files that tools can make again.
-func IsCache(name string) bool { return cacheNames[name] }
 
 // Ignored reports for each change whether it is unimportant: git ignores the path by the
 // rules of the shared tree, or it is in a cache that was not copied. An agent's own rules do
@@ -63,7 +55,7 @@ func (w *Workspace) Ignored(ctx context.Context, changes []Change) ([]bool, erro
 // isInCache reports whether a path is a new directory with the name of a cache, or in one.
 func (w *Workspace) isInCache(p string) bool {
 	for ; p != "."; p = path.Dir(p) {
-		if cacheNames[path.Base(p)] && w.base.find(p) == nil {
+		if generated.IsCache(path.Base(p)) && w.base.find(p) == nil {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/project/generated"
 )
 
 // A Found is what Look found in a codebase, and the values that it proposes.
@@ -103,7 +104,7 @@ func (t *tree) isWrittenIn(s stack) bool {
 }
 
 func (t *tree) hasExt(list ...string) bool {
-	return slices.ContainsFunc(t.names, func(name string) bool { return slices.Contains(list, path.Ext(name)) && !isMade(name) })
+	return slices.ContainsFunc(t.names, func(name string) bool { return slices.Contains(list, path.Ext(name)) && !generated.Contains(name) })
 }
 
 // tests returns the command that tests a module, if it can run here.
@@ -151,7 +152,7 @@ func (f *Found) checks(m module, s stack) {
 func (f *Found) dirs(t *tree, s stack) {
 	for _, name := range t.names {
 		top, _, below := strings.Cut(name, "/")
-		if !slices.Contains(s.sources, path.Ext(name)) || isMade(name) {
+		if !slices.Contains(s.sources, path.Ext(name)) || generated.Contains(name) {
 			continue
 		}
 		if !below {
@@ -184,7 +185,7 @@ func (f *Found) writes(t *tree) {
 	}
 	for _, name := range t.names {
 		top, _, below := strings.Cut(name, "/")
-		if below && (strings.HasPrefix(top, ".") || isMade(top)) || !below && strings.HasPrefix(top, ".") {
+		if below && (strings.HasPrefix(top, ".") || generated.Contains(top)) || !below && strings.HasPrefix(top, ".") {
 			continue
 		}
 		add(&f.Writes, top)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/project/generated"
 )
 
 // A module is a directory with the manifest of a stack.
@@ -87,7 +88,7 @@ func (m module) below() []string {
 
 // hasFile reports whether a file in the module has a base name that matches a pattern.
 func (m module) hasFile(patterns ...string) bool {
-	return slices.ContainsFunc(m.below(), func(name string) bool { return matches(path.Base(name), patterns) && !isMade(name) })
+	return slices.ContainsFunc(m.below(), func(name string) bool { return matches(path.Base(name), patterns) && !generated.Contains(name) })
 }
 
 // within returns a command that runs in the directory of the module.

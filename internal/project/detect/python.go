@@ -1,6 +1,10 @@
 package detect
 
-import "strings"
+import (
+	"strings"
+
+	"lockkeeper/internal/project/generated"
+)
 
 // pythonRunners start a program in the environment of a package manager.
 var pythonRunners = []struct{ file, program, prefix string }{
@@ -71,7 +75,7 @@ func (m module) usesPytest() bool {
 	looked := 0
 	for _, name := range m.below() {
 		base := name[strings.LastIndex(name, "/")+1:]
-		if !matches(base, []string{"test_*.py", "*_test.py"}) || isMade(name) {
+		if !matches(base, []string{"test_*.py", "*_test.py"}) || generated.Contains(name) {
 			continue
 		}
 		text := m.read(name)

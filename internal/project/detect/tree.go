@@ -13,16 +13,13 @@ import (
 	"strings"
 
 	"lockkeeper/internal/git/gitcmd"
+	"lockkeeper/internal/project/generated"
 )
 
 const (
 	mostFiles = 200_000 // names that are looked at
 	mostText  = 256 << 10
 )
-
-// made lists names of directories that tools fill, or that hold the code of others.
-var made = []string{"node_modules", "vendor", "third_party", "bower_components", "dist", "build", "target", "out", "coverage", "__pycache__", "site-packages", "_site", "public/build",
-	".venv", "venv", ".tox", ".nox", ".eggs", ".gradle", ".next", ".nuxt", ".output", ".terraform", ".bundle", "tmp", "log"}
 
 // A tree has the names of a codebase's files, with slashes, relative to its root.
 type tree struct {
@@ -70,7 +67,7 @@ func (t *tree) walk() error {
 			return fs.SkipDir // what cannot be read is no part of the proposal
 		case len(t.names) >= mostFiles:
 			return fs.SkipAll
-		case e.IsDir() && name != "." && (isMade(name) || e.Name() == ".git"):
+		case e.IsDir() && name != "." && (generated.Contains(name) || e.Name() == ".git"):
 			t.ignored = append(t.ignored, name+"/")
 			return fs.SkipDir
 		case !e.IsDir():
@@ -93,16 +90,6 @@ func isOwn(name string) bool {
 	return name == "lockkeeper.yaml" || strings.HasPrefix(name, ".lockkeeper/")
 }
 
-// isMade reports whether a path is in a directory that tools fill.
-func isMade(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		if slices.Contains(made, part) {
-			return true
-		}
-	}
-	return false
-}
-
 // isFixture reports whether a path is input of tests, whose manifests belong to no project.
 func isFixture(name string) bool {
 	for part := range strings.SplitSeq(path.Dir(name), "/") {
@@ -110,7 +97,7 @@ func isFixture(name string) bool {
 			return true
 		}
 	}
-	return isMade(name)
+	return generated.Contains(name)
 }
 
 func (t *tree) has(names ...string) bool {

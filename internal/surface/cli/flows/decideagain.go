@@ -1,0 +1,112 @@
+package flows
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/cli/command"
+)
+
+func (d *decider) reenableCommand() *cobra.Command {
+	var act acts.Reenable
+	cmd := &cobra.Command{
+		Use:   "reenable UNIT DESCRIPTION | UNIT/ITEM",
+		Short: "Allow a rejected item to be proposed again",
+		Long: `Allow an item that was rejected in an earlier run to be proposed again. Name it by its
+description, or by the id that decide show UNIT lists. It is proposed at once if no
+batches are planned yet, otherwise in the next run.`,
+		Example: `  lockkeeper decide reenable blog/posts/i4
+  lockkeeper decide reenable blog/posts "Replace the lists with a single-page front end" --undo`,
+		Args: command.AtLeast(1, "a unit and an item"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return command.Usage(cmd, "needs a unit and a description in quotes, or one name like blog/posts/i4")
+			}
+			return d.act(cmd, func(ctx context.Context) (v acts.Verdict, err error) {
+				unit := args[0]
+				if len(args) == 2 {
+					act.Description = args[1]
+				} else if unit, act.Item, err = command.SplitPart(unit); err != nil {
+					return v, err
+				}
+				return act.Do(ctx, d.flow, unit)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&act.Undo, "undo", false, "reject it again")
+	return cmd
+}
+
+func (d *decider) excludeCommand() *cobra.Command {
+	var undo bool
+	var note string
+	cmd := &cobra.Command{
+		Use:     "exclude UNIT SCREEN",
+		Short:   "Exclude a screen from the merge of a controller",
+		Long:    "Exclude a screen from the merge of a controller, in the flow screens, for example if its\nanalysis keeps failing.",
+		Example: `  lockkeeper decide exclude blog/posts "Post Editor" --note "it is being rewritten"`,
+		Args:    command.Exactly(2, "a controller and a screen"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+				if undo {
+					return acts.Include{Screen: args[1]}.Do(ctx, d.flow, args[0])
+				}
+				return acts.Exclude{Screen: args[1], Why: note}.Do(ctx, d.flow, args[0])
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&undo, "undo", false, "include it again")
+	cmd.Flags().StringVar(&note, "note", "", "why")
+	return cmd
+}
+
+func (d *decider) redoCommand() *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:   "redo UNIT[/BATCH] PHASE",
+		Short: "Redo a phase and every phase after it",
+		Long: `Redo a phase of a unit or of a batch, and every phase after it. Their documents are moved
+to the folder earlier, and the agents run and cost again. Undo landings first, with
+lockkeeper undo. The agent of the phase gets the text of --note.`,
+		Example: `  lockkeeper decide redo blog/posts batch_plan --note "one batch for each screen"
+  lockkeeper decide redo blog/posts/b1 apply`,
+		Args: command.Exactly(2, "a unit or a batch, and a phase"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+				if slices.Contains(d.flow.Units, args[0]) {
+					return acts.Redo{Phase: args[1], Note: note}.Do(ctx, d.flow, args[0])
+				}
+				ref, _, err := d.ref(ctx, args[:1], progress.ReviewKind)
+				if err != nil {
+					return acts.Verdict{}, err
+				}
+				return acts.Redo{Batch: ref.Batch, Phase: args[1], Note: note}.Do(ctx, d.flow, ref.Unit)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "what the agent of the phase should know")
+	return cmd
+}
+
+func (d *decider) retryCommand() *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:   "retry UNIT[/BATCH]…",
+		Short: "Retry failed units",
+		Long: `Return failed work to the queue, at the phase in which it failed: a batch, a screen or a
+topic by its name, or everything of a unit. The agent of that phase gets the text of
+--note.`,
+		Example: `  lockkeeper decide retry blog/posts/b1 --note "the fixtures are in test/fixtures"
+  lockkeeper decide retry blog/posts`,
+		Args: command.AtLeast(1, "what to retry"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return d.flow.Retry(ctx, args, note) })
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "what the agent should know")
+	return cmd
+}
