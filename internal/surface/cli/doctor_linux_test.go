@@ -91,14 +91,14 @@ func TestInitAgent(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			d := newHouse(t, agent)
 			before := d.files()
-			d.answering("no", 1, "init", agent)
+			d.agreeing("no", 1, "init", agent)
 			if got := d.files(); got != before {
 				t.Errorf("files were changed against the answer:\n%s", got)
 			}
 			d.mu.Lock()
 			d.shown.Reset()
 			d.mu.Unlock()
-			out := d.answering("yes", 0, "init", agent)
+			out := d.agreeing("yes", 0, "init", agent)
 			if !strings.Contains(out, "lockkeeper hook "+agent) || !strings.HasSuffix(out, ends.summary) {
 				t.Errorf("answered\n%s", out)
 			}
@@ -318,7 +318,7 @@ func TestDoctorLeftAndSilent(t *testing.T) {
 	}
 	found(t, d.examine(0), "leftovers", false, "lockkeeper gate recover")
 
-	d.answering("off", 0, "off", "30m")
+	d.agreeing("y", 0, "off", "30m")
 	found(t, d.examine(1), "sessions", false, "disabled the checks of interactive agents", "lockkeeper off --end")
 	d.must(0, "off", "--end")
 

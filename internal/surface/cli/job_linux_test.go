@@ -187,7 +187,7 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	d.startWorker(said)
 	said.Close()
 	pid := ready()
-	d.answering("no", 1, "job", "cancel", id)
+	d.agreeing("no", 1, "job", "cancel", id)
 	if shown := d.sees("not confirmed; nothing changed"); !strings.Contains(shown, id+" (long) job has run for") {
 		t.Errorf("the person was not told what runs:\n%s", shown)
 	}
@@ -197,7 +197,7 @@ func TestCancelOfARunningItemNeedsAPerson(t *testing.T) {
 	d.mu.Lock()
 	d.shown.Reset()
 	d.mu.Unlock()
-	d.answering(id, 0, "job", "cancel", id, "--reason", "wrong branch")
+	d.agreeing("y", 0, "job", "cancel", id, "--reason", "wrong branch")
 	if !isGone(t, pid) {
 		t.Error("the command still runs")
 	}

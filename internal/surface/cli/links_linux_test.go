@@ -18,7 +18,7 @@ func TestFixIsAskedFor(t *testing.T) {
 		shown  string
 		want   string
 	}{
-		"agreed":  {answer: "fix", code: 0, shown: "This rewrites 1 link in 1 document", want: after},
+		"agreed":  {answer: "y", code: 0, shown: "This rewrites 1 link in 1 document", want: after},
 		"refused": {answer: "no", code: 1, shown: "not confirmed; nothing changed", want: before},
 		"agent":   {code: 1, shown: "lockkeeper links --fix --yes, with the same options", want: before},
 	} {
@@ -37,7 +37,7 @@ func TestFixIsAskedFor(t *testing.T) {
 				d.env = append(d.env, "CLAUDECODE=1")
 				d.must(c.code, "links", "README.md", "--fix")
 			} else {
-				d.answering(c.answer, c.code, "links", "README.md", "--fix")
+				d.agreeing(c.answer, c.code, "links", "README.md", "--fix")
 			}
 			d.sees(c.shown)
 			if text, err := os.ReadFile(readme); err != nil || string(text) != c.want {

@@ -96,11 +96,11 @@ func TestRescueDropAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.answering("no", 1, "rescue", "drop", e.ID)
+	d.agreeing("no", 1, "rescue", "drop", e.ID)
 	if _, err := shelf.Get(e.ID); err != nil {
 		t.Errorf("dropped against the answer: %v", err)
 	}
-	d.answering("drop", 0, "rescue", "drop", e.ID)
+	d.agreeing("y", 0, "rescue", "drop", e.ID)
 	if _, err := shelf.Get(e.ID); err == nil {
 		t.Error("still there")
 	}

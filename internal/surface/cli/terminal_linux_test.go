@@ -143,9 +143,20 @@ func (d *console) must(want int, args ...string) string {
 // answering runs a command and types a line when the terminal asks for it.
 func (d *console) answering(line string, want int, args ...string) string {
 	d.t.Helper()
+	return d.answeringTo("to continue, anything else to cancel: ", line, want, args...)
+}
+
+// agreeing runs a command that asks whether to continue.
+func (d *console) agreeing(line string, want int, args ...string) string {
+	d.t.Helper()
+	return d.answeringTo("Continue? [y/N] ", line, want, args...)
+}
+
+func (d *console) answeringTo(question, line string, want int, args ...string) string {
+	d.t.Helper()
 	var typing sync.WaitGroup
 	typing.Go(func() {
-		d.sees("to continue, anything else to cancel: ")
+		d.sees(question)
 		io.WriteString(d.person, line+"\n")
 	})
 	out := d.must(want, args...)
