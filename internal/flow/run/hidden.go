@@ -18,11 +18,12 @@ import (
 
 var (
 	saysMissing  = regexp.MustCompile(`(?i)no such file|not found|could not find|cannot find|cannot open|permission denied|ENOENT|EACCES`)
+	saysReadOnly = regexp.MustCompile(`(?i)read-only file ?system|EROFS`)
 	absolutePath = regexp.MustCompile(`(?:^|[\s'"\x60(=\[])(/[^\s'"\x60:;,()\[\]<>]+)`)
 )
 
-// warnHidden warns people about a file that a failed command could not find although it exists on
-// this machine, because the sandbox hides it. Agents are not told: otherwise they could find out
+// warnHidden warns people if a command failed because of the sandbox: it could not find a file that
+// exists on this machine, or could not write one. Agents are not told: otherwise they could find out
 // which files exist outside their sandbox.
 func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
 	if !l.p.opt.Sandbox.HoldsReads() {
@@ -36,7 +37,26 @@ func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
 		l.p.news(NewsWarning, q, lockkeeper.JoinNext(fmt.Sprintf("%s exists on this machine, but the sandbox may not show it to %q", path, failed.Command),
 			"add it to agent.read in lockkeeper.yaml if the command needs it"))
 	}
+	if path := readOnlyPath(said, l.w.Dir()); path != "" {
+		l.p.news(NewsWarning, q, lockkeeper.JoinNext(fmt.Sprintf("%q failed because it may not write %s in the sandbox, not because of the change", failed.Command, path),
+			"add its directory to agent.caches in lockkeeper.yaml, or make the command write below $TMPDIR"))
+	}
 	return nil
+}
+
+// readOnlyPath returns the first path outside the workspace that the output reports as read-only.
+func readOnlyPath(output, workspace string) string {
+	for line := range strings.Lines(output) {
+		if !saysReadOnly.MatchString(line) {
+			continue
+		}
+		for _, found := range absolutePath.FindAllStringSubmatch(line, -1) {
+			if path := filepath.Clean(found[1]); path != workspace && !strings.HasPrefix(path, workspace+"/") {
+				return path
+			}
+		}
+	}
+	return ""
 }
 
 // hiddenPath returns the first existing file outside the workspace that the output reports

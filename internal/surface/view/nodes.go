@@ -119,8 +119,14 @@ func (rd *Reader) machines(s *snapshot, entries []lock.RequestInfo, self string)
 func (rd *Reader) checks(e Enforcement) []Check {
 	list := []Check{{Name: "sandbox", OK: e.Level != "" && e.Missing == "", Fact: cmp.Or(e.Missing, e.Level)}}
 	program := Check{Name: "agent", OK: true, Fact: conduct.AgentTitle(rd.project)}
-	if err := conduct.CheckAgent(rd.project); err != nil {
-		program.OK, program.Fact, program.Next = false, err.Error(), "install it, or set agent.command in "+config.FileName
+	if err := conduct.CheckAgent(rd.project, ""); err != nil {
+		program.OK, program.Fact, program.Next = false, lockkeeper.Message(err), "install it, or set agent.command in "+config.FileName
+	} else if missing := conduct.MissingLogin(rd.project); missing != "" {
+		program.OK, program.Fact, program.Next = false, missing, "start the program once and log in"
+	}
+	allowed := Check{Name: "allowlist", OK: conduct.AllowsFiles(rd.project), Fact: "gate.allowed_write_paths has paths of this codebase"}
+	if !allowed.OK {
+		allowed.Fact, allowed.Next = "no path of gate.allowed_write_paths exists here: "+strings.Join(rd.project.Config.Gate.AllowedWritePaths, ", "), "change gate.allowed_write_paths in "+config.FileName
 	}
 	api := Check{Name: "research by the API", OK: conduct.CanAskAPI(rd.project), Fact: "ANTHROPIC_API_KEY is set"}
 	if !api.OK {
@@ -137,5 +143,5 @@ func (rd *Reader) checks(e Enforcement) []Check {
 	if !locking.OK {
 		locking.Fact, locking.Next = "run.locking is off, the legacy mode: no locks, no queue, no grants", "set run.locking: on in "+config.FileName
 	}
-	return append(list, program, api, locking, recovery)
+	return append(list, program, allowed, api, locking, recovery)
 }

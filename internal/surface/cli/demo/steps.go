@@ -311,7 +311,7 @@ func (w *walk) conclude(p *proof, files, batches int) error {
 	}
 	fmt.Fprintln(w.to, ". The directory is removed; --keep keeps it.")
 	if wrong == nil {
-		w.Advise("lockkeeper init in the root of your codebase, then lockkeeper run")
+		w.Advise("lockkeeper init in the root of your codebase, then lockkeeper run --plan FILE with tasks of your own (see lockkeeper run --help)")
 	}
 	return wrong
 }
