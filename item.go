@@ -36,8 +36,8 @@ type Item struct {
 	Turn         uint64        `json:"-"`                   // see QueueKey
 	WaitsOn      string        `json:"parked_on,omitempty"` // the key that the item waits on (package store)
 	WokenBy      string        `json:"-"`                   // the key that the item waited on before it was made ready
-	Since        Instant       `json:"-"`                   // when it began to wait on a lock, or last counted a retry; 0: it does not wait
-	FirstSince   Instant       `json:"-"`                   // when it became the first to wait for its lock, or the first of its rank to wait for a slot; 0: it is not first
+	Since        Instant       `json:"-"`                   // when the item began to wait on a lock, or last counted a retry; 0: it does not wait
+	FirstSince   Instant       `json:"-"`                   // when the item became the first to wait for its lock, or the first of its rank to wait for a slot; 0: it is not first
 	Blocked      time.Duration `json:"blocked,omitempty"`   // total time of the item's earlier periods as the first, before FirstSince
 	CheckAt      Instant       `json:"-"`                   // when a tick must check the item; 0: never
 	Blockers     uint64        `json:"-"`                   // digest of the blockers that were last found
@@ -45,7 +45,7 @@ type Item struct {
 	Attempts     int           `json:"attempts"`            // how often the item was dispatched
 	GrantID      string        `json:"grant_id,omitempty"`  // the grant that the item runs under, or has reserved
 	Worker       string        `json:"worker,omitempty"`
-	Slot         int           `json:"slot,omitempty"` // number of its slot in the pool of test runs, unique among running items; 0: none
+	Slot         int           `json:"slot,omitempty"` // number of the item's slot in the pool of test runs, unique among running items; 0: none
 	AvoidNode    string        `json:"-"`              // nodes, separated by spaces, that do not run the item because their copy is behind
 	QueuedAt     time.Time     `json:"queued_at"`
 	DispatchedAt time.Time     `json:"dispatched_at,omitzero"`

@@ -107,7 +107,7 @@ func (s sessions) play(b *bench, hooked bool, steps func(file string) []scripted
 	var took []float64
 	var before time.Time
 	for i, r := range asked {
-		if i > 1 { // the first call also starts the session, and the first Edit follows a Read
+		if i > 1 { // the first two intervals also include the start of the session, and the Read that an Edit needs
 			took = append(took, float64(r.At.Sub(before)))
 		}
 		before = r.At

@@ -70,7 +70,7 @@ func main() {
 	}
 }
 
-// A bench is one run, or one process of it.
+// A bench is the state of one run, in the main process or in a child process.
 type bench struct {
 	ctx      context.Context
 	rounds   int

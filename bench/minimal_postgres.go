@@ -90,7 +90,7 @@ END $$;`
 
 // makeMinimal creates the copies, and reads back what the product stores for a grant.
 func makeMinimal(b *bench, url, space string, req lockkeeper.Request) (s sample) {
-	own := &bench{ctx: b.ctx} // closes its connections before the comparison
+	own := &bench{ctx: b.ctx} // closes its connections before the comparison starts
 	check(own.measure(func() {
 		conn := own.connectPostgres(get(pgx.ParseConfig(url)))
 		get(conn.Exec(b.ctx, minimalSchema))
@@ -114,7 +114,7 @@ func minimalPostgres(b *bench, url string, r sample, client int) side {
 	}
 	conn, paths := b.connectPostgres(cfg), paths("asked", client)
 	const space = 1
-	given := 0 // ids so far: an id used twice would have to skip its dead rows
+	given := 0 // number of ids used so far; a reused id would be slower, because lookups skip its dead rows
 	return times(func() {
 		given++
 		id, now := fmt.Sprintf("%08d-minimal-grant-%014d", client, given), time.Now().UnixNano()

@@ -98,7 +98,7 @@ func openMinimalSQLite(b *bench, path, name string, req lockkeeper.Request) *min
 }
 
 func learn(b *bench, conn *sqlite3.Conn, path string, req lockkeeper.Request) (row sample) {
-	own := &bench{ctx: b.ctx} // closes the store before the comparison
+	own := &bench{ctx: b.ctx} // closes the store before the comparison starts
 	check(own.measure(func() {
 		m := own.manager(own.openSQLite(path), lock.Options{})
 		g := get(m.TryAcquire(b.ctx, req))

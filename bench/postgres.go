@@ -53,7 +53,7 @@ func crowd(each []side) side {
 
 func perSecond(ns float64) string { return fmt.Sprintf("%.0f/s", clients*1e9/ns) }
 
-// ourClients opens 16 clients, in the spaces in turn.
+// ourClients opens 16 clients and assigns the spaces to them in turn.
 func ourClients(b *bench, url string, spaces []string) (sides []side) {
 	for i := range clients {
 		sides = append(sides, b.acquireAndRelease(b.openPostgres(url, spaces[i%len(spaces)]), request("asked", i)))

@@ -87,7 +87,7 @@ func contend(b *bench, way, path string) (all []served) {
 			children[i] = own.start("contender", way, path, strconv.Itoa(i))
 		}
 		for _, c := range children {
-			c.line() // the child is ready
+			c.line() // waits until the child is ready
 		}
 		for _, c := range children {
 			c.say("go")

@@ -85,10 +85,10 @@ func (b *bench) wake(m *lock.Manager, w waiter, way string) (took, releasing flo
 	if way == "wait" {
 		for waiting := 0; waiting == 0; {
 			waiting = len(get(m.Requests(b.ctx))) - 1
-			time.Sleep(2 * time.Millisecond) // until the waiter sleeps
+			time.Sleep(2 * time.Millisecond) // gives the waiter time to fall asleep
 		}
 	} else {
-		time.Sleep(20*time.Millisecond + rand.N(pollEvery)) // at any moment between two polls
+		time.Sleep(20*time.Millisecond + rand.N(pollEvery)) // a random wait, so that the release may come at any moment between two polls
 	}
 	from := monotonic()
 	check(g.Release(b.ctx))

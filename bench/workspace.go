@@ -20,7 +20,7 @@ const (
 	copiedFiles   = 10_000
 	copiedSize    = 20 << 10
 	copiersAtOnce = 16
-	crowdRounds   = 2                // at most: a turn of sixteen copies takes 3.2 GB of the disk
+	crowdRounds   = 2                // few, because a turn of sixteen copies takes 3.2 GB of the disk
 	copiedRest    = 61 * time.Second // the age from which workspace.Sums trusts the recorded hash of a file
 )
 
@@ -104,7 +104,7 @@ func workspaceMake(b *bench) []row {
 func workspaceCrowd(b *bench) []row {
 	root := copiedTree(b, "crowd")
 	// A run hashes a file only once if the file has not changed for a while. Most files of a
-	// codebase are that old, so these become so first.
+	// codebase are that old, so wait until the copied files are old enough, too.
 	select {
 	case <-time.After(copiedRest):
 	case <-b.ctx.Done():

@@ -52,7 +52,7 @@ func openAt(at *os.File, op, name string, flags int, perm uint64) (*os.File, err
 	err := within(at, op, name, func(fd int) error {
 		for {
 			got, err := unix.Openat2(fd, name, how)
-			if err == unix.EINTR { // not for EAGAIN: in a path without .. it means that another process has a lease on the file
+			if err == unix.EINTR { // EAGAIN is not retried: in a path without .. it means that another process has a lease on the file
 				continue
 			}
 			if err == nil {
@@ -116,7 +116,7 @@ func fileMode(mode uint32) fs.FileMode {
 }
 
 func (d OSDisk) List(dir *os.File) ([]string, error) {
-	again, err := d.OpenDir(dir, ".") // with its own read position
+	again, err := d.OpenDir(dir, ".") // opens the directory again, to have a separate read position
 	if err != nil {
 		return nil, err
 	}

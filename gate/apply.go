@@ -25,7 +25,7 @@ type applier struct {
 
 	held    map[string]*os.File // directories in which changes were made, by path
 	used    map[string]dirID    // every directory in which changes were made, by path
-	abandon bool                // a person abandoned the directories that are away
+	abandon bool                // whether a person gave up the directories that were moved out of the tree
 
 	keepWith func(context.Context, error) error // keeps new content before a rolled back landing ends
 	pending  bool                               // recovery must complete the landing or roll it back
@@ -332,7 +332,7 @@ func (p *applier) sync() error {
 		}
 		dir, err := p.g.disk.OpenDir(at, path)
 		if errors.Is(err, fs.ErrNotExist) || held == nil && isElsewhere(err) {
-			return nil // removed, or moved by another program
+			return nil // the directory was removed, or moved by another program
 		}
 		if err != nil {
 			return err

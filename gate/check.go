@@ -241,8 +241,8 @@ func writable(dir *os.File, path string) error {
 	return &lockkeeper.InputError{Field: "path", Value: path, Reason: "its directory is read-only", Next: "make the directory writable first"}
 }
 
-// mergeFirst is the next step after a change that another writer overtook. Writing again is refused again, because
-// the grant still expects the version before.
+// mergeFirst is the next step after a write that was refused because another writer changed the
+// file. The grant still expects the earlier version, so the same write would be refused again.
 const mergeFirst = "read the current content, merge your change into it, and land it with --onto-current (in the API: with the current base)"
 
 func changedSince(path, grantID string, want, found lockkeeper.Version) error {

@@ -226,7 +226,7 @@ func (p *applier) keepNewContent(cause error) error {
 			if err != nil && !errors.Is(err, errIrregular) {
 				return err
 			}
-			continue // another program has written on top of it, and that version is kept
+			continue // another program has changed the file since, and its version is kept
 		}
 		e := rescue.Entry{Kind: rescue.Gap, Path: c.Path, GrantID: p.l.GrantID, Holder: p.l.Holder, Base: c.Old, Mode: c.New.Mode,
 			Reason: "landing " + itoa(p.l.Seq) + " was rolled back: " + cause.Error()}

@@ -93,7 +93,7 @@ func (g *Gate) finish(ctx context.Context, taken *lockkeeper.Landing, s *stage, 
 	if err != nil {
 		return taken.State, err
 	}
-	if kept { // complete, only the mark is missing
+	if kept { // the landing is complete, and only its mark in the store is missing
 		return lockkeeper.Decided, p.end(ctx, s.returnOriginals, "")
 	}
 	cause := p.inspect(survived)

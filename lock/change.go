@@ -57,7 +57,7 @@ func (m *Manager) Extend(ctx context.Context, id, token string, locks ...lockkee
 			for _, l := range locks {
 				if i, ok := lockkeeper.Find(rec.Locks, l.Path); ok {
 					if rec.Locks[i].Mode >= l.Mode && (rec.Locks[i].Kind == l.Kind || rec.Locks[i].Kind.Below()) {
-						continue // held already
+						continue // the grant holds the lock already
 					}
 					return nil, nil, &lockkeeper.RefusedError{Act: "extend " + l.Path, Reason: fmt.Sprintf("it is held already, as %s", rec.Locks[i].Mode), Next: "upgrade it"}
 				}

@@ -211,7 +211,7 @@ func (g *Grant) check(renew bool) (lease time.Duration, err error) {
 	if renew {
 		g.renewing.Lock()
 		defer g.renewing.Unlock()
-		if g.ctx.Err() != nil { // released meanwhile
+		if g.ctx.Err() != nil { // the grant was released meanwhile
 			return 0, context.Cause(g.ctx)
 		}
 		rec, err := g.m.Renew(ctx, g.ID, g.Token)

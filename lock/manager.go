@@ -115,11 +115,12 @@ func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error)
 	case req.TTL > maxTTL:
 		return nil, "", &lockkeeper.InputError{Field: "ttl", Value: req.TTL.String(), Reason: "over ten years", Next: "give a shorter duration, or use a policy that never expires"}
 	}
-	if err := lockkeeper.CheckCount(len(req.Locks)); err != nil { // before they are copied
+	if err := lockkeeper.CheckCount(len(req.Locks)); err != nil { // checked before the locks are copied
 		return nil, "", err
 	}
-	// A copy, because the caller may reuse its slice while the locks are held. It is checked
-	// after Normalize, which can merge two permitted locks into a write lock on a directory.
+	// The locks are copied, because the caller may reuse its slice while they are held. The copy is
+	// checked after Normalize, which can merge two permitted locks into a write lock on a
+	// directory.
 	locks := lockkeeper.Normalize(slices.Clone(req.Locks))
 	if err := checkLocks(req.Holder, policy, locks); err != nil {
 		return nil, "", err

@@ -17,10 +17,10 @@ type Tx struct {
 	m        *Manager
 	departed []uint64             // tickets that left: promote examines the requests that waited on them
 	body     func(*Tx) error      // the caller's part
-	run      func(store.Tx) error // tx.runBody, bound once
+	run      func(store.Tx) error // the method tx.runBody as a function value, made once
 
-	// The arguments and results of the two hottest transactions. They are stored here so that
-	// the transactions need no closures, which would be much of the garbage with a memory store.
+	// These fields hold the arguments and results of the two hottest transactions. So the
+	// transactions need no closures, which would be much of the garbage with a memory store.
 	attempt attempt
 	release release
 }

@@ -91,8 +91,8 @@ func (p *Position) Poll(ctx context.Context) (*Grant, error) {
 			p.close()
 			return p.m.handle(p.rec, p.token, p.polled), nil
 		}
-		// Only the blocker that the request waits on: the request cannot be granted before
-		// it leaves, and the facts about the others may be old.
+		// Free only the blocker that the request waits on. The request cannot be granted before
+		// that blocker leaves, and the facts about the other blockers may be old.
 		freed, err := p.m.recoverGone(ctx, p.found[:1], p.foundAt)
 		if err != nil || !freed {
 			return nil, err

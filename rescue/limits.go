@@ -70,7 +70,7 @@ func (s *Shelf) PutUnlimited(ctx context.Context, e Entry, content io.Reader) (E
 type room struct {
 	limits Limits
 	used   int64 // size of all entries
-	space  int64 // free on the disk
+	space  int64 // free space on the disk
 }
 
 // unchecked is the size up to which the free space is not checked.

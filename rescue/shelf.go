@@ -47,7 +47,7 @@ func (s *Shelf) List(ctx context.Context) (list []Entry, err error) {
 			}
 			e, err := s.read(shelf, id)
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // dropped meanwhile
+				continue // the entry was dropped meanwhile
 			}
 			if err != nil {
 				return err
@@ -220,7 +220,7 @@ func (s *Shelf) read(shelf *os.File, id string) (Entry, error) {
 	if err == nil {
 		return e, nil
 	}
-	if _, gone := s.disk.Lstat(shelf, id); gone != nil { // dropped meanwhile
+	if _, gone := s.disk.Lstat(shelf, id); gone != nil { // the entry was dropped meanwhile
 		return Entry{}, gone
 	}
 	at, _ := timeOf(id)

@@ -155,7 +155,7 @@ func (q *Queue) advance(tx store.Tx, it *lockkeeper.Item) error {
 
 // lock acquires the locks of an item, or lets it wait on a blocker.
 func (q *Queue) lock(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) (*lock.PendingGrant, error) {
-	if it.GrantID != "" { // reserved
+	if it.GrantID != "" { // the item has reserved its locks
 		held, gone, err := tx.Confirm(it.GrantID, w.Process)
 		switch {
 		case err != nil || held != nil:

@@ -14,7 +14,7 @@ import (
 // An Explanation says why an item has its status, and when it may start.
 type Explanation struct {
 	Item     lockkeeper.Item   `json:"item"`
-	Position int               `json:"position,omitempty"` // among the items that wait for the same key, from 1
+	Position int               `json:"position,omitempty"` // position among the items that wait for the same key, from 1
 	Locks    []LockWait        `json:"locks,omitempty"`
 	Slots    []SlotWait        `json:"slots,omitempty"`    // pools without a free slot
 	After    []lockkeeper.Item `json:"after,omitempty"`    // items that must be completed first

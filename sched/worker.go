@@ -155,7 +155,7 @@ func (w *Worker) serve(woken <-chan struct{}) error {
 		examine = false
 		select {
 		case <-quit:
-			quit = nil // it ticks until the running items have ended
+			quit = nil // the worker ticks until the running items have ended
 		case <-w.free:
 			free++
 			examine = true
@@ -338,7 +338,7 @@ func (w *Worker) Wait() error {
 func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) {
 	w.stop.Do(func() { close(w.quit) })
 	ended := make(chan struct{})
-	go func() { // ends at the latest with Close
+	go func() { // the goroutine ends at the latest with Close
 		w.loop.Wait()
 		close(ended)
 	}()

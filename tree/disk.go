@@ -22,7 +22,7 @@ func diskFolds(fd int) (bool, error) {
 			continue
 		}
 		if _, err := statAt(fd, name); err != nil {
-			continue // removed meanwhile
+			continue // the file was removed meanwhile
 		}
 		_, err := statAt(fd, other)
 		if err != nil && !errors.Is(err, unix.ENOENT) {

@@ -13,7 +13,7 @@ import (
 type position struct {
 	root     *Root
 	fd       int
-	borrowed bool // fd is the root's
+	borrowed bool // fd is the descriptor of the root, which must stay open
 	missing  bool
 	asked    bool // asked is true once folds is known
 	folding  bool

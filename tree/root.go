@@ -186,7 +186,8 @@ func checkSpelling(s string) error {
 	}
 	for seg := range strings.SplitSeq(s, "/") {
 		if seg == ".." {
-			// Refused even if it stays inside the root: behind a symlink, a/.. is ambiguous.
+			// A path with .. is refused even if it stays inside the root, because behind a symlink
+			// a/.. is ambiguous.
 			return refuse(s, "path with ..", "use a path relative to the root, from the root directory, or an absolute path")
 		}
 	}

@@ -134,7 +134,7 @@ func (w *walk) follow(here *position, name string, rest []string) error {
 	link, err := readlinkAt(here.fd, name)
 	switch {
 	case errors.Is(err, unix.EINVAL) && len(rest) > 0:
-		// Not a link: a file, unless it has just become a directory.
+		// The name is not a link. It is a file, unless it has just become a directory.
 		if e, err := statAt(here.fd, name); err == nil && e.isDir() {
 			return errRestart
 		}

@@ -108,11 +108,11 @@ func (s *claudeStream) line(b []byte, tell func(Event)) bool {
 
 func (s *claudeStream) system(subtype string, b []byte, tell func(Event)) bool {
 	var l struct {
-		Model   string          `json:"model"`   // init
-		Attempt int             `json:"attempt"` // api_retry
+		Model   string          `json:"model"`   // in lines of type init
+		Attempt int             `json:"attempt"` // in lines of type api_retry
 		Delay   float64         `json:"retry_delay_ms"`
 		Error   json.RawMessage `json:"error"`
-		Task    string          `json:"task_id"` // task_…
+		Task    string          `json:"task_id"` // in lines of the types task_…
 		Patch   struct {
 			Status string `json:"status"`
 		} `json:"patch"`
@@ -155,7 +155,7 @@ type claudeBlock struct {
 
 func (s *claudeStream) speech(model bool, b []byte, tell func(Event)) bool {
 	var l struct {
-		Error   json.RawMessage `json:"error"` // why the API failed, a word
+		Error   json.RawMessage `json:"error"` // one word for why the API failed
 		Message struct {
 			ID      string          `json:"id"`
 			Content json.RawMessage `json:"content"`
@@ -170,7 +170,7 @@ func (s *claudeStream) speech(model bool, b []byte, tell func(Event)) bool {
 	}
 	var blocks []claudeBlock
 	if json.Unmarshal(l.Message.Content, &blocks) != nil {
-		return true // a plain string: a prompt
+		return true // the content is a plain string, which is a prompt
 	}
 	for _, b := range blocks {
 		switch {

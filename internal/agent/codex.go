@@ -47,15 +47,15 @@ type codexStream struct{ turnState }
 type codexItem struct {
 	ID       string          `json:"id"`
 	Type     string          `json:"type"`
-	Text     string          `json:"text"`    // agent_message
-	Message  string          `json:"message"` // error
-	Command  string          `json:"command"` // command_execution
+	Text     string          `json:"text"`    // of an agent_message
+	Message  string          `json:"message"` // of an error
+	Command  string          `json:"command"` // of a command_execution
 	Output   string          `json:"aggregated_output"`
 	Status   string          `json:"status"`
-	Changes  json.RawMessage `json:"changes"` // file_change
-	Server   string          `json:"server"`  // mcp_tool_call
+	Changes  json.RawMessage `json:"changes"` // of a file_change
+	Server   string          `json:"server"`  // of an mcp_tool_call
 	Tool     string          `json:"tool"`
-	Query    string          `json:"query"` // web_search
+	Query    string          `json:"query"` // of a web_search
 	ExitCode *int            `json:"exit_code"`
 }
 
@@ -168,7 +168,7 @@ func codexReset(text string, now time.Time) time.Time {
 	}
 	at, err := time.ParseInLocation("Jan 2 2006 3:04 PM", m[1]+" "+m[2]+" "+m[3], now.Location())
 	if err != nil {
-		return time.Time{} // there is no such day
+		return time.Time{} // the date does not exist
 	}
 	return at
 }

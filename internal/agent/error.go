@@ -166,7 +166,7 @@ var statusPattern = pattern(`(?i)\b(?:status|http|api error|code)\W{0,3}(?:code\
 
 func statusIn(text string) int {
 	if m := statusPattern().FindStringSubmatch(text); m != nil {
-		n, _ := strconv.Atoi(m[1]) // three digits
+		n, _ := strconv.Atoi(m[1]) // cannot fail: m[1] has three digits
 		return n
 	}
 	return 0

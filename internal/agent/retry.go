@@ -11,7 +11,7 @@ import (
 // A RetryPolicy limits how often and when a call that failed temporarily is retried.
 type RetryPolicy struct {
 	Attempts int           // number of attempts in total; 1: no retry
-	First    time.Duration // wait before the second; doubles each time
+	First    time.Duration // wait before the second attempt; it doubles with each further attempt
 	Longest  time.Duration // the longest wait
 
 	// Random returns a number in [0,1). A wait is between half of its time and all of it, so

@@ -129,7 +129,7 @@ func (p Plan) edited() Plan {
 	return Plan{Batches: batches}
 }
 
-// replace removes a batch. Batches after it then come after the other one.
+// replace removes a batch. The batches that came after it now come after the other one.
 func (p *Plan) replace(gone, by string) {
 	p.Batches = slices.DeleteFunc(p.Batches, func(b Batch) bool { return b.ID == gone })
 	for i := range p.Batches {

@@ -133,7 +133,7 @@ type SharedRead struct {
 // Shared lists the paths that more than one screen declares in reads_from, directly or by a
 // directory above them.
 func (m *Manifest) Shared() []SharedRead {
-	readers := map[string][]int{} // path without its final slash to screens
+	readers := map[string][]int{} // indexes of the screens that declare a path, by the path without its final slash
 	spelling := map[string]string{}
 	for i, s := range m.Screens {
 		for _, path := range Targets(s.ReadsFrom) {

@@ -39,7 +39,7 @@ type Ask struct {
 	Max      int               // 0: unknown
 	Comments []string          // the reviewer's comments on the diff
 	Notes    []string          // notes from people or from an earlier attempt
-	Question string            // of a person
+	Question string            // the question of a person
 	Answer   string            // the form of the answer; empty: the schema of the template
 }
 

@@ -77,7 +77,7 @@ func await(ctx context.Context, dir string, done func() (bool, error)) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-events:
-		case <-lost: // too many events at once
+		case <-lost: // too many events arrived at once, so some are missing
 		case <-poll.C:
 		}
 	}

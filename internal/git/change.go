@@ -59,7 +59,7 @@ func (r *Repo) unlocked(ctx context.Context, patience time.Duration) error {
 		return false, err
 	})
 	if ctx.Err() == nil && bounded.Err() != nil {
-		return nil // the next attempt decides
+		return nil // the next attempt shows whether the lock is gone
 	}
 	return err
 }

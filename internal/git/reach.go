@@ -123,7 +123,7 @@ func (g *WorkTree) forwards(ctx context.Context, a Asked) (Reach, error) {
 	switch {
 	case err != nil:
 		return Reach{}, err
-	case common == other: // merged already
+	case common == other: // the other commit is merged already
 		return Reach{}, nil
 	case common != head: // the pull makes a merge
 		return Reach{All: true}, nil
@@ -242,7 +242,7 @@ func (g *WorkTree) stashes(ctx context.Context, a Asked) (Reach, error) {
 	case "list", "show", "create", "store":
 		return Reach{}, nil
 	case "push", "save":
-		if act == "save" && len(a.Operands) > 1 { // a message
+		if act == "save" && len(a.Operands) > 1 { // the operands of save are a message
 			a.Operands = nil
 		}
 		paths := append(slices.Clone(a.Operands[min(1, len(a.Operands)):]), a.Paths...)

@@ -75,7 +75,7 @@ func Identity(ctx context.Context, root string, env []string) (name, email strin
 	g := newGit(root, env)
 	set := func(key string) string {
 		value, err := g.Line(ctx, "config", "--get", key)
-		if err != nil { // not set
+		if err != nil { // the setting has no value
 			return ""
 		}
 		return value

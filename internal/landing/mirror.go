@@ -84,7 +84,7 @@ func (m *Mirror) visit(path string, d fs.DirEntry, err error) error {
 	}
 	there, err := m.tree.Lstat(filepath.FromSlash(path))
 	if err != nil {
-		there = nil // new, or the gate reports the problem
+		there = nil // the file is new, or the gate reports the problem
 	}
 	same, err := m.isSame(path, info, there)
 	if err != nil {

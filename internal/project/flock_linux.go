@@ -35,7 +35,7 @@ func flockPIDs(f *os.File) (pids []int) {
 // holdersIn lists the processes in the kernel's table of locks that hold a flock on a file.
 func holdersIn(table, file string) (pids []int) {
 	for line := range strings.Lines(table) {
-		// 1: FLOCK  ADVISORY  READ 4711 fe:01:393 0 EOF
+		// An example of a line: 1: FLOCK ADVISORY READ 4711 fe:01:393 0 EOF
 		at := strings.Fields(line)
 		if len(at) < 6 || at[1] != "FLOCK" || at[5] != file {
 			continue

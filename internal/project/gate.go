@@ -32,10 +32,10 @@ type gateway struct {
 	mu    sync.Mutex
 	gate  *gate.Gate
 	was   []*gate.Gate // gates with earlier allowlists; a landing may still use one
-	rules gate.Options // of gate
+	rules gate.Options // options of the gate
 
 	read    fs.FileInfo // the configuration file when it was read; nil: there was none
-	allowed []string    // its allowlist
+	allowed []string    // the allowlist in that file
 }
 
 // open returns the gate, with the allowlist as it is now.
@@ -59,7 +59,7 @@ func (w *gateway) open() (*gate.Gate, error) {
 }
 
 // allowlist returns the allowlist of the configuration file, which a person may change while a
-// server runs. Of a file that is invalid, the last valid version counts.
+// server runs. If the file is invalid, its last valid version counts.
 func (w *gateway) allowlist() []string {
 	if w.allowed == nil {
 		w.allowed = w.app.Config.Gate.AllowedWritePaths

@@ -93,7 +93,7 @@ func (s *Session) asked() (news []string, err error) {
 		return nil, nil
 	}
 	name := s.registry.requestsFile(s.rec.GrantID)
-	taken := name + ".read" // renamed, so that a request during the read is not lost
+	taken := name + ".read" // the file is renamed before it is read, so that no request is lost that arrives meanwhile
 	if err := os.Rename(name, taken); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil

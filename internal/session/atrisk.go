@@ -23,7 +23,7 @@ import (
 func AtRisk(ctx context.Context, a *project.Project) ([]snapshot.Candidate, error) {
 	r := &risk{root: a.Root.Dir()}
 	err := r.ask(ctx, r.root, 0)
-	if isInput(err) { // no repository, or no git
+	if isInput(err) { // the codebase is in no repository, or git is missing
 		r.list = nil
 		err = r.walk(ctx, r.root)
 	}

@@ -17,12 +17,12 @@ type Act struct {
 // includes the file name, because a program that waits for a person's change to one file may
 // write another.
 type forms struct {
-	opens   *regexp.Regexp // file, mode
-	path    *regexp.Regexp // file, act, mode
-	writes  *regexp.Regexp // act, file
-	copies  *regexp.Regexp // act, from, to
-	removes *regexp.Regexp // file
-	perl    *regexp.Regexp // mode, file
+	opens   *regexp.Regexp // groups: file, mode
+	path    *regexp.Regexp // groups: file, act, mode
+	writes  *regexp.Regexp // groups: act, file
+	copies  *regexp.Regexp // groups: act, from, to
+	removes *regexp.Regexp // group: file
+	perl    *regexp.Regexp // groups: mode, file
 	appends *regexp.Regexp // an option that makes a replacing write append
 }
 

@@ -15,7 +15,7 @@ type eventLog struct {
 	chunks [][]lockkeeper.Event
 	spare  []lockkeeper.Event // a dropped chunk, for reuse
 	first  uint64             // number of the oldest event kept
-	next   uint64             // number of the next event, less one
+	next   uint64             // number of the latest event; the next event gets the number after it
 }
 
 func (l *eventLog) push(ev *lockkeeper.Event, keep int) uint64 {

@@ -29,8 +29,8 @@ type Store struct {
 	trie     trie
 	byID     map[string]*recordCell
 	tickets  []*recordCell // records by rising ticket; removed ones stay until compact
-	left     int           // how many of tickets are removed
-	free     []*recordCell // for reuse
+	left     int           // how many cells in tickets are removed
+	free     []*recordCell // removed cells, for reuse
 	waiters  map[uint64][]*recordCell
 	log      eventLog
 	denials  map[string]denial

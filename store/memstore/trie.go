@@ -38,9 +38,9 @@ type node struct {
 	children []*node          // after the last one there may be spare nodes without a name
 	childMap map[string]*node // used instead of children if there are more
 	entries  []entry
-	own      counts // entries here
-	wide     counts // entries here that cover the paths below
-	below    counts // entries strictly below
+	own      counts // entries at this node
+	wide     counts // entries at this node that cover the paths below it
+	below    counts // entries strictly below this node
 }
 
 func (n *node) child(name string) *node {
@@ -68,14 +68,14 @@ func (n *node) eachChild(visit func(*node)) {
 // the same paths allocate none.
 type trie struct {
 	root node
-	free []*node // for reuse
+	free []*node // removed nodes, for reuse
 }
 
 // A run is a sequence of locks of a request, which are sorted by path, in one directory.
 // They share the walk to that directory.
 type run struct {
 	dir  string // the path of the directory, with its slash; "" is the root
-	node *node  // the deepest existing node on the way to it; nil above the root
+	node *node  // the deepest existing node on the way to dir; nil above the root
 	rest string // the part of dir below node that does not exist
 	wide uint8  // modes of the locks at node and above it that cover the paths below
 	end  int    // index of the lock at which the next run begins
@@ -167,7 +167,7 @@ func (t *trie) add(p *lockNodes, s *recordCell) {
 		var added counts
 		for ; i < r.end; i++ {
 			l, n := &p.locks[i], s.nodes[i]
-			if n == nil { // a later run cannot have made it: it would be below this one
+			if n == nil { // no earlier run has made the node: only locks below this path would, and they come later
 				n = t.addChild(dir, l.Path[len(r.dir):])
 				s.nodes[i] = n
 			}
@@ -194,7 +194,7 @@ func (t *trie) grow(n *node, way string) *node {
 // remove removes the locks of a cell from the trie, the last one first, so that nodes below
 // go before those above.
 func (t *trie) remove(s *recordCell) {
-	var removed counts // counts of neighbors, until the nodes above are updated
+	var removed counts // locks removed from the current directory, not yet subtracted from the counts above it
 	for i := len(s.nodes) - 1; i >= 0; i-- {
 		n := s.nodes[i]
 		removed[n.take(s)]--
@@ -286,7 +286,7 @@ func (t *trie) dropChild(k *node) {
 		return
 	}
 	last := len(n.children) - 1
-	i := last // the newest one is usually removed first
+	i := last // the newest child is usually removed first
 	for n.children[i] != k {
 		i--
 	}

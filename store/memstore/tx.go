@@ -44,7 +44,7 @@ func (t *tx) rollback() {
 		switch u.kind {
 		case undoInsert:
 			t.remove(u.cell)
-			t.tickets = t.tickets[:len(t.tickets)-1] // the newest one: later ones were undone
+			t.tickets = t.tickets[:len(t.tickets)-1] // the inserted record is the newest, because the inserts after it were already undone
 			t.left--
 		case undoReplace:
 			t.replace(u.cell, u.rec)

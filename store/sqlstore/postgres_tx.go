@@ -67,7 +67,7 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx)
 	t := &tx{session: s, key: p.key, space: p.space, locksCache: &p.locksCache, listCache: &p.listCache}
 	finished := false
 	defer func() {
-		if !finished && !conn.IsClosed() { // failed or panicking
+		if !finished && !conn.IsClosed() { // fn failed or panicked
 			rollback(ctx, conn)
 		}
 	}()
@@ -178,7 +178,7 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 
 // unchanged returns the error for a broken connection if nothing was committed.
 func (p *Postgres) unchanged(caller context.Context, cause error) error {
-	if caller.Err() != nil { // the caller canceled
+	if caller.Err() != nil { // the caller canceled the transaction
 		return context.Cause(caller)
 	}
 	return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke and nothing was changed", Next: "try again", Err: cause}

@@ -26,14 +26,14 @@ const (
 	firstWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND parked_on = $2
  ORDER BY ` + queueOrder + ` LIMIT 1`
 
-	// Selects the first item at or after a root or key, standing and rank. With > instead of >=,
-	// SQLite would read all items of the previous rank.
+	// nextReadySQL selects the first item at or after a root or key, standing and rank. With >
+	// instead of >=, SQLite would read all items of the previous rank.
 	nextReadySQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 1 AND space + 0 = $1 AND (root, standing, rank) >= ($2, $3, $4)
  ORDER BY root, ` + queueOrder + ` LIMIT 1`
 	nextWaitingSQL = `SELECT ` + itemColumns + ` FROM items WHERE stage = 2 AND space + 0 = $1 AND (parked_on, standing, rank) >= ($2, $3, $4)
  ORDER BY parked_on, ` + queueOrder + ` LIMIT 1`
 
-	// Jumps from key to key, however many items wait on each.
+	// waitKeysSQL jumps from key to key, however many items wait on each.
 	waitKeysSQL = `WITH RECURSIVE k (parked_on) AS (
  SELECT (SELECT i.parked_on FROM items i WHERE i.stage = 2 AND i.space + 0 = $1 AND i.parked_on >= $2 ORDER BY i.parked_on LIMIT 1)
  UNION ALL
@@ -44,14 +44,15 @@ const (
 	nextCheckSQL    = `SELECT due FROM items WHERE due > 0 AND space + 0 = $1 ORDER BY due LIMIT 1`
 	itemsToCheckSQL = `SELECT ` + itemColumns + ` FROM items WHERE due > 0 AND space + 0 = $1 AND due <= $2 ORDER BY due, seq LIMIT $3`
 
-	// Each count reads index entries and only a few rows.
+	// censusSQL reads index entries and only a few rows for each count.
 	censusSQL = `SELECT (SELECT count(*) FROM items WHERE stage = 1 AND space + 0 = $1 AND status = 'queued'),
  (SELECT count(*) FROM items WHERE stage = 2 AND space + 0 = $1 AND status = 'queued'),
  (SELECT count(*) FROM items WHERE status = 'dispatched' AND status <> '' AND space + 0 = $1),
  (SELECT count(*) FROM items WHERE status = 'completed' AND status <> '' AND space + 0 = $1),
  (SELECT count(*) FROM items WHERE status = 'error' AND status <> '' AND space + 0 = $1)`
 
-	// Reads only the items with the lowest numbers, because items need not complete in order.
+	// oldItemsSQL reads only the items with the lowest numbers, because items need not complete in
+	// order.
 	oldItemsSQL = `SELECT page.id, page.seq FROM (SELECT id, seq, completed_at FROM items WHERE status = 'completed' AND status <> '' AND space + 0 = $1
  ORDER BY seq LIMIT $2) AS page WHERE page.completed_at < $3 ORDER BY page.seq`
 )

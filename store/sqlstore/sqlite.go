@@ -253,7 +253,7 @@ func (s *SQLite) update(ctx context.Context, fn func(store.Tx) error) (woken []s
 	}
 	done := false
 	defer func() {
-		if !done { // failed or panicking
+		if !done { // fn failed or panicked
 			if rb := s.writer.exec(`ROLLBACK`); rb != nil && !s.writer.conn.GetAutocommit() {
 				err = errors.Join(err, rb)
 			}

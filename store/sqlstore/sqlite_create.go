@@ -81,7 +81,7 @@ func makeSQLite(ctx context.Context, path, space string) (err error) {
 			return sess.exec(`INSERT INTO spaces (id, seq, incarnation, boot, created_at) VALUES ($1, 0, $2, '', $3)`, space, id, time.Now().UnixNano())
 		},
 		s.guardCompanions,
-		func() error { return sess.conn.Exec(`PRAGMA journal_mode = WAL`) }, // persistent in the file
+		func() error { return sess.conn.Exec(`PRAGMA journal_mode = WAL`) }, // the file keeps this mode
 	} {
 		if err = step(); err != nil {
 			break

@@ -130,7 +130,7 @@ func (b *fifoListener) listen() {
 	var buf [64]byte
 	for {
 		if _, err := b.file.Read(buf[:]); err != nil {
-			return // closed
+			return // the listener was closed
 		}
 		select {
 		case b.woken <- struct{}{}:
@@ -165,7 +165,7 @@ func wakeListeners(root, id string) {
 	dir := filepath.Join(root, id)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // no listener
+		return // the id has no listener
 	}
 	for _, e := range entries {
 		if e.Type() != fs.ModeNamedPipe {

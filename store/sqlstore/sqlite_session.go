@@ -26,7 +26,7 @@ type listKey struct {
 	n   int
 }
 
-// The statements for lists.
+// These statements take lists of values.
 const (
 	insertTargetsSQL = `INSERT INTO targets (space, ticket, path, mode, kind) VALUES {(?1,?2,?,?,?)}`
 	insertChangesSQL = `INSERT INTO changes (space, landing, n, path, old, new) VALUES {(?1,?2,?,?,?,?)}`

@@ -36,7 +36,7 @@ var errNoTurn = errors.New("timed out waiting for the turn to write")
 type writeTurn struct {
 	mu   sync.Mutex
 	file *os.File
-	// copy also records the last number; may be nil
+	// copy also records the last number. It may be nil.
 	copy    *os.File
 	pending chan error // an abandoned wait that has not ended, or nil
 	wanted  bool       // a writer waits for pending
@@ -243,7 +243,7 @@ func (t *writeTurn) holder() string {
 	defer locks.Close()
 	inode := fmt.Sprintf(":%d", st.Ino)
 	for sc := bufio.NewScanner(locks); sc.Scan(); {
-		f := strings.Fields(sc.Text()) // 1: FLOCK ADVISORY WRITE 708 08:01:1234 0 EOF
+		f := strings.Fields(sc.Text()) // a line is, for example, 1: FLOCK ADVISORY WRITE 708 08:01:1234 0 EOF
 		if len(f) >= 6 && f[1] == "FLOCK" && strings.HasSuffix(f[5], inode) {
 			if f[4] == strconv.Itoa(os.Getpid()) {
 				return "a program other than Lockkeeper keeps it locked"

@@ -18,7 +18,7 @@ type session interface {
 	// query calls each for every row, which scans it.
 	query(sql string, args []any, each func(scan func(dest ...any) error) error) error
 
-	// Statements that differ between the dialects:
+	// These statements differ between the dialects.
 
 	insertTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
 	deleteTargets(space int64, ticket uint64, locks []lockkeeper.Lock) error
@@ -35,9 +35,9 @@ type session interface {
 type numberedRows uint8
 
 const (
-	requestsByTicket numberedRows = iota // recordColumns
-	landingsByNumber                     // landingColumns
-	changesByLanding                     // landing, path, old and new; the changes of one landing come in their order
+	requestsByTicket numberedRows = iota // selects recordColumns of the requests with these tickets
+	landingsByNumber                     // selects landingColumns
+	changesByLanding                     // selects landing, path, old and new; the changes of one landing come in their order
 )
 
 // A tx is a transaction on one space.

@@ -97,7 +97,7 @@ func testAgentExpires(t *testing.T, f Fixture) {
 	if got, err := b.m.CheckConflicts(b.ctx, write("a")); err != nil || len(got) != 0 {
 		t.Errorf("conflicts with an expired grant: %v, %v", got, err)
 	}
-	next := b.takes(asks("k", "", write("a"))) // without a reaper
+	next := b.takes(asks("k", "", write("a"))) // the request frees the expired grant without a reaper
 	if next.Fence <= g.Fence {
 		t.Errorf("fence %d after %d", next.Fence, g.Fence)
 	}

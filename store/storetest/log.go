@@ -90,7 +90,7 @@ func readEvents(t *testing.T, s store.Store, q store.EventQuery) (seqs []uint64)
 func testLargestPage(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	const most = 50_000
-	kept := 0 // a store in memory forgets some
+	kept := 0 // number of events that the store still has; a store in memory forgets some
 	all := appendEvents(t, s, most+1)
 	for after := all[0] - 1; after < all[most]; {
 		page := readEvents(t, s, store.EventQuery{After: after, Limit: 10_000})

@@ -69,7 +69,7 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 	ms := b.managers(f)
 	for round := range f.Rounds {
 		g := b.takes(asks("h", "dal", write("a")))
-		b.clock.Advance(2 * time.Minute) // stale: the first transaction decides
+		b.clock.Advance(2 * time.Minute) // the grant is stale, and the first transaction decides about it
 		var renewed, lost, freed atomic.Int32
 		var wg sync.WaitGroup
 		start := make(chan struct{})

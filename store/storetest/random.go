@@ -84,7 +84,7 @@ type run struct {
 	model  model
 	grants []*lock.Grant
 	places []*lock.Position
-	wants  map[string][]lockkeeper.Lock // by place
+	wants  map[string][]lockkeeper.Lock // requests of the places, by place
 	trace  []string                     // latest operations
 	fatalf func(format string, args ...any)
 }

@@ -166,7 +166,7 @@ func testLapsedPlace(t *testing.T, f Fixture) {
 	awake := b.waits(asks("awake", "", write("a")))
 	b.clock.Advance(1 * time.Second)
 	ticket := b.get(slept.ID()).Ticket
-	b.stillWaits(slept) // finds its position lost and enters again
+	b.stillWaits(slept) // the request finds its position lost and enters the list again
 	if rec := b.get(slept.ID()); rec.Ticket <= ticket || rec.Ticket <= b.get(awake.ID()).Ticket {
 		t.Errorf("ticket %d, was %d: not at the end of the wait list", rec.Ticket, ticket)
 	}

@@ -88,7 +88,7 @@ func (s *screen) put(r rune) {
 
 // control applies a control sequence with its arguments.
 func (s *screen) control(args string, end byte) error {
-	first, _ := strconv.Atoi(args) // 0 if it has none
+	first, _ := strconv.Atoi(args) // 0 if there are no arguments
 	switch end {
 	case 'm':
 		return s.restyle(args)
@@ -138,7 +138,7 @@ func (s *screen) restyle(args string) error {
 	return nil
 }
 
-// Sizes in pixels.
+// These are sizes in pixels.
 const charWidth, lineHeight, margin = 8.4, 19, 16
 
 func (s *screen) svg() string {

@@ -112,7 +112,7 @@ func (h Host) shellOf(ev event, command string) (words string, is bool) {
 	forms := []string{h.command(program, ev)}
 	if ev.before {
 		plain := program + " hook " + h.Hook
-		forms = append(forms, plain+" || exit 2", h.prefers(plain)+" || exit 2") // the latter is of an earlier version
+		forms = append(forms, plain+" || exit 2", h.prefers(plain)+" || exit 2") // the second form is of an earlier version
 	}
 	for _, form := range forms {
 		front, end, _ := strings.Cut(form, program)

@@ -20,7 +20,7 @@ type mcpServer struct {
 	Args    []string `json:"args"`
 }
 
-// localServer is that entry in the settings of opencode.
+// localServer is the entry of the MCP server in the settings of opencode.
 type localServer struct {
 	Type    string   `json:"type"`
 	Command []string `json:"command"`

@@ -140,8 +140,9 @@ func (st Status) hook(name string) (first *Hook) {
 	return first
 }
 
-// Below lists the events whose hooks a session does not find that starts in a subdirectory, as far as
-// the files show. It is empty for a host that also looks for settings above its directory.
+// Below lists the events whose hooks are not found by a session that starts in a subdirectory, as
+// far as the files show. It is empty for a host that also looks for settings above its working
+// directory.
 func (st Status) Below() (list []string) {
 	if st.Host.looksUp() {
 		return nil

@@ -24,7 +24,7 @@ const maxLogin = 1 << 20
 
 // A login keeps the login of a copy and that of the person equal while a call runs.
 type login struct {
-	name  string   // its name in the copy
+	name  string   // name of the login in the copy
 	root  *os.Root // the root of the copy
 	file  string   // the real path of the person's login
 	token []string
@@ -46,7 +46,7 @@ func (d *Dir) followLogin(ctx context.Context, root *os.Root, tell func(error)) 
 	if err != nil {
 		return nil, fmt.Errorf("find the agent's login: %w", err)
 	}
-	if !d.usable(file) { // a link leads there
+	if !d.usable(file) { // the login is a link to a file that usable rejects
 		return nil, nil
 	}
 	l := &login{name: d.Login, root: root, file: file, token: d.Token, lock: d.lock, tell: tell}

@@ -142,7 +142,7 @@ func try(args []string) int {
 	return 0
 }
 
-// errorOf returns the error of a call alone.
+// errorOf drops the value that a call returned and returns its error.
 func errorOf[T any](_ T, err error) error { return err }
 
 func opened(path string, flag int) error {

@@ -119,8 +119,8 @@ func filterProgram(list []abi, namespaces bool) []unix.SockFilter {
 	answer := func(action uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
 	}
-	// Of the instructions for one abi, these are the last. The distance of a jump counts from the
-	// next instruction.
+	// These are the positions of the last instructions for one abi. The distance of a jump counts
+	// from the next instruction.
 	const block, refuse, missing, allow = 17, 14, 15, 16
 	program := []unix.SockFilter{load(offsetArch)}
 	for _, a := range list {

@@ -106,7 +106,7 @@ func without(dir string, hidden []string) []string {
 
 // linksTo finds the symbolic links on the way to a path, each with its text.
 func linksTo(path string) map[string]string {
-	const most = 40 // the kernel's limit
+	const most = 40 // the kernel's limit for links in one path
 	found := map[string]string{}
 	for range most {
 		at, text := firstLink(path)

@@ -20,7 +20,7 @@ func (contents) read(r *Request) error {
 				Text   string `json:"text"`
 				Answer *struct {
 					ID       string            `json:"id"`
-					Response map[string]string `json:"response"` // output or error
+					Response map[string]string `json:"response"` // has the key output or error
 				} `json:"functionResponse"`
 			} `json:"parts"`
 		} `json:"contents"`

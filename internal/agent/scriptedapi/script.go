@@ -68,7 +68,7 @@ type Fail struct {
 	Type    string // the API's name for the error
 	Message string
 	Header  map[string]string
-	Body    string // instead of the document with type and message
+	Body    string // the raw body of the response, instead of the document with type and message
 }
 
 // Usage counts tokens.

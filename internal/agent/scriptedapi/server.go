@@ -95,7 +95,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	speaks := dialectOf(r.URL.Path)
 	if r.Method != http.MethodPost || speaks == nil {
 		w.Header().Set("Content-Type", "application/json")
-		// This answers requests about the account, its models, and the length of a text.
+		// Answer requests about the account, its models, and the length of a text.
 		io.WriteString(w, `{"data":[],"models":[],"input_tokens":10,"totalTokens":10}`)
 		return
 	}

@@ -67,7 +67,7 @@ func (c *Client) call(ctx context.Context, method, route string, body, into any)
 	if res.StatusCode >= 300 {
 		var refusal errorBody
 		if err := from.Decode(&refusal); err != nil {
-			refusal = errorBody{Error: res.Status, Code: lockkeeper.CodeFailed} // this answer is not from a Handler
+			refusal = errorBody{Error: res.Status, Code: lockkeeper.CodeFailed} // the answer is not JSON, so it is not from a Handler
 		}
 		return &AnswerError{Status: res.StatusCode, Class: refusal.Code, Message: refusal.Error}
 	}

@@ -28,7 +28,7 @@ const (
 	maxConnections = 16
 	maxBody        = 64 << 10
 	maxHeader      = 8 << 10
-	maxRecords     = 20   // gaps
+	maxRecords     = 20   // number of gaps that one command can record
 	maxText        = 4096 // bytes of each text of a gap
 	patience       = 10 * time.Second
 	stopLimit      = time.Second // time for requests that are in progress when the run ends

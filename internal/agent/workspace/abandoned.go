@@ -26,7 +26,7 @@ const draftPrefix = ".new-"
 
 // A Left is a workspace that no process uses: its process died, or kept it.
 type Left struct {
-	Home string // for Adopt
+	Home string // directory of the workspace, for Adopt
 	Root string // the shared tree
 	Made time.Time
 
@@ -112,7 +112,7 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	}
 	fd, err := openAt(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if isGone(err) || isClosed(err) {
-		return left, false, nil // removed meanwhile, or not ours
+		return left, false, nil // the directory was removed meanwhile, or this user may not open it
 	}
 	if err != nil {
 		return left, false, pathError("open", dir, err)
@@ -131,7 +131,7 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 	f, _, h, err := openManifest(fd, dir)
 	switch {
 	case noTree != nil && err != nil && !ownName.MatchString(e.Name()):
-		return left, false, nil // not a workspace
+		return left, false, nil // the directory is not a workspace
 	case err != nil:
 		left.Fault = err
 		return left, true, nil

@@ -117,7 +117,7 @@ const namesAtOnce = 10_000
 
 // eachName lists an open directory in portions.
 func eachName(dir int, do func(names []string) error) error {
-	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0) // with its own read position
+	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0) // opens the directory again, to have a separate read position
 	if err != nil {
 		return err
 	}

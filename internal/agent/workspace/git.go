@@ -18,7 +18,7 @@ import (
 // A repository is a repository of the shared tree. Git runs only there and only to read,
 // never in a workspace, where an agent may have configured commands for it to run.
 type repository struct {
-	work   string // its work tree
+	work   string // the work tree of the repository
 	gitDir string // the directory of this work tree's index and HEAD
 	common string // the directory that all its work trees share
 	format string // the format of its object ids

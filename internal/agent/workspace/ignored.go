@@ -22,7 +22,7 @@ func (w *Workspace) Ignored(ctx context.Context, changes []Change) ([]bool, erro
 		return nil, err
 	}
 	ignored := make([]bool, len(changes))
-	asked := map[string]map[string]int{} // repository to path in it to number
+	asked := map[string]map[string]int{} // number of each change, by repository and by path in it
 	for i, c := range changes {
 		if ignored[i] = w.isInCache(c.Path); ignored[i] {
 			continue

@@ -53,7 +53,7 @@ func addObjects(found map[string]bool, dir string) {
 	found[real] = true
 	text, err := os.ReadFile(filepath.Join(real, "info", "alternates"))
 	if err != nil {
-		return // no alternates
+		return // the repository has no alternates
 	}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '"' {
@@ -67,7 +67,7 @@ func addObjects(found map[string]bool, dir string) {
 func addFolder(found map[string]bool, root, dir string) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return // removed meanwhile
+		return // the folder was removed meanwhile
 	}
 	found[real] = true
 	entries, _ := os.ReadDir(real)

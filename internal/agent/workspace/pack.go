@@ -14,7 +14,7 @@ import (
 
 // A Packed is an archive of changes.
 type Packed struct {
-	*os.File     // a gzipped tar archive at its beginning; the caller closes it
+	*os.File     // a gzipped tar archive, positioned at its start; the caller closes it
 	Files    int // the number of files in the archive
 	Left     int // the number of omitted files: too large, too deep or unreadable
 }

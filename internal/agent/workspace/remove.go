@@ -86,7 +86,7 @@ func (r *removal) run() error {
 		err := untilDone(func() error { return unix.Rmdir(r.dir) })
 		if !isInUse(err) {
 			if isGone(err) {
-				return nil // removed or moved by another process
+				return nil // another process removed or moved the directory
 			}
 			return pathError("remove", r.dir, err)
 		}

@@ -24,7 +24,7 @@ func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(w.repositories)) {
 		if !w.base.find(path).isFolder() {
-			continue // removed meanwhile
+			continue // the directory was removed meanwhile
 		}
 		r, err := openRepository(ctx, filepath.Join(w.root, path))
 		if err == nil {
@@ -152,7 +152,7 @@ func (h *worker) copyOver(from, to string) error {
 	if err == nil {
 		_, err = h.copyFile(unix.AT_FDCWD, real, seen, unix.AT_FDCWD, to, &means{})
 	}
-	if isGone(err) || errors.Is(err, errChanged) { // then the position has changed too
+	if isGone(err) || errors.Is(err, errChanged) { // the source changed while it was copied, so the position has changed, too
 		return nil
 	}
 	return pathError("copy", from, err)

@@ -17,7 +17,7 @@ import (
 // Restore uses these directories in a workspace's home.
 const (
 	repositoriesName = "repositories" // the private repositories in their first state
-	swapName         = "swap"         // the new version of a directory, then the old one
+	swapName         = "swap"         // holds the new version of a directory, and after the swap the old one
 )
 
 // Restore resets the part of the workspace that Changes does not report. It resets every
@@ -31,7 +31,7 @@ func (w *Workspace) Restore(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	if _, err := statAt(w.top, repositoriesName); isGone(err) { // made by a version without Restore
+	if _, err := statAt(w.top, repositoriesName); isGone(err) { // an earlier version without Restore made the workspace
 		from, err := openOrigin(w.root, w.sums)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (w *Workspace) replace(ctx context.Context, path, name, from string) error 
 // openSwap opens an empty directory next to the tree.
 func (w *Workspace) openSwap(ctx context.Context) (int, error) {
 	err := unix.Mkdirat(w.top, swapName, 0o700)
-	isLeft := errors.Is(err, fs.ErrExist) // left by a crash
+	isLeft := errors.Is(err, fs.ErrExist) // a crash left the directory
 	if err != nil && !isLeft {
 		return -1, pathError("mkdir", filepath.Join(w.dir, swapName), err)
 	}

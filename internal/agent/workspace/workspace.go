@@ -282,7 +282,7 @@ func (e *LostError) Code() lockkeeper.Code { return lockkeeper.CodeFailed }
 // that never stopped changing while it was copied, or a link that leads out of the tree.
 type Oddity struct {
 	Path string
-	What string // for people
+	What string // description of the difference, for people
 }
 
 // Base returns the version that was copied to a path, for a gate.Change. It returns the zero

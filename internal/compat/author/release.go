@@ -125,7 +125,7 @@ func (t *syncPass) end(ctx context.Context, s GrantStatus, by lockkeeper.Actor, 
 
 type Cleared struct {
 	Freed []GrantStatus
-	Kept  []GrantStatus // could not be released; the error says why
+	Kept  []GrantStatus // claims that could not be released; the error says why
 	Notes []Note
 }
 
@@ -173,8 +173,8 @@ func (t *syncPass) dropRefused() {
 type Unclaimed struct {
 	Freed     []string      // the released resources
 	Kept      []string      // resources of a claim that ends with its running command
-	Others    []GrantStatus // named, but held by another session, or by a foreign tool with the same ID
-	Unclaimed []string      // named, but not claimed
+	Others    []GrantStatus // named claims that another session holds, or a foreign tool with the same ID
+	Unclaimed []string      // named resources that are not claimed
 	Notes     []Note
 }
 

@@ -24,7 +24,7 @@ const (
 // A GrantStatus describes a claim, or another grant that conflicts with one, for people.
 type GrantStatus struct {
 	Grant     string            `json:"grant_id"`
-	Resources []string          `json:"resources"` // inactive, but its process is running or may be
+	Resources []string          `json:"resources"` // names of the claimed resources, or the locked paths
 	Instance  string            `json:"instance"`
 	Who       string            `json:"who,omitempty"` // the person
 	Mode      lockkeeper.Mode   `json:"mode"`

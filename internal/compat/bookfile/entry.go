@@ -164,7 +164,7 @@ func salvage(data []byte) (entries []Entry) {
 // Newest returns the entry that counts for each resource: the one with the latest time, or
 // the last of several with that time. The others are duplicates.
 func Newest(entries []Entry) (counts, duplicates []Entry) {
-	at := map[string]int{} // resource to index in counts
+	at := map[string]int{} // index in counts, by resource
 	for _, e := range entries {
 		i, again := at[e.Resource]
 		if !again {

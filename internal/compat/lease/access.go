@@ -50,7 +50,7 @@ func (at *access) acquire(s member, began time.Time) (by *Info, broke bool, err 
 	held, done := at.guard.Held, false
 	recorded := held != nil && at.found.hasToken(held.Token)
 	switch {
-	case held != nil && !recorded && held.isCurrent(at.now, at.grace): // whatever foreign tools did to its file
+	case held != nil && !recorded && held.isCurrent(at.now, at.grace): // a recorded holder keeps the lease, whatever foreign tools did to its file
 		return at.info(), false, nil
 	case recorded && held.Shared && at.shared && !v.stale:
 		next = held.with(s, at.now, at.grace)
@@ -91,7 +91,7 @@ func (at *access) rollBack(next, before *hold) error {
 		return err
 	}
 	at.found = now
-	if before != nil && before.Token == next.Token { // a group of readers stays, without the new one
+	if before != nil && before.Token == next.Token { // the earlier readers keep the file
 		_, err = at.replace(before)
 		return err
 	}
@@ -193,7 +193,7 @@ func (at *access) release(token string) (released bool, err error) {
 		at.guard.Held = next
 		return intact, at.guard.save()
 	}
-	// The record goes first: a crash in between leaves a file that expires.
+	// The record is removed first. A crash in between leaves only a file that expires.
 	if err := at.forget(token); err != nil || !intact {
 		return false, err
 	}

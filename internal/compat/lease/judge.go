@@ -28,7 +28,7 @@ type verdict struct {
 // files.
 func judge(path string, f *fileState, seen sighting, now Reading, grace time.Duration, disk func() (time.Time, error)) (verdict, error) {
 	switch {
-	case f.info == nil: // missing or unreadable
+	case f.info == nil: // the file is missing or unreadable
 		return verdict{}, nil
 	case f.payload == nil:
 		return judgeMalformed(path, f, seen, now, disk)
@@ -46,7 +46,7 @@ func judge(path string, f *fileState, seen sighting, now Reading, grace time.Dur
 	if !known || !seen.Ours {
 		return v, nil
 	}
-	// A Lockkeeper file of another boot or another host, whose clock may differ.
+	// The file is a Lockkeeper file of another boot or another host, whose clock may differ.
 	stamped, err := disk()
 	if err != nil {
 		return verdict{}, err

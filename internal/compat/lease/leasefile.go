@@ -73,7 +73,7 @@ type fileState struct {
 	payload    *payload // nil if not a valid lease file
 	problem    string   // why the file is not valid
 	shown      payload  // the fields that could be read, valid or not
-	unreadable bool     // permission denied
+	unreadable bool     // the file could not be read because permission was denied
 }
 
 func (f *fileState) exists() bool { return f.info != nil || f.unreadable }
@@ -235,7 +235,7 @@ func (p *leaseFile) restore(token string) error {
 	const tries = 5 // a bound: no other process replaces the file this often
 	ours := func(f *fileState) bool { return f.hasToken(token) }
 	for range tries {
-		theirs, odd := p.readRaw(p.draftName()) // also restores a file that is not a lease file
+		theirs, odd := p.readRaw(p.draftName()) // a file that is not a lease file is restored, too
 		err := p.disk.Exchange(p.dir, p.draftName(), p.dir, p.name)
 		if errors.Is(err, fs.ErrNotExist) { // the name is free now
 			if err = p.disk.Move(p.dir, p.draftName(), p.dir, p.name); err == nil {
@@ -264,7 +264,7 @@ func (p *leaseFile) restore(token string) error {
 // left as it is.
 func (p *leaseFile) remove(judged *fileState) (done bool, err error) {
 	err = p.disk.Move(p.dir, p.name, p.dir, p.asideName())
-	if errors.Is(err, fs.ErrExist) { // left by a crash
+	if errors.Is(err, fs.ErrExist) { // a crash left the file
 		if err := p.disk.Remove(p.dir, p.asideName()); err != nil {
 			return false, err
 		}

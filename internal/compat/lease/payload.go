@@ -53,7 +53,7 @@ func decode(text []byte) (p payload, err error) {
 	}
 	p = payload{}
 	for name, into := range map[string]any{"owner": &p.Owner, "pid": &p.PID, "created_at": &p.CreatedAt, "last_renewed_at": &p.RenewedAt} {
-		_ = json.Unmarshal(fields[name], into) // only displayed
+		_ = json.Unmarshal(fields[name], into) // an error does not matter, because these fields are only displayed
 	}
 	if json.Unmarshal(fields["token"], &p.Token) != nil || p.Token == "" {
 		err = errors.New("the token is missing")

@@ -162,7 +162,7 @@ var errNoDirectory = errors.New("its directory does not exist")
 // A HeldError says that another holder had the lease file until the timeout.
 type HeldError struct {
 	Path     string
-	Owner    string // the requester
+	Owner    string // name of the requester
 	By       Info
 	Waited   time.Duration
 	Attempts int

@@ -108,7 +108,7 @@ func (api *API) taken(ctx context.Context, path string, c lockkeeper.ConflictInf
 	if err != nil {
 		return 0, nil, err
 	}
-	if e != nil { // nil if it was released just now
+	if e != nil { // nil if the lock was released just now
 		if why := e.Metadata[keyReason]; why != "" {
 			text += fmt.Sprintf(", for %q", why)
 		}

@@ -37,10 +37,10 @@ type files struct {
 	exclude rules
 	cached  sync.Map // path to file, for looked-up paths
 
-	// Filled by walk:
+	// walk fills these fields.
 	walked     bool
 	names      []string // paths of files and directories
-	documents  []string // regular and not excluded, sorted
+	documents  []string // paths of the documents that are regular files and not excluded, sorted
 	unreadable []unread // directories that could not be walked
 }
 
@@ -61,7 +61,7 @@ func (f *files) walk(ctx context.Context) error {
 			return context.Cause(ctx)
 		case name == ".":
 			return err
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // the file was removed meanwhile
 			return nil
 		case err != nil:
 			f.unreadable = append(f.unreadable, unread{name, err})

@@ -82,7 +82,7 @@ func (c *checker) graph() *Graph {
 func (g *Graph) Dot() string {
 	var b strings.Builder
 	b.WriteString("digraph links {\n  rankdir=LR;\n  node [shape=box];\n")
-	cycle := map[string]int{} // from 1
+	cycle := map[string]int{} // number of the cycle of each document, from 1
 	for i, c := range g.Cycles {
 		for _, name := range c.Documents {
 			cycle[name] = i + 1
@@ -195,7 +195,7 @@ func shortestCycle(next [][]int, set []int) []int {
 			}
 		}
 	}
-	return nil // unreachable for a strongly connected component
+	return nil // cannot happen in a strongly connected component
 }
 
 // A Kind is how a reference is written.

@@ -14,7 +14,7 @@ import (
 type names struct {
 	called map[string][]string // paths by base name, sorted
 	inside map[string][]named  // the names in each directory
-	all    []named             // each base name once
+	all    []named             // all base names, each once
 	near   sync.Map            // similar names, by name
 }
 

@@ -172,7 +172,7 @@ func (a *asker) ask(ctx context.Context, address string) verdict {
 	switch {
 	case errors.As(err, &private):
 		at, _ := errors.AsType[*url.Error](err)
-		return verdict{problem: Refused, reason: private.Error(), unasked: at != nil && at.URL == u.String()} // false after a redirect: the reason is then about another URL
+		return verdict{problem: Refused, reason: private.Error(), unasked: at != nil && at.URL == u.String()} // unasked is false after a redirect, because the reason is then about another URL
 	case err != nil:
 		return verdict{problem: Dead, reason: causeOf(err)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests:

@@ -102,7 +102,7 @@ func (s *scan) undefined(begin, end int) {
 		if open < 0 || run[from] != ']' || len(label) == 0 || label[0] == '^' || s.indexing(begin+open) {
 			continue
 		}
-		if bytes.Equal(run[open+1:at], label) { // keys to press: [tab][tab]
+		if bytes.Equal(run[open+1:at], label) { // such a text shows keys to press, as in [tab][tab]
 			continue
 		}
 		s.references = append(s.references, reference{

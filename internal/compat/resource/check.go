@@ -145,7 +145,7 @@ func (k *checker) operation(name string, c *config.Operation) {
 			at := key + "." + list.key
 			r := k.set.rows[resource]
 			switch {
-			case r == nil && k.config.Resources.Row(resource) != nil: // already a problem
+			case r == nil && k.config.Resources.Row(resource) != nil: // the row of the resource is already reported as a problem
 			case r == nil:
 				k.problem(at, []int{i}, resource, k.set.unknown(), k.set.nearest(resource))
 			case list.use.all && !r.node:

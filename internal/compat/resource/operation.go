@@ -37,7 +37,7 @@ type use struct {
 	row  *row
 	mode lockkeeper.Mode
 	all  bool // including everything below
-	may  bool // optional
+	may  bool // the resource is optional
 }
 
 // A Listed is a row of the table of operations, for display.
@@ -328,7 +328,7 @@ func (op *operation) resourceNames() string {
 // An UnclearError refuses an incomplete or ambiguous operation. No lock was acquired.
 type UnclearError struct {
 	Operation string
-	Unclear   []string // never empty
+	Unclear   []string // what is unclear; never empty
 	Next      string
 }
 

@@ -94,7 +94,7 @@ func (w *walk) value(t reflect.Type, path []string) error {
 		return nil
 	}
 	if err == nil {
-		_, err = w.Token() // the closing delimiter
+		_, err = w.Token() // reads the closing delimiter
 	}
 	return err
 }

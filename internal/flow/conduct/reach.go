@@ -77,7 +77,7 @@ func configured(a *project.Project, key string, paths []string) (list []string, 
 func programs(a *project.Project, agents []string) (list []string) {
 	for _, name := range agents {
 		if name == "" {
-			continue // tests and CI commands
+			continue // test and CI commands have no agent program
 		}
 		if name != a.Config.Agent.Name || len(a.Config.Agent.Command) == 0 {
 			list = append(list, name)

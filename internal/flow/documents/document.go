@@ -107,7 +107,7 @@ func parse(data []byte) (*Doc, *MalformedError) {
 	body.WriteByte('{')
 	seen := map[string]json.RawMessage{}
 	dec := json.NewDecoder(bytes.NewReader(data))
-	if _, err := dec.Token(); err != nil { // the opening brace
+	if _, err := dec.Token(); err != nil { // reads the opening brace
 		return nil, &MalformedError{Line: 1, Reason: err.Error()}
 	}
 	for dec.More() {

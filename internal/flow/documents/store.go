@@ -127,7 +127,7 @@ type Folder struct {
 
 // A step leads from one folder to another.
 type step struct {
-	names  []string // on disk
+	names  []string // names of the nested folders on disk
 	former []string // where an earlier version stored the folder, if elsewhere
 }
 

@@ -18,7 +18,7 @@ const alike = 0.6
 // auditItems compares the ready items of a controller with earlier decisions on its items.
 func auditItems(items []flow.Ready, controller string, prior []documents.PastDecision) flow.Audit {
 	audit := flow.Audit{Items: []flow.Audited{}, Dropped: []flow.Dropped{}}
-	kept := map[string]string{} // text to id
+	kept := map[string]string{} // id of the first item with a text, by text
 	for _, it := range items {
 		text := documents.Normalize(it.Description)
 		if first, twice := kept[text]; twice && text != "" {

@@ -170,7 +170,7 @@ func (b *Tracker) applyDraft(ctx context.Context, u *Unit) error {
 		by = slices.MaxFunc(decided.Items, func(a, b flow.Decided) int { return a.At.Compare(b.At) }).By
 	}
 	if u.Open() > 0 {
-		if p.draft.value == nil { // a new audit has more items
+		if p.draft.value == nil { // there is no draft if a new audit added items
 			if err := b.write(ctx, p.draft.stored, decided, by); err != nil {
 				return err
 			}

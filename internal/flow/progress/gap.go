@@ -225,7 +225,7 @@ func (b *Batch) PlanOf(g Gap, change string) (string, error) {
 
 // followUps lists the approved follow-ups of gaps whose batches are unchanged in another plan.
 func (u *Unit) followUps(in flow.Plan) (list []flow.Batch) {
-	known := map[string]string{} // id to definition
+	known := map[string]string{} // definition of each batch, by id
 	for _, b := range in.Batches {
 		known[b.ID] = flow.Digest(b)
 	}

@@ -156,7 +156,7 @@ func (b *Tracker) AutoDecide(ctx context.Context, unit string, p Policy, by stri
 	}
 	if len(choices) > 0 {
 		if err := b.Decide(ctx, unit, by, choices...); err != nil {
-			return nil, err // while items are open, no other kind is open
+			return nil, err // while items are open, no other decision of the unit is open
 		}
 	}
 	return decided, nil

@@ -18,8 +18,8 @@ const (
 	batchesDraft   = "batches.draft.json"   // proposed batches, which follow up gaps
 	notesFile      = "notes.json"
 	questionsFile  = "questions.json"
-	startedFile    = "started.json"  // for a batch
-	excludedFile   = "excluded.json" // for a screen
+	startedFile    = "started.json"  // records that work on the batch began
+	excludedFile   = "excluded.json" // records who excluded the screen
 )
 
 // A Unit is the state of a unit, from its valid documents.

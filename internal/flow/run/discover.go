@@ -254,7 +254,7 @@ func (p *Pipeline) Untested() (string, error) {
 		}
 	}
 	why += "no command is set in " + settings
-	all, bare := len(p.units), slices.Clone(p.units) // bare are the units of work without tests of its own
+	all, bare := len(p.units), slices.Clone(p.units) // bare are the units whose work has no tests of its own
 	if p.opt.Tasks != nil {
 		all, bare = len(p.opt.Tasks.Tasks), nil
 		for _, t := range p.opt.Tasks.Tasks {

@@ -210,7 +210,7 @@ func (e CallRecord) Answer(a agent.Adapter) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	res, _, _ := agent.Completed(a, e.Files(), schema) // the record has the failure
+	res, _, _ := agent.Completed(a, e.Files(), schema) // ignores the error, because the record has the failure
 	if len(res.Structured) == 0 {
 		return res.Text, nil
 	}

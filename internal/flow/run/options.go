@@ -49,7 +49,7 @@ type Options struct {
 	Calls      string   // the directory of call records, inside .lockkeeper; absolute
 	Workspaces string   // the directory of workspaces, outside the root; absolute
 	Folder     string   // folder of the documents, relative to the root
-	Analysis   string   // relative to the root, for the screens flow
+	Analysis   string   // directory of the screens' documents, relative to the root, for the screens flow
 	Own        []string // directories of the pipeline, which workspaces do not contain
 	Env        []string
 
@@ -112,7 +112,7 @@ func (l Limits) FixesOf(phase string) int {
 
 // Checks are the commands that a batch must pass.
 type Checks struct {
-	Test     string              // {path} and {controller} are filled in
+	Test     string              // command that tests a file; {path} and {controller} are filled in
 	TestPath string              // the test file of a controller
 	Suite    string              // all tests, for a batch whose test file is missing
 	Commands map[string][]string // commands of the other check phases, by name

@@ -41,7 +41,7 @@ type Pipeline struct {
 	closing     atomic.Bool // the run is stopping its items, so their errors are not failures
 	halted      atomic.Bool // nothing new starts
 	worker      *sched.Worker
-	attention   chan struct{} // work may be due
+	attention   chan struct{} // receives a value when work may be due
 
 	goroutines sync.WaitGroup // running work of the legacy mode
 	oddities   sync.Map       // the workspace.Oddity values that were reported

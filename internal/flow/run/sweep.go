@@ -217,7 +217,7 @@ func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspa
 		defer func() { err = errors.Join(err, f.Close()) }()
 		body = f
 	} else if c.Now != nil {
-		return nil // not a file
+		return nil // the path is not a file
 	}
 	_, err = p.opt.Gate.Rescue().PutOrNote(ctx, e, body)
 	return err

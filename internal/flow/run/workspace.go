@@ -301,7 +301,7 @@ func isLong(blobs *documents.Folder, f flow.File) bool {
 		}
 		kept, err := blobs.Kept(v.Sum)
 		if err != nil {
-			return true // unknown
+			return true // the size is unknown
 		}
 		info, err := kept.Stat()
 		kept.Close() // nothing was written

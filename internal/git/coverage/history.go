@@ -111,7 +111,7 @@ func (h *history) done(at time.Time) bool {
 func (h *history) visit(ev lockkeeper.Event) {
 	switch ev.Kind {
 	case lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventRevoking,
-		lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut: // a grant that its waiter had not confirmed ends so
+		lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut: // a grant that its waiter had not confirmed ends with one of these events
 		h.end(ev)
 	case lockkeeper.EventUpgraded, lockkeeper.EventExtended:
 		h.begin(ev)

@@ -85,16 +85,17 @@ func checkAbsent(client, server netip.Addr) error {
 func readSockets(table string, wanted map[pair]bool, found map[pair]socket) error {
 	f, err := os.Open(table)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // without IPv6
+		return nil // the kernel has no IPv6
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
-	lines.Scan() // the heading
+	lines.Scan() // skips the heading
 	for lines.Scan() {
-		// sl local remote state queues timer retransmits uid timeout inode
+		// A line has these fields: sl local remote state queues timer retransmits uid timeout
+		// inode.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 {
 			return fmt.Errorf("%s: cannot parse %q", table, lines.Text())

@@ -56,7 +56,7 @@ type Command struct {
 	// fails, the command does not start and Run returns its error.
 	Started func(lockkeeper.Process) error
 
-	presence string // directory in which the host shows its presence; empty: none
+	presence string // directory for the locked file that shows that the command is alive (presenceDir); empty: none
 
 	// Killed, if not nil, is called before Run returns if a signal ended the command. The
 	// exit code alone does not show it.

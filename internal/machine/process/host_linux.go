@@ -42,8 +42,8 @@ func (h *Host) sees(p lockkeeper.Process) bool {
 	return p.Boot == h.self.Boot && p.PIDNS == h.self.PIDNS
 }
 
-// Run calls the function Run with a presence in the directory of this host. So processes that
-// cannot see the command know that it is alive.
+// Run calls the function Run. While the command runs, a locked file in the directory of this host
+// shows that it is alive (presenceDir), also to processes in other PID namespaces.
 func (h *Host) Run(ctx context.Context, c Command) (int, error) {
 	c.presence = h.dir
 	return Run(ctx, c)
@@ -147,7 +147,7 @@ func Identify(pid int) (lockkeeper.Process, error) {
 	if err != nil {
 		return lockkeeper.Process{}, err
 	}
-	// The caller's own namespace, because pid was looked up in it.
+	// The namespace is the caller's own, because pid was looked up in it.
 	ns, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return lockkeeper.Process{}, fmt.Errorf("identify this PID namespace: %w", err)
@@ -165,8 +165,8 @@ func hostName() (string, error) {
 	text, err := os.ReadFile("/etc/machine-id")
 	id := bytes.TrimSpace(text)
 	if err != nil || len(id) == 0 {
-		// Only the boot distinguishes machines with this name. So another boot counts as
-		// another host, and its processes never as dead.
+		// Only the boot distinguishes machines with this name. So another boot counts as another
+		// host, and its processes never count as dead.
 		booted, err := boot.ID()
 		if err != nil {
 			return "", fmt.Errorf("identify this host: %w", err)

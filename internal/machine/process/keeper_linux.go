@@ -22,7 +22,7 @@ const keeperArg = "@keeper"
 // supervisorFD is the keeper's end of the socket between it and its supervisor.
 const supervisorFD = 3
 
-// presenceFD is the locked file of the command, if order.Present.
+// presenceFD is the descriptor of the command's locked file (presenceDir), if order.Present is set.
 const presenceFD = 4
 
 // init turns a program that was started as a keeper into one before main runs. So no program that
@@ -41,7 +41,7 @@ type order struct {
 	Argv, Env []string
 	Session   bool   // the command gets a session of its own, and not only a process group
 	Lend      bool   // the command takes the terminal at its start
-	Present   bool   // the keeper has the command's presence open
+	Present   bool   // the keeper has the command's locked file open (presenceDir)
 	Cgroup    string // directory of the control group that the command starts in; empty: none
 }
 
@@ -68,7 +68,7 @@ type keeper struct {
 	order   order
 	reports *json.Encoder
 	wishes  chan wish      // closed when the supervisor is gone
-	changed chan os.Signal // children of the keeper
+	changed chan os.Signal // SIGCHLD: a child of the keeper has changed
 	sent    chan os.Signal // signals that another process sent to the keeper
 	command int            // 0: not running
 	status  syscall.WaitStatus
@@ -252,7 +252,8 @@ func (k *keeper) sweep() {
 		}
 	}
 	if k.order.Cgroup != "" {
-		// An outside process may have forked into it; the next holder checks again.
+		// The removal fails if an outside process has forked into the group. The next holder then
+		// tries again.
 		(&cgroup{dir: k.order.Cgroup, path: filepath.Base(k.order.Cgroup)}).remove()
 	}
 	if k.order.Present {

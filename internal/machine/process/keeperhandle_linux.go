@@ -16,7 +16,7 @@ type keeperHandle struct {
 	stat
 	cmd     *exec.Cmd
 	cgroup  *cgroup   // nil: none
-	present *presence // nil: none
+	present *presence // the command's locked file; nil: none
 	socket  *os.File
 	wishes  *json.Encoder
 	reports chan report // closed when the keeper is gone

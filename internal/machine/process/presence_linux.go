@@ -164,7 +164,7 @@ func (h *Host) noteBoot() {
 		return
 	}
 	h.forgetBoots()
-	// Atomic, because a truncated note would contain another time.
+	// The note is written atomically, because a truncated one would contain another time.
 	note := filepath.Join(filepath.Dir(path), ".new-"+strconv.Itoa(os.Getpid()))
 	if os.WriteFile(note, []byte(h.self.Host+" "+strconv.FormatInt(at.Unix(), 10)+"\n"), 0o644) != nil || os.Rename(note, path) != nil {
 		os.Remove(note)

@@ -13,7 +13,7 @@ import (
 type module struct {
 	*tree
 	dir      string // relative to the root; empty: the root
-	manifest string // its base name
+	manifest string // base name of the manifest
 }
 
 // mostModules bounds how many modules of one stack get commands of their own.

@@ -4,7 +4,7 @@ package detect
 type stack struct {
 	name      string
 	manifests []string                 // base names and patterns of files that mark a project
-	is        func(m module) bool      // whether it is one after all; nil: the manifest decides
+	is        func(m module) bool      // reports whether the module is really of this stack; nil: the manifest decides
 	managers  []manager                // its package managers; the first whose file exists is used
 	test      func(m module) []command // the commands that run all tests; the first that can run is used
 	build     string                   // how it is built, for people

@@ -17,7 +17,7 @@ type gitFacts struct {
 
 // gitSettings collects the gitFacts of a configuration file and the files it includes.
 type gitSettings struct {
-	files []string // the files themselves
+	files []string // the configuration file and the files that it includes
 	hooks []string // values of core.hooksPath
 }
 
@@ -78,7 +78,7 @@ func (g *gitChecker) userFiles() (list []string) {
 
 // follow adds a file and the files that it includes.
 func (g *gitChecker) follow(s *gitSettings, file string, depth int) {
-	const deepest = 10 // as git
+	const deepest = 10 // git follows includes to this depth
 	if depth > deepest {
 		return
 	}

@@ -34,7 +34,7 @@ type Checker struct {
 	list  *List
 	names []name            // protected names, folded
 	start []string          // starters, folded, each after a slash
-	dirs  map[string]string // directory to its real path
+	dirs  map[string]string // real path of each directory
 	git   *gitChecker
 }
 

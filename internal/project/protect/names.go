@@ -128,7 +128,7 @@ func isAtOrBelow(path, dir string) bool {
 // the parent of the link's target. Parts that do not exist or cannot be read stay as they
 // are.
 func Real(file string) string {
-	const most = 255 // links, as many as any kernel follows
+	const most = 255 // as many links as any kernel follows
 	rest := strings.Split(file, "/")
 	at, links := "/", 0
 	for len(rest) > 0 {

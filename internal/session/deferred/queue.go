@@ -31,7 +31,7 @@ const (
 
 // A Patch is a change that waits until its file is free.
 type Patch struct {
-	ID      string             `json:"id"` // sorts by time
+	ID      string             `json:"id"` // ids sort in the order in which the patches were queued
 	Path    string             `json:"path"`
 	By      string             `json:"by"`                // callsign of the patch's author
 	Session string             `json:"session,omitempty"` // session that is told the result; empty: none

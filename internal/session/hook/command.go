@@ -117,7 +117,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.branch(func() { r.command(args, s) })
 		return
 	}
-	for _, a := range given[:len(given)-len(args)] { // of env
+	for _, a := range given[:len(given)-len(args)] { // the words of env before the command
 		if variable, value, assigns := strings.Cut(a, "="); assigns {
 			r.prefix(variable, value)
 		}

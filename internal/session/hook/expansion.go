@@ -28,7 +28,7 @@ func (r *reader) words(in syntax.Node) {
 			r.arithmetic(n.X)
 		case *syntax.ArithmCmd:
 			r.arithmetic(n.X)
-		case *syntax.LetClause, *syntax.CStyleLoop, *syntax.ExtGlob: // zsh runs code in the latter
+		case *syntax.LetClause, *syntax.CStyleLoop, *syntax.ExtGlob: // zsh may run code in an ExtGlob
 			r.opaque()
 		case *syntax.DblQuoted:
 			if n.Dollar {
@@ -174,7 +174,7 @@ func (r *reader) prefix(name, value string) {
 // assign reads an assignment to a shell variable.
 func (r *reader) assign(a *syntax.Assign) {
 	if a.Name == nil {
-		r.opaque() // such as declare "$x"
+		r.opaque() // the name is unknown, as in declare "$x"
 		return
 	}
 	name := a.Name.Value

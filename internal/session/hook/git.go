@@ -174,7 +174,7 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		return nil, w.has("-f", "--force") && !w.has("-n", "--dry-run")
 	case "rebase", "merge", "pull", "cherry-pick", "revert", "am", "filter-branch", "filter-repo", "read-tree", "checkout-index", "update-ref", "prune", "fast-import", "replace":
 		return nil, true
-	case "fetch": // into the current branch
+	case "fetch": // a fetch may write into the current branch
 		return nil, w.has("-u", "--update-head-ok")
 	case "branch": // the command may rename the current branch
 		return nil, w.has("-m", "-M", "--move")
@@ -203,7 +203,7 @@ func (r *reader) moved(operands []string) []string {
 	}
 	files := slices.Clone(operands[:last])
 	for _, from := range operands[:last] {
-		to := "" // unknown
+		to := "" // the new name is unknown
 		if from != "" && !isPattern(from) {
 			to = filepath.Join(operands[last], filepath.Base(from))
 		}

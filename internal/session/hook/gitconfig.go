@@ -60,7 +60,7 @@ func (r *reader) configures(args []string, dir string) {
 func startsPrograms(key, value string, whole bool) bool {
 	section, rest, _ := strings.Cut(strings.ToLower(key), ".")
 	name := rest[strings.LastIndexByte(rest, '.')+1:]
-	names := map[string]string{"--edit": "*", "": "*", // a key that the shell computes
+	names := map[string]string{"--edit": "*", "": "*", // the empty name is a key that the shell computes
 		"core":     "hookspath fsmonitor sshcommand editor pager askpass gitproxy alternaterefscommand",
 		"sequence": "editor", "pager": "*", "interactive": "difffilter", "diff": "external command textconv", "filter": "clean smudge process", "merge": "driver",
 		"mergetool": "cmd path", "difftool": "cmd path", "credential": "helper", "gpg": "program defaultkeycommand", "include": "path", "includeif": "path", "init": "templatedir",
@@ -71,7 +71,7 @@ func startsPrograms(key, value string, whole bool) bool {
 		return section == "submodule" && name == "update" && strings.HasPrefix(value, "!")
 	case whole || names == "*" && section == "":
 		return true
-	case slices.Contains([]string{"true", "false", "cat", ":"}, value) && name != "hookspath": // they do nothing else
+	case slices.Contains([]string{"true", "false", "cat", ":"}, value) && name != "hookspath": // these values start no other program
 		return false
 	}
 	return names == "*" || slices.Contains(strings.Fields(names), name)

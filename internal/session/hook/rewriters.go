@@ -67,7 +67,7 @@ func (r *reader) rewriter(name string, args []string, s *syntax.Stmt) {
 		if !certainly && len(w.operands) > 0 && slices.Contains(acts, w.operands[0]) {
 			certainly, rest = true, rest[slices.Index(rest, w.operands[0])+1:]
 		}
-		if name == "direnv" && certainly && len(rest) > 0 { // the directory of the settings
+		if name == "direnv" && certainly && len(rest) > 0 { // the first operand is the directory of the settings
 			rest = rest[1:]
 		}
 		for certainly && len(rest) > 0 && strings.HasPrefix(rest[0], "-") && rest[0] != "-c" && rest[0] != "--call" {

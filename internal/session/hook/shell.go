@@ -30,7 +30,7 @@ type Effects struct {
 	Reserved string   // a command that only a person may run
 
 	fetches []git.Fetch // what the git commands so far fetch
-	moved   []string    // work trees in which they move the branch, or anywhere
+	moved   []string    // work trees in which these commands move the branch; the entry anywhere means all of them
 
 	Background bool // a part of the command continues after it ends
 }
@@ -194,7 +194,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 	case *syntax.DeclClause:
 		r.declare(c)
-	case nil: // redirections alone
+	case nil: // the statement has only redirections
 	default:
 		r.opaque()
 	}
@@ -213,7 +213,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 	n := 0
 	for _, w := range each.Items {
 		for _, word := range r.expand(w) {
-			if n++; word == "" || n > most || c.Select { // unknown, empty or too many
+			if n++; word == "" || n > most || c.Select { // the word is unknown or empty, or there are too many words
 				r.repeat(func() {
 					delete(r.vars, name)
 					r.statements(c.Do)
@@ -336,7 +336,7 @@ func (r *reader) part(b *strings.Builder, part syntax.WordPart, first bool, patt
 		text := unescaped(p.Value, false)
 		if first && strings.HasPrefix(text, "~") {
 			home, known := r.vars["HOME"]
-			if !known || text != "~" && text[1] != '/' { // such as ~+ and ~user
+			if !known || text != "~" && text[1] != '/' { // such as ~+ and ~user, whose values are unknown
 				return false
 			}
 			text = home + text[1:]

@@ -80,7 +80,7 @@ func (s *Store) Take(ctx context.Context, snap Snapshot, candidates []Candidate,
 				size += f.State.Size
 				continue
 			case errors.Is(err, fs.ErrNotExist):
-				continue // removed meanwhile
+				continue // the file was removed meanwhile
 			case ctx.Err() != nil:
 				why = fmt.Sprintf("copying took longer than %s", l.Time)
 			default:

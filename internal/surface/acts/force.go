@@ -35,7 +35,7 @@ func needReason(reason string) error {
 
 // Cleared is the result of releasing many grants.
 type Cleared struct {
-	Freed []string // their ids
+	Freed []string // ids of the released grants
 	Kept  []KeptGrant
 }
 

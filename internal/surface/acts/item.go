@@ -38,7 +38,7 @@ func (d *Decider) Decide(ctx context.Context, choices []Choice, seen Seen) (Verd
 // decideAs decides on items, and on equal items of other units.
 func decideAs(decision flow.Decision) func(*Decider, context.Context, []progress.Ref, AnswerInput, *Verdict) {
 	return func(d *Decider, ctx context.Context, refs []progress.Ref, s AnswerInput, v *Verdict) {
-		with := map[progress.Ref]progress.Ref{} // equal item to named item
+		with := map[progress.Ref]progress.Ref{} // the named item of each equal item
 		if !s.Only && s.Was == "" {
 			queue, err := d.Waiting(ctx)
 			if err != nil {

@@ -173,7 +173,7 @@ func (r *Runs) prepare(ctx context.Context, g *going, o conduct.Options) (*condu
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, err := c.Survey(ctx) // a refusal changes nothing
+	seen, err := c.Survey(ctx) // Survey only reads, so a refusal changes nothing
 	if err != nil {
 		return nil, nil, err
 	}

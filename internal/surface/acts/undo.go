@@ -204,7 +204,7 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 	if err != nil {
 		return nil, err
 	}
-	d, unit, batch, err := batchOf(ctx, a, g, seq, by) // as it is now
+	d, unit, batch, err := batchOf(ctx, a, g, seq, by) // the batch as it is now
 	if d != nil && err == nil {
 		out.Batch, err = d.noteBatch(ctx, g, unit, batch)
 	}

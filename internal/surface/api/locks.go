@@ -311,7 +311,7 @@ func forceRelease(s *Server, c *call, in struct {
 
 // clearedLocks lists the released grants, and the reasons why others were kept.
 type clearedLocks struct {
-	Freed []string         `json:"freed"` // their ids
+	Freed []string         `json:"freed"` // ids of the released grants
 	Kept  []map[string]any `json:"kept"`
 }
 

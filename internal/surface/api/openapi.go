@@ -143,7 +143,7 @@ func (g *schemas) parameters(rt *route) (list []map[string]any) {
 		return list
 	}
 	for _, f := range reflect.VisibleFields(rt.query) {
-		if nameOf(f) == "" { // embedded; its fields are listed
+		if nameOf(f) == "" { // the field is an embedded struct, whose fields are listed instead
 			continue
 		}
 		t := f.Type

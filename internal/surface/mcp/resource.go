@@ -16,7 +16,7 @@ import (
 const (
 	stateURI  = "lockkeeper://state"
 	auditURI  = "lockkeeper://audit"
-	eventsURI = auditURI + "/" // followed by a path
+	eventsURI = auditURI + "/" // set in a request for code actions
 )
 
 const mediaJSON = "application/json"

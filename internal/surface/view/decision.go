@@ -53,7 +53,7 @@ type BatchDetail struct {
 	Unit    string `json:"unit"`
 	Version string `json:"version,omitempty"` // version of the open review of the batch
 	progress.Batch
-	Does []progress.Item `json:"does"` // its items
+	Does []progress.Item `json:"does"` // the items of the batch
 	Gaps []progress.Gap  `json:"gaps"`
 	Diff *Diff           `json:"diff,omitempty"` // nil if it was not requested
 }
@@ -71,7 +71,7 @@ type GapDetail struct {
 // Diff is a set of changes, file by file.
 type Diff struct {
 	Files   []FileDiff `json:"files"`
-	Added   int        `json:"added"` // lines, in all
+	Added   int        `json:"added"` // number of added lines in all files
 	Removed int        `json:"removed"`
 }
 
@@ -80,7 +80,7 @@ type FileDiff struct {
 	Change  string `json:"change"`         // added, changed or deleted
 	Text    string `json:"text"`           // unified diff
 	Note    string `json:"note,omitempty"` // why there is no text: binary, too large or no longer kept
-	Added   int    `json:"added"`          // lines
+	Added   int    `json:"added"`          // number of added lines
 	Removed int    `json:"removed"`
 }
 
@@ -246,7 +246,7 @@ func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, erro
 	if g.Rescue != "" {
 		e, err := rd.project.Shelf().Get(g.Rescue)
 		switch {
-		case errors.As(err, new(*lockkeeper.InputError)): // it was dropped meanwhile
+		case errors.As(err, new(*lockkeeper.InputError)): // the entry was dropped meanwhile
 		case err != nil:
 			return nil, err
 		default:

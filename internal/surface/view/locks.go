@@ -264,7 +264,7 @@ func (rd *Reader) resourcesOf(e lock.RequestInfo, known names, now Moment) (list
 // writersIn returns the last writer of each path that is held for writing or landed
 // recently.
 func writersIn(r store.Reader, entries []lock.RequestInfo, known names) ([]Writer, error) {
-	held := map[string]string{} // path to grant
+	held := map[string]string{} // grant that holds a path, by path
 	for _, e := range entries {
 		for _, path := range e.WritePaths {
 			if e.State != waitingState && len(held) < writersShown && !project.IsOwn(path) {

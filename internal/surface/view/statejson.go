@@ -72,7 +72,7 @@ type shownGrant struct {
 	snapshot lockkeeper.GrantSnapshot
 
 	once           sync.Once // guards the fields below
-	before, behind []byte    // its JSON, around its age
+	before, behind []byte    // the JSON of the grant before and after its age
 	wrong          error
 }
 

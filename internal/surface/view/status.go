@@ -39,7 +39,7 @@ type Status struct {
 	Active []*lockkeeper.Item `json:"active_items"`
 
 	Open     []OpenDecision `json:"-"` // the decisions that Needs counts
-	Workers  int            `json:"-"` // running
+	Workers  int            `json:"-"` // number of running workers
 	Problems []string       `json:"-"` // what could not be read
 }
 

@@ -41,7 +41,7 @@ type Interval struct {
 	What  Activity  `json:"what"`
 	Began time.Time `json:"began"`
 	Over  time.Time `json:"over"`
-	Open  bool      `json:"open,omitempty"` // it continues
+	Open  bool      `json:"open,omitempty"` // the activity continues
 	Item  string    `json:"item,omitempty"`
 	Phase string    `json:"phase,omitempty"`
 	Text  string    `json:"text,omitempty"` // for example, the blockers or the landing

@@ -37,8 +37,8 @@ type decideData struct {
 type filter struct {
 	Flow   string
 	Kind   string
-	Impact string // minimum
-	Effort string // maximum
+	Impact string // minimum impact
+	Effort string // maximum effort
 	Unit   string
 	Text   string
 }

@@ -19,7 +19,7 @@ import (
 
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
-		// Times and numbers.
+		// These functions format times and numbers.
 		"moment":  func(at time.Time) moment { return momentOf(at, d.now()) },
 		"span":    span,
 		"exact":   exact,
@@ -31,7 +31,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"float":   func(n int) float64 { return float64(n) },
 		"plus":    func(a, b int) int { return a + b },
 		"minus":   func(a, b int64) int64 { return a - b },
-		// Words.
+		// These functions format words.
 		"plain":  func(name any) string { return plain(fmt.Sprint(name)) },
 		"tone":   func(status any) string { return tone(fmt.Sprint(status)) },
 		"parts":  func(path string) []string { return strings.Split(path, "/") },
@@ -49,12 +49,12 @@ func (d *Dashboard) functions() template.FuncMap {
 			return []view.Mark{view.MarkDone, view.MarkActive, view.MarkQueued, view.MarkPerson, view.MarkFailed, view.MarkWaiting}
 		},
 		"unstyled": unstyled,
-		// Addresses and fields.
+		// These functions return addresses and fields.
 		"asset":   assetURL,
 		"segment": url.PathEscape,
 		"key":     rand.Text,
 		"seenAs":  seenAs,
-		// Acts.
+		// These functions return acts.
 		"offer":     func(a view.Act) offer { return offers[a.Name].with(a) },
 		"agentPool": func() string { return sched.PoolAgent },
 		"answers":   answersTo,

@@ -65,7 +65,7 @@ lockkeeper serve has the same protocol at /mcp, for tokens of the role agent.`,
 			defer stop()
 			if root, err := project.RootOf(p.Base()+"/.", p.Lookup); err != nil {
 				return err
-			} else if root == "" { // not a failure: agents start it in every directory
+			} else if root == "" { // not a failure: agents start this command in every directory
 				return mcp.ServeNowhere(ctx, project.Version(), p.In, p.IO.Out)
 			}
 			return p.WithSettings(ctx, p.ForOthers(), func(a *project.Project) error {
@@ -114,7 +114,7 @@ enables the checks again.`,
 }
 
 func (p *program) off(ctx context.Context, a *project.Project, text, reason string) error {
-	if _, err := strconv.Atoi(text); err == nil { // ambiguous: seconds or minutes
+	if _, err := strconv.Atoi(text); err == nil { // the unit of a bare number is ambiguous: seconds or minutes
 		return &lockkeeper.InputError{Field: "time", Value: text, Reason: "without a unit", Next: "lockkeeper off " + text + "m"}
 	}
 	var d term.Duration

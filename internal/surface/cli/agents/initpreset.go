@@ -92,7 +92,7 @@ func (p *program) layPreset(cmd *cobra.Command, done *project.InitResult, preset
 	}
 	done.Allowed = nil // the preset allows paths that do not exist yet
 	err = p.With(cmd.Context(), func(a *project.Project) error {
-		if _, err := resource.Of(a.Config); err != nil { // are the tables valid together with the rest?
+		if _, err := resource.Of(a.Config); err != nil { // checks the tables together with the rest of the configuration
 			return err
 		}
 		landing, err = p.layDocuments(cmd, a, preset)

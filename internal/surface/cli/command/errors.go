@@ -221,7 +221,7 @@ func (p *Program) conflicts(holder string, list []lockkeeper.ConflictInfo, more 
 	}
 	left := term.Few(p.Err, conflictLines)
 	for i, id := range order {
-		if left < 3 { // a grant, a path, and the line "and more"
+		if left < 3 { // no room for a grant, a path, and the line "and more"
 			fmt.Fprintf(p.Err, "  … and %s more\n", term.Counted(len(order)-i, "grant"))
 			return
 		}

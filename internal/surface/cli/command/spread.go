@@ -107,7 +107,7 @@ func (p *Program) match(value string, dirs bool) ([]string, error) {
 	slices.Sort(found)
 	switch {
 	case err == nil && len(found) == 0 && !strings.ContainsAny(pattern, "*?"):
-		return []string{value}, nil // a new file such as [id].tsx
+		return []string{value}, nil // the value is the name of a new file, such as [id].tsx
 	case err == nil && len(found) == 0:
 		return nil, &lockkeeper.InputError{Field: "path", Value: value, Reason: "no file matches this pattern", Next: "name the files; a new file has no pattern"}
 	case err != nil:
@@ -133,7 +133,7 @@ func (p *Program) NoWords(cmd *cobra.Command, args []string) error {
 func (p *Program) expanded(words, rest []string) error {
 	i := len(p.Args) - len(words) - len(rest)
 	if rest != nil {
-		i-- // the --
+		i-- // skips the --
 	}
 	if i < 1 || !slices.Equal(p.Args[i:i+len(words)], words) {
 		return nil

@@ -95,7 +95,7 @@ func (p *Program) firstWord(cmd *cobra.Command) string {
 				return ""
 			}
 			if !whole && f.NoOptDefVal == "" {
-				i++ // its value
+				i++ // skips the value of the flag
 			}
 		}
 	}

@@ -125,7 +125,7 @@ It finds its leases in the environment.`,
   lockkeeper lease renew --phase "docs hygiene"   # under lease run`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt := lease.Defaults()
-			opt.TTL = -1 // unchanged
+			opt.TTL = -1 // -1 leaves the TTL unchanged
 			if cmd.Flags().Changed("ttl") {
 				opt.TTL = time.Duration(ttl)
 			}

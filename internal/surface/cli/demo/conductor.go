@@ -31,7 +31,7 @@ func Commands(core *command.Program) []*cobra.Command {
 type conductor struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	// After it has ended:
+	// These fields are set after the run has ended.
 	err  error
 	last []string // last lines of output
 }

@@ -64,7 +64,7 @@ spent.`,
 			ctx, stop := command.Interruptible(cmd.Context())
 			defer stop()
 			err := p.demo(ctx, o)
-			if by, ok := errors.AsType[*command.InterruptedError](context.Cause(ctx)); ok { // without a message
+			if by, ok := errors.AsType[*command.InterruptedError](context.Cause(ctx)); ok { // an interruption needs no message
 				return command.KilledBy(by.Signal, nil)
 			}
 			return err
@@ -138,7 +138,7 @@ func (p *program) demo(ctx context.Context, o demoOptions) (err error) {
 			if err := step(ctx); err != nil {
 				return err
 			}
-			if w.Out.Err != nil { // no reader any more
+			if w.Out.Err != nil { // nobody reads the output any more
 				return w.Out.Err
 			}
 		}
@@ -259,7 +259,7 @@ func (w *walk) leave(ctx context.Context) (err error) {
 			_, err := a.Locks.Recover(ctx)
 			return err
 		})
-		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // no space yet
+		if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // the directory has no space yet
 			err = nil
 		}
 	}
@@ -314,7 +314,7 @@ func (w *walk) show(ctx context.Context, cmd *exec.Cmd) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fmt.Fprintln(w.to, w.paint(term.Bold, "$ "+shellword.Join(cmd.Args)))
-	if w.Out.Err != nil { // no reader any more
+	if w.Out.Err != nil { // nobody reads the output any more
 		return w.Out.Err
 	}
 	if !w.JSON && term.IsTerminal(w.Out) {

@@ -20,8 +20,8 @@ import (
 
 // A proof is the result of prove. A collision is any violation of the rules that prove checks.
 type proof struct {
-	Landed     int      `json:"writes_landed"`  // files, each time one was changed
-	Refused    int      `json:"writes_refused"` // and kept
+	Landed     int      `json:"writes_landed"`  // number of landed changes of files
+	Refused    int      `json:"writes_refused"` // number of refused writes, whose content was kept
 	Collisions []string `json:"collisions"`     // each in a sentence
 }
 

@@ -54,7 +54,7 @@ takes effect at once.`,
 type trip struct {
 	*decider
 	skipped []progress.Ref
-	given   [][]progress.Ref // for each answer, oldest first
+	given   [][]progress.Ref // the references that each answer decided, oldest answer first
 }
 
 // These are the keys that do not answer.

@@ -139,7 +139,7 @@ func (r *flowRun) run(ctx context.Context) error {
 		return err
 	}
 	r.flow = r.c.Flow
-	seen, err := r.c.Survey(ctx) // a refusal changes nothing
+	seen, err := r.c.Survey(ctx) // Survey only reads, so a refusal changes nothing
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (r *flowRun) run(ctx context.Context) error {
 	}), active.Close(ctx))
 }
 
-// watcher adds changes that other programs make to files of the run's items to its news.
+// watcher adds to the news of the run which files of its items other programs change.
 func (r *flowRun) watcher() session.Watcher {
 	tell := func(item, text string) {
 		r.board.hear(run.News{At: r.Now(), Kind: run.NewsRun, Item: item, Text: text})

@@ -244,7 +244,7 @@ const shortLimit = 500
 // headcount is the answer of --short. It does not count grants of processes that are gone,
 // because they block no request.
 type headcount struct {
-	Sessions int  `json:"sessions"` // open
+	Sessions int  `json:"sessions"` // number of open sessions
 	Held     int  `json:"held"`
 	Waiting  int  `json:"waiting"`
 	Stale    int  `json:"stale"`

@@ -98,7 +98,7 @@ func (b *board) begin(ctx context.Context) {
 func (b *board) update(ctx context.Context) {
 	changed, err := b.changedElsewhere(ctx)
 	if err != nil {
-		changed = nil // read again next time
+		changed = nil // nil: the changes are read again next time
 	}
 	census, err := b.q.Census(ctx)
 	waits := []*sched.Explanation{}

@@ -162,7 +162,7 @@ func (o *submitOptions) operation(a *project.Project, order sched.ItemSpec, argv
 	order.Policy = cmp.Or(order.Policy, acts.DataPolicy)
 	order.Map = order.Map || op.WritesMap()
 	if parts := strings.Split(op.Resources[0], "/"); order.Project == "" && len(parts) > 1 {
-		order.Project = parts[1] // of project/p1
+		order.Project = parts[1] // the second part of project/p1
 	}
 	if o.order.Workflow == "" && order.Key == "" {
 		order.Workflow = term.Ellipsis(op.Operation+" "+op.Resources[len(op.Resources)-1], NameWidth)
