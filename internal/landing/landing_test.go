@@ -16,11 +16,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a new root.
+// open opens a new root, whose gate writes to app.
 func open(t *testing.T) (*project.Project, project.Settings) {
 	t.Helper()
-	state := t.TempDir()
-	s := project.Settings{Dir: t.TempDir(), Env: func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }}
+	env := map[string]string{"XDG_STATE_HOME": t.TempDir(), "ALLOWED_WRITE_PATHS": "app"}
+	s := project.Settings{Dir: t.TempDir(), Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 	if _, err := project.Init(t.Context(), s, project.InitOptions{}); err != nil {
 		t.Fatal(err)
 	}
