@@ -69,7 +69,7 @@ func newConsole(t *testing.T) *console {
 		reading.Wait() // the person's end reports an error once the other is closed
 		person.Close()
 	})
-	d.must(0, "init")
+	d.must(0, "init", "--yes")
 	return d
 }
 
