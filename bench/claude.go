@@ -70,7 +70,6 @@ func newSessions(b *bench, program string) sessions {
 	bin := filepath.Join(dir, "bin")
 	check(errors.Join(os.MkdirAll(bin, 0o700), os.MkdirAll(s.hooked, 0o700), os.MkdirAll(s.plain, 0o700), os.MkdirAll(filepath.Join(s.home, "plain"), 0o700), os.MkdirAll(filepath.Join(s.home, "hooked"), 0o700)))
 	ours := b.build("lockkeeper", bin)
-	b.build("lockkeeper-hook", bin)
 	cmd := exec.CommandContext(b.ctx, ours, "init", "claude", "--yes")
 	cmd.Dir, cmd.Env = s.hooked, s.environment(true, "")
 	timed(cmd)

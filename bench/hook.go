@@ -148,15 +148,14 @@ func hookCompare(b *bench) []row {
 
 const commandsPerRound = 20
 
-// build builds a command of the product into a directory and returns its path.
+// build builds the programs into a directory with the flags of releases, and returns the path of one.
 func (b *bench) build(name, dir string) string {
-	bin := filepath.Join(dir, name)
-	build := exec.CommandContext(b.ctx, "go", "build", "-o", bin, "./cmd/"+name)
-	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.CommandContext(b.ctx, "make", "--silent", "build", "BIN="+get(filepath.Abs(dir)))
+	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		check(skipped(fmt.Sprintf("the command does not build: %.300s", out)))
 	}
-	return bin
+	return filepath.Join(dir, name)
 }
 
 // timed runs a command and returns its output and its duration.

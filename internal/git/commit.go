@@ -138,7 +138,7 @@ func (r *Repo) refused(err error) error {
 			Next: "unlock the key for this session, or turn commit.gpgsign off in this repository"}
 	case exitOf(err) == 1:
 		return &lockkeeper.RefusedError{Act: act, Reason: "a hook of the repository refused: " + says,
-			Next: "fix what the hook reports; the files have landed and can be committed later"}
+			Next: "fix what the hook reports, then commit again; the files stay as they are"}
 	}
-	return &lockkeeper.RefusedError{Act: act, Reason: says, Next: "commit the files later; they have landed"}
+	return &lockkeeper.RefusedError{Act: act, Reason: says, Next: "commit again later; the files stay as they are"}
 }

@@ -44,7 +44,8 @@ func InstallHook(ctx context.Context, tree *WorkTree, h Hook, program string) (s
 		return "", err
 	}
 	shared := isShared(top, dir)
-	if shared && filepath.Base(dir) == "_" { // husky overwrites the hooks in _; they run the hooks in the directory above
+	husky := shared && filepath.Base(dir) == "_"
+	if husky { // husky overwrites the hooks in _; they run the hooks in the directory above
 		dir = filepath.Dir(dir)
 	}
 	path := filepath.Join(dir, h.Name)
@@ -75,11 +76,12 @@ func InstallHook(ctx context.Context, tree *WorkTree, h Hook, program string) (s
 			return "", err
 		}
 	}
-	if info, err := os.Stat(path); err == nil && old == script && info.Mode().Perm()&0o100 != 0 {
+	mustRun := !husky || !foreign // husky runs the hook of the repository with sh, and needs no permission
+	if info, err := os.Stat(path); err == nil && old == script && (!mustRun || info.Mode().Perm()&0o100 != 0) {
 		return "", nil
 	}
-	if err := durable.WriteFile(ctx, path, []byte(script), 0o755); err != nil {
-		return "", err
+	if err := durable.WriteFile(ctx, path, []byte(script), 0o755); err != nil || !mustRun {
+		return path, err
 	}
 	return path, os.Chmod(path, 0o755) // WriteFile keeps the mode of an existing file
 }
@@ -108,9 +110,9 @@ func (h Hook) script(below, program string) string {
 		"  program=true\n" +
 		"}\n"
 	if h.Name == "pre-push" {
-		return text + "refs=$(cat)\n" +
-			"printf '%s\\n' \"$refs\" | \"$program\" " + h.check(below) + " || exit\n" +
-			"[ ! -x \"$next\" ] || printf '%s\\n' \"$refs\" | \"$next\" \"$@\"\n"
+		return text + "refs=$(cat; echo .) # without the dot, $() would remove the last line break\n" +
+			"printf %s \"${refs%.}\" | \"$program\" " + h.check(below) + " || exit\n" +
+			"[ ! -x \"$next\" ] || printf %s \"${refs%.}\" | \"$next\" \"$@\"\n"
 	}
 	return text + "\"$program\" " + h.check(below) + " || exit\n" +
 		"[ ! -x \"$next\" ] || exec \"$next\" \"$@\"\n"
