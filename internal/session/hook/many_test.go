@@ -40,6 +40,7 @@ func TestManyUncovered(t *testing.T) {
 // A refusal suggests to defer a patch only if the gate would write the file.
 func TestDeferIsSuggestedWhereItWorks(t *testing.T) {
 	s := newStage(t)
+	s.write("lockkeeper.yaml", "gate: {allowed_write_paths: [app]}\n")
 	s.write("lib/own.rb", "x\n")
 	s.edits("A", user, "by A\n")
 	s.edits("A", "lib/own.rb", "by A\n")
