@@ -37,7 +37,7 @@ func (v *Version) UnmarshalText(text []byte) error {
 	if string(text) == "nothing" {
 		return nil
 	}
-	bad := &InputError{Field: "version", Value: string(text), Reason: "not a kind, a mode and a hash", Next: "copy it whole"}
+	bad := &InputError{Field: "version", Value: string(text), Reason: "not a kind, a mode and a hash", Next: "copy the whole version"}
 	parts := strings.Split(string(text), " ")
 	if len(parts) != 3 || v.Kind.UnmarshalText([]byte(parts[0])) != nil {
 		return bad

@@ -207,7 +207,7 @@ func (t Target) validateSegments(bad func(string) error) error {
 	p := t.Path
 	switch {
 	case isPlain(p):
-		return nil // the fast case: nearly every path
+		return nil // the fast case, which covers nearly every path
 	case strings.IndexByte(p, 0) >= 0:
 		return bad("NUL byte in path")
 	case !utf8.ValidString(p):

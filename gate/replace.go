@@ -145,7 +145,7 @@ func (g *Gate) unprotected(checker *protect.Checker, at *os.File, name, path str
 		return nil, err
 	}
 	dir, err := g.disk.OpenDir(at, name)
-	if isElsewhere(err) { // not a directory
+	if isElsewhere(err) { // the path leads through something that is not a directory
 		return []string{path}, nil
 	}
 	if err != nil {

@@ -219,7 +219,7 @@ func (g *Gate) drainEntry(dir *os.File, entry string, into *stage) error {
 	switch {
 	case entry == into.entry(draftNote):
 		err = g.disk.Remove(dir, entry)
-	case strings.HasPrefix(entry, into.entry(dirPrefix)): // an empty directory not yet in the tree
+	case strings.HasPrefix(entry, into.entry(dirPrefix)): // the entry is an empty directory that is not in the tree yet
 		err = g.disk.RemoveDir(dir, entry)
 	default:
 		err = g.disk.Move(dir, entry, into.dir, entry)
@@ -263,11 +263,11 @@ func (p *applier) inspect(survived bool) error {
 func (p *applier) judge(n int, c lockkeeper.PathChange, staged lockkeeper.Version, stagedErr error, now lockkeeper.Version, nowErr error, survived bool) error {
 	synced := len(p.l.Changes) > 1 || p.l.Draft != "" // the stage's names were durable before the decision
 	switch {
-	case c.New.Exists() && staged == c.New && stagedErr == nil: // not done
+	case c.New.Exists() && staged == c.New && stagedErr == nil: // the change was not made
 	case !c.Old.Exists() && !staged.Exists() && stagedErr == nil && (survived && synced || now == c.New): // created
 		p.done[n] = true
 		return nil
-	case c.Old.Exists() && staged == c.Old && stagedErr == nil: // displaced as expected
+	case c.Old.Exists() && staged == c.Old && stagedErr == nil: // the change displaced the expected version
 		p.done[n] = true
 		return nil
 	case !c.New.Exists() && !staged.Exists() && stagedErr == nil: // this landing did not delete the file

@@ -28,7 +28,7 @@ func (m *Manager) lapsesAt(rec *store.Record) (lockkeeper.Instant, bool) {
 		return 0, false
 	}
 	if !rec.State.Confirmed() {
-		return rec.Expires, true // the waiter's own lease, under any policy
+		return rec.Expires, true // the waiter's own lease counts, under any policy
 	}
 	switch p := m.policyOf(rec.Policy); p.Stale {
 	case lockkeeper.Reap:

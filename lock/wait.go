@@ -121,7 +121,7 @@ func (p *Position) close() {
 }
 
 var (
-	errWaitedLongEnough = errors.New("waited long enough")
+	errWaitedLongEnough = errors.New("the time limit of the wait has passed")
 	errLeft             = errors.New("left the wait list")
 )
 

@@ -225,7 +225,7 @@ func (w *Worker) run(job *Job) *Job {
 	defer func() {
 		if !told { // Run called runtime.Goexit
 			w.storeEnd(at, func(ctx context.Context) error {
-				_, err := job.Finish(ctx, errors.New("the work ended its goroutine"), nil)
+				_, err := job.Finish(ctx, errors.New("the function Run called runtime.Goexit"), nil)
 				return err
 			})
 		}
@@ -283,7 +283,7 @@ func (w *Worker) Resume() {
 	if w.paused.Swap(false) {
 		select {
 		case w.resumed <- struct{}{}:
-		default: // already signaled
+		default: // a signal is pending already
 		}
 	}
 }

@@ -37,7 +37,7 @@ func KeepsWaiting(l lockkeeper.Lock, key string) bool {
 
 // WakeWaiters wakes the first item on every key that a lock has blocked.
 func WakeWaiters(tx Tx, held lockkeeper.Lock) error {
-	keys, err := tx.WaitKeys(keysAt(held.Path)) // usually none
+	keys, err := tx.WaitKeys(keysAt(held.Path)) // there are usually no such keys
 	if err != nil {
 		return err
 	}

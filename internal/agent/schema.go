@@ -155,7 +155,7 @@ func (s *schema) check(from Origin, answer []byte) error {
 		return wrong(at.Offset-1, "not JSON: "+err.Error())
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return wrong(int64(len(answer)), "not JSON: unexpected end")
-	case err != nil: // text after the document
+	case err != nil: // there is text after the document
 		return wrong(endOfDocument(answer), "not JSON: "+err.Error())
 	}
 	mismatch := s.form.Check(doc)

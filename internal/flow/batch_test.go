@@ -143,7 +143,7 @@ func TestEdits(t *testing.T) {
 		}
 	}
 	_, warnings, _ := p.Move(todo, "i1", "b3")
-	if want := "batch b2 comes after b1; if it needs item i1, it must come after b3"; len(warnings) != 3 || warnings[0] != want {
+	if want := "batch b2 comes after b1; if b2 needs item i1, b2 must come after b3"; len(warnings) != 3 || warnings[0] != want {
 		t.Errorf("%q", warnings)
 	}
 	if merged, _, _ := p.Merge(todo, "b1", "b2"); merged.Batches[0].Effort != High {

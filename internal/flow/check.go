@@ -67,7 +67,7 @@ func (p Phase) CheckOutput(body []byte) error {
 // checkAs reads a document that fits its schema and applies the rules for its type.
 func checkAs[T any](file string, body []byte, rules func(T) *fault) error {
 	var doc T
-	if err := json.Unmarshal(body, &doc); err != nil { // an invalid date, or a number out of range
+	if err := json.Unmarshal(body, &doc); err != nil { // the document has an invalid date, or a number out of range
 		e := &DocumentError{File: file, Err: err}
 		if at, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			e.Member = at.Field
@@ -147,7 +147,7 @@ func checkBatches(p Plan) *fault {
 	if f := unique("batches", p.Batches, func(b Batch) string { return b.ID }); f != nil {
 		return f
 	}
-	in := map[string]string{} // item to batch
+	in := map[string]string{} // the batch of each item
 	before := map[string]bool{}
 	for i, b := range p.Batches {
 		if f := checkTargets(b.WriteTargets, "batches", i, "write_targets"); f != nil {

@@ -126,7 +126,7 @@ func workable(fsys fs.FS, file string) (regular bool, err error) {
 		return false, refusedFile(file, "its name has a control character or is not UTF-8", "rename it, or exclude it")
 	}
 	at := file
-	for range 40 { // the limit of Linux
+	for range 40 { // Linux follows at most 40 links
 		info, err := fs.Lstat(fsys, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && at != file:

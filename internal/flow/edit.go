@@ -41,12 +41,12 @@ func (p Plan) Move(todo []Decided, item, to string) (Plan, []string, error) {
 func (p Plan) doubts(from, into Batch, item string) (warnings []string) {
 	for _, b := range p.Batches {
 		if slices.Contains(b.After, from.ID) && b.ID != into.ID && !slices.Contains(b.After, into.ID) {
-			warnings = append(warnings, fmt.Sprintf("batch %s comes after %s; if it needs item %s, it must come after %s", b.ID, from.ID, item, into.ID))
+			warnings = append(warnings, fmt.Sprintf("batch %[1]s comes after %[2]s; if %[1]s needs item %[3]s, %[1]s must come after %[4]s", b.ID, from.ID, item, into.ID))
 		}
 	}
 	for _, id := range from.After {
 		if id != into.ID && !slices.Contains(into.After, id) {
-			warnings = append(warnings, fmt.Sprintf("batch %s comes after %s; if item %s needs that, %s must come after it", from.ID, id, item, into.ID))
+			warnings = append(warnings, fmt.Sprintf("batch %[1]s comes after %[2]s; if item %[3]s needs %[2]s, %[4]s must come after %[2]s", from.ID, id, item, into.ID))
 		}
 	}
 	return warnings

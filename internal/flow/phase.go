@@ -99,7 +99,7 @@ const (
 // IsDone reports whether a unit or a batch with this status has nothing left to do.
 func IsDone(status string) bool { return status == Complete || status == NoChange }
 
-// A submitted job belongs to no flow. Its items rank with those that apply changes.
+// A submitted job belongs to no flow. Its items have the rank of the phases that apply changes.
 const (
 	jobPhase = "job"
 	jobRank  = 3

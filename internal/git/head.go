@@ -33,7 +33,7 @@ func around(dir string, env []string) (*Repo, error) {
 			return nil, nil
 		case err != nil:
 			continue
-		case !info.IsDir(): // a linked work tree or a submodule
+		case !info.IsDir(): // a linked work tree or a submodule has a file here
 			text, err := os.ReadFile(at)
 			if err != nil {
 				return nil, err

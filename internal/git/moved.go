@@ -71,7 +71,7 @@ func (g *WorkTree) Moved(ctx context.Context, gone []Gone, differences []Differe
 		if err != nil {
 			return nil, err
 		}
-		for names := fields(out); len(names) >= 3; names = names[3:] { // R100 or C100, from, to
+		for names := fields(out); len(names) >= 3; names = names[3:] { // a status such as R100 or C100, the old name, the new name
 			moved[strings.TrimPrefix(names[2], below)] = strings.TrimPrefix(names[1], below)
 		}
 	}

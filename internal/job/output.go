@@ -163,7 +163,7 @@ func (r *recording) cut() error {
 	if _, err := r.file.ReadAt(tail, r.size-outputLimit); err != nil {
 		return err
 	}
-	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < lastLine { // begin with a whole line
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < lastLine { // the kept part begins with a whole line
 		tail = tail[i+1:]
 	}
 	r.dropped += r.size - int64(len(tail))

@@ -124,7 +124,7 @@ func (m *Mirror) isMade(path, name string) bool {
 // LeaveIgnored leaves out what git ignores by the rules of the codebase. Files in the index are never ignored.
 func (m *Mirror) LeaveIgnored(ctx context.Context) error {
 	if m.app == nil {
-		return nil // without a directory
+		return nil // the mirror was made without a directory
 	}
 	var paths []string
 	for _, c := range m.Changes {

@@ -66,7 +66,7 @@ func (r *risk) ask(ctx context.Context, dir string, depth int) error {
 		case state == "!!" && strings.HasPrefix(dir+"/", file): // a repository around this directory ignores all of it
 			return &lockkeeper.InputError{Field: "git repository", Value: dir, Reason: "git ignores " + dir, Next: "run it in a root that is a git work tree"}
 		case state == "!!" && inner: // programs, not people, fill ignored directories
-		case inner || state != "??" && state != "!!" && isDirectory(file): // a nested repository
+		case inner || state != "??" && state != "!!" && isDirectory(file): // the file is a nested repository
 			if depth < mostNested {
 				if err := r.ask(ctx, strings.TrimSuffix(file, "/"), depth+1); err != nil && !isInput(err) {
 					return err

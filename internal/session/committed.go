@@ -50,7 +50,7 @@ func (s *Session) CommittedOfOthers(ctx context.Context, c Call) (list []Committ
 	}
 	in := map[string]git.PushedChange{}
 	for _, x := range changes {
-		if x.At.Unix() >= c.At/int64(time.Second) { // a switch of branches brought older commits
+		if x.At.Unix() >= c.At/int64(time.Second) { // otherwise a switch of branches brought older commits
 			in[s.registry.at(x.Path)] = x
 		}
 	}
@@ -122,7 +122,7 @@ func (r *record) committed(x git.PushedChange) bool {
 // ranDuring reports whether a command of the session ran when a commit was made: any command, or
 // one whose text mentions a program that commits.
 func (r *record) ranDuring(x git.PushedChange, commits bool) bool {
-	from, to := x.At.UnixNano(), x.At.Add(time.Second).UnixNano() // git stores seconds
+	from, to := x.At.UnixNano(), x.At.Add(time.Second).UnixNano() // git stores times in seconds
 	for _, c := range slices.Concat(r.Background, slices.Collect(maps.Values(r.Calls))) {
 		if c.Command != "" && (!commits || mayCommit(c.Command)) && c.At < to {
 			return true

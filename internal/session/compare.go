@@ -68,7 +68,7 @@ func (s *Session) Compare(ctx context.Context, c Call, restore bool) (list []Unc
 	if err != nil {
 		return nil, err
 	}
-	sessions := map[string]*record{} // by grant
+	sessions := map[string]*record{} // records of sessions, by grant
 	for _, r := range records {
 		sessions[r.GrantID] = &r
 	}
@@ -273,7 +273,7 @@ func (f File) version() (v lockkeeper.Version) {
 // shelve puts content on the rescue shelf unless the shelf already has it.
 func (s *Session) shelve(ctx context.Context, e rescue.Entry, content []byte) (_ rescue.Entry, err error) {
 	shelf := s.registry.app.Shelf()
-	if content == nil && !e.Delete { // too large to keep, or not a file
+	if content == nil && !e.Delete { // the file is too large to keep, or is not a regular file
 		return e, nil
 	}
 	if s.shelf == nil {

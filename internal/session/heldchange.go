@@ -127,7 +127,7 @@ func (w *watch) others(ctx context.Context, grants []*store.Record, sessions map
 		if !slices.ContainsFunc(g.Locks, w.isWatched) {
 			continue
 		}
-		h, now, wrong := w.holderOf(ctx, g) // read before the files of the grant
+		h, now, wrong := w.holderOf(ctx, g) // the holder is read before the files of its grant
 		err = errors.Join(err, wrong)
 		if now != nil {
 			moments[g.ID] = now

@@ -71,7 +71,7 @@ func (b *Registry) Who(ctx context.Context, c lockkeeper.ConflictInfo) (refusal.
 		return refusal.Holder{}, err
 	}
 	h := refusal.Holder{Callsign: c.Holder, For: b.now().Sub(c.AcquiredAt), Waits: c.Kind == lockkeeper.Waiting}
-	if e != nil { // otherwise the holder left just now
+	if e != nil { // e is nil if the holder left just now
 		h.TTY, h.About = e.Metadata[keyTTY], e.Metadata[keyReason]
 	}
 	h.Idle, h.Wrote = b.idle(c)

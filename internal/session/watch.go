@@ -32,8 +32,8 @@ type Watcher struct {
 	Changed func(HeldChange) // a file of a holder that is not a session was changed; nil: not told
 }
 
-// Watched does some work and meanwhile compares the held files. Of several processes only one compares,
-// and all are told.
+// Watched does some work and meanwhile compares the held files. If several processes watch, only
+// one compares, and all are told the result.
 func (b *Registry) Watched(ctx context.Context, tell Watcher, work func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
@@ -106,7 +106,7 @@ func (w *watch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sessions := map[string]bool{} // by grant
+	sessions := map[string]bool{} // the grants of sessions
 	for file, r := range known {
 		if r.GrantID == "" {
 			continue

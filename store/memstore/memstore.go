@@ -171,7 +171,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 }
 
 func (s *Store) usable(ctx context.Context) error {
-	if ctx.Err() != nil { // cheaper than the cause
+	if ctx.Err() != nil { // Err is cheaper than Cause
 		return context.Cause(ctx)
 	}
 	if s.closed {

@@ -260,7 +260,7 @@ func (t *trie) addChild(n *node, name string) *node {
 			n.childMap[k.name] = k
 		}
 		n.children = nil
-	case last < cap(n.children) && n.children[:last+1][last] != nil: // a spare node
+	case last < cap(n.children) && n.children[:last+1][last] != nil: // reuses a spare node
 		n.children = n.children[:last+1]
 		n.children[last].name = name
 		return n.children[last]

@@ -55,7 +55,7 @@ func TestWakeAfterCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !woken(listener) {
-				t.Fatal("no ring")
+				t.Fatal("the listener was not woken")
 			}
 			err = other.View(t.Context(), func(r store.Reader) error {
 				ev, err := r.Events(store.EventQuery{After: last, Limit: 10})
@@ -170,7 +170,7 @@ func TestBellAfterReconnect(t *testing.T) {
 	direct := s.postgres(t, Options{})
 	wake(t, direct, "a")
 	if !woken(listeners[0]) || !woken(listeners[1]) {
-		t.Fatal("no ring from another process")
+		t.Fatal("another process did not wake the listener")
 	}
 	px.refuse(true)
 	px.cut()
@@ -183,7 +183,7 @@ func TestBellAfterReconnect(t *testing.T) {
 	}
 	wake(t, direct, "b")
 	if !woken(listeners[2]) {
-		t.Error("no ring over the new connection")
+		t.Error("the listener was not woken over the new connection")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestBellWithoutServer(t *testing.T) {
 		return p.Update(t.Context(), func(tx store.Tx) error { tx.Wake("id"); return nil })
 	})
 	if !woken(b) {
-		t.Error("no ring")
+		t.Error("the listener was not woken")
 	}
 	if err := errors.Join(b.Close(), p.Close(), p.Close()); err != nil {
 		t.Error(err)

@@ -124,7 +124,7 @@ func run(st *sqlite3.Stmt, args []any, each func(func(...any) error) error) (err
 			case *int64:
 				*d = st.ColumnInt64(i)
 			case *string:
-				if text := st.ColumnRawText(i); string(text) != *d { // often equal to the previous row: keep that string
+				if text := st.ColumnRawText(i); string(text) != *d { // the value often equals that of the previous row; then keep that string
 					*d = string(text)
 				}
 			case *[]byte:

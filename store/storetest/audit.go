@@ -14,8 +14,8 @@ import (
 
 var auditTests = []test{
 	{"every change is an event", testEveryChange},
-	{"a refusal is told once", testDenyOnce},
-	{"a waiter's blockers are told once", testWaitingOnce},
+	{"a refusal is recorded once", testDenyOnce},
+	{"the blockers of a waiter are recorded once", testWaitingOnce},
 	{"forcing", testForce},
 	{"a recovery that cannot be recorded", testUnrecordedRecovery},
 }
@@ -159,6 +159,6 @@ func testForce(t *testing.T, f Fixture) {
 	b.stillWaits(w)
 	must(t, b.m.ForceRelease(b.ctx, g.ID, person, "it hangs"))
 	b.isServed(w)
-	b.wants(lockkeeper.CodeNotHeld, b.renew(g), "renewing what was taken away")
+	b.wants(lockkeeper.CodeNotHeld, b.renew(g), "renewing a grant that was taken away")
 	b.wants(lockkeeper.CodeNotHeld, b.m.ForceRelease(b.ctx, g.ID, person, "again"), "twice")
 }

@@ -45,9 +45,9 @@ func (f *filler) fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(f.n)
-	case reflect.Uint8: // the first value of an enumeration
+	case reflect.Uint8: // sets the first value of an enumeration
 		v.SetUint(1)
-	case reflect.Uint32: // permission bits
+	case reflect.Uint32: // sets permission bits
 		v.SetUint(0o400 | uint64(f.n)&0o77)
 	case reflect.Uint64:
 		v.SetUint(uint64(f.n))

@@ -19,7 +19,7 @@ var growTests = []test{
 	{"extend by try", testExtendByTry},
 	{"extend against a waiter", testExtendAgainstWaiter},
 	{"extend does not starve a waiter", testExtendBehindWaiter},
-	{"where the set is fixed", testFixedSet},
+	{"policies with a fixed set of locks", testFixedSet},
 }
 
 func isRefused(err error) bool { return errors.As(err, new(*lockkeeper.RefusedError)) }
@@ -34,9 +34,9 @@ func testUpgrade(t *testing.T, f Fixture) {
 	}
 	b.blocked(asks("k", "dal", read("a")))
 	b.release(b.takes(asks("k", "dal", read("b"))))
-	b.wants("", b.upgrade(g, "a"), "what is written already upgrades to itself")
+	b.wants("", b.upgrade(g, "a"), "the upgrade of a write lock changes nothing")
 	for _, path := range []string{"c", "d"} {
-		b.wants(lockkeeper.CodeRefused, b.upgrade(g, "b", path), "upgrade of what is not held as upgradeable: "+path)
+		b.wants(lockkeeper.CodeRefused, b.upgrade(g, "b", path), "upgrade of a lock that is not upgradeable: "+path)
 	}
 	if rec := b.get(g.ID); slices.Contains(rec.Paths(lockkeeper.Write), "b") {
 		t.Error("a refused upgrade changed part of the grant")
@@ -124,9 +124,9 @@ func testExtendInOrder(t *testing.T, f Fixture) {
 	for _, p := range []string{"project/p9", "project/p9/map/m1"} {
 		b.wants(lockkeeper.CodeRefused, b.extend(g, node(p)), "extend out of order by "+p)
 	}
-	b.wants("", b.extend(g, node("project/p2")), "extend by what is held")
+	b.wants("", b.extend(g, node("project/p2")), "extend by a held lock")
 	b.takes(asks("k", "dal", []lockkeeper.Lock{node("project/p9/map/m9")}))
-	b.wants(lockkeeper.CodeBlocked, b.extend(g, node("project/p8/map/m8"), node("project/p9/map/m9")), "extend by what another holds")
+	b.wants(lockkeeper.CodeBlocked, b.extend(g, node("project/p8/map/m8"), node("project/p9/map/m9")), "extend by a lock of another holder")
 	if n := len(b.get(g.ID).Locks); n != 4 {
 		t.Errorf("holds %d locks, want 4: extending is all or nothing", n)
 	}

@@ -16,12 +16,12 @@ import (
 var landingTests = []test{
 	{"round trip of a landing", testLanding},
 	{"landings by every field", testLandingQueries},
-	{"what landed last at a path", testLanded},
+	{"the last landing at a path", testLanded},
 	{"states of a landing", testLandingStates},
 	{"a landing that is not new", testLandingTwice},
-	{"what is handed out is the caller's", testLandingShared},
+	{"returned landings are copies", testLandingShared},
 	{"landings are undone with their transaction", testLandingUndone},
-	{"pruning keeps what is decided or young", testPruneLandings},
+	{"pruning keeps decided and young landings", testPruneLandings},
 	{"ten thousand changes", testManyChanges},
 	{"states of a record that lands", testLandingRecord},
 }

@@ -17,15 +17,15 @@ var leaseTests = []test{
 	{"agent: an expired grant blocks no request", testAgentExpires},
 	{"renewing", testRenew},
 	{"a jump of the wall clock frees nothing", testWallJump},
-	{"expiry hands over", testExpiryHandsOver},
+	{"an expired grant goes to the next waiter", testExpiryHandsOver},
 	{"dal: four conditions", testFourConditions},
 	{"dal: a live process is a claim", testLiveProcess},
 	{"tidy: the next acquirer breaks", testBreak},
-	{"author and person: never by itself", testAsk},
-	{"a heartbeat does not refuse a person", testOverruled},
+	{"author and person: only a person frees an expired grant", testAsk},
+	{"a heartbeat does not stop a force-release", testOverruled},
 	{"a holder that loses its grant at work releases nothing", testOverruledAtWork},
 	{"a dead holder is recovered at once", testDeadHolder},
-	{"what a dead holder left must end first", testLeftovers},
+	{"the processes of a dead holder must end first", testLeftovers},
 }
 
 // processes is a fake of lock.Processes with preset answers.

@@ -49,11 +49,11 @@ func testWakesListener(t *testing.T, f Fixture) {
 			tx.Wake(ident(2))
 		})
 		if !heard(listener, wakeWithin) {
-			t.Errorf("%s: no ring", name)
+			t.Errorf("%s: the listener was not woken", name)
 		}
 		update(t, p[0], func(tx store.Tx) { tx.Wake(ident(1)) })
 		if !heard(listener, wakeWithin) {
-			t.Errorf("%s: no second ring", name)
+			t.Errorf("%s: the listener was not woken again", name)
 		}
 		must(t, listener.Close())
 	}
@@ -69,10 +69,10 @@ func testSilentAfterRollback(t *testing.T, f Fixture) {
 		p[0].Update(t.Context(), func(tx store.Tx) error { tx.Wake(ident(1)); return errUndo })
 		update(t, p[0], func(tx store.Tx) { tx.Wake(ident(2)) })
 		if !heard(kept, wakeWithin) {
-			t.Errorf("%s: no ring", name)
+			t.Errorf("%s: the listener was not woken", name)
 		}
 		if heard(undone, 0) {
-			t.Errorf("%s: a ring for a transaction that was undone", name)
+			t.Errorf("%s: a transaction that was rolled back woke the listener", name)
 		}
 		must(t, errors.Join(undone.Close(), kept.Close()))
 	}

@@ -14,7 +14,7 @@ import (
 
 var logTests = []test{
 	{"round trip of an event", testEvent},
-	{"numbers rise and pages turn both ways", testEventPages},
+	{"numbers rise, and pages go both ways", testEventPages},
 	{"no page is larger than 50,000", testLargestPage},
 	{"pruning is bounded and numbers continue", testPrune},
 	{"pruning by age", testPruneByAge},

@@ -111,7 +111,7 @@ func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touch
 				report("%s: %w", name(before), err)
 			}
 			if op.sweeps && m.gone(now) {
-				report("%s is gone and was not freed", name(now))
+				report("%s has lapsed and was not freed", name(now))
 			}
 			continue
 		}
@@ -124,7 +124,7 @@ func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touch
 	}
 	for _, fresh := range byTicket {
 		if !op.entered || fresh.ID != op.id {
-			report("%s appeared from nowhere", name(fresh))
+			report("%s was created without an event", name(fresh))
 		}
 		if fresh.State != store.StateWaiting {
 			if !log.takeSeq(lockkeeper.EventAcquired, fresh.ID, fresh.Fence) {
@@ -148,7 +148,7 @@ func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touch
 		}
 	}
 	for _, e := range log.rest() {
-		report("event %s of %s (%s) tells of nothing that happened", e.Kind, e.Holder, e.Reason)
+		report("event %s of %s (%s) records no change", e.Kind, e.Holder, e.Reason)
 	}
 	m.recs = after
 	if n := len(events); n > 0 {

@@ -16,7 +16,7 @@ var overlapTests = []test{
 	{"names beside each other", testNeighbours},
 	{"root", testRoot},
 	{"against the plain rule", testOverlapOracle},
-	{"many asked at once", testOverlapMany},
+	{"many requested locks at once", testOverlapMany},
 }
 
 // names are chosen to sort between a path and the paths below it, to have a meaning in SQL, or

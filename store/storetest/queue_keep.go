@@ -182,12 +182,12 @@ func testPruneItems(t *testing.T, f Fixture) {
 		{ID: "failed", Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, CompletedAt: long},
 		{ID: "young", Status: lockkeeper.ItemCompleted, Stage: lockkeeper.StageEnded, CompletedAt: lately},
 	}
-	queue(t, s, stay...)
 	var old []lockkeeper.Item
 	for i := range 1_500 {
 		old = append(old, lockkeeper.Item{ID: fmt.Sprint("old-", i), Key: fmt.Sprint("key-", i), Status: lockkeeper.ItemCompleted, Stage: lockkeeper.StageEnded, CompletedAt: long})
 	}
 	queue(t, s, old...)
+	queue(t, s, stay...)
 	left := func() (c store.Census) {
 		t.Helper()
 		view(t, s, func(r store.Reader) { c = get(r.Census()) })

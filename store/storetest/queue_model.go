@@ -170,7 +170,7 @@ func (m queueModel) agrees(t *testing.T, r store.Reader) {
 	}
 	for _, root := range modelRoots {
 		line := m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageReady && it.Root == root }, lockkeeper.CompareItems)
-		finds(t, fmt.Sprintf("first of %q", root), get(r.FirstReady(root)), firstOf(line))
+		finds(t, fmt.Sprintf("the first item of %q", root), get(r.FirstReady(root)), firstOf(line))
 	}
 	leaders, err := r.SlotLeaders()
 	wanted := m.leaders()

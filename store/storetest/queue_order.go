@@ -36,7 +36,7 @@ func testReadyLine(t *testing.T, f Fixture) {
 	update(t, s, func(tx store.Tx) {
 		for root, line := range lines {
 			for _, want := range line {
-				finds(t, fmt.Sprintf("first of %q", root), get(tx.FirstReady(root)), want)
+				finds(t, fmt.Sprintf("the first item of %q", root), get(tx.FirstReady(root)), want)
 				next := want.Clone()
 				next.Status, next.Stage = lockkeeper.ItemDispatched, lockkeeper.StageRunning
 				check(tx.SaveItem(next))

@@ -20,7 +20,7 @@ var raceTests = []test{
 	{"heartbeat against reaper", testHeartbeatReaper},
 	{"a judgment that is out of date", testOutdated},
 	{"withdrawing against promotion", testWithdrawPromote},
-	{"time is up as the grant comes", testTimeUp},
+	{"the time limit passes as the grant comes", testTimeUp},
 	{"a context ends with its grant", testContextEnds},
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 var revokeTests = []test{
-	{"a grant is landing until what it decided is done", testLandingGrant},
+	{"a grant stays in the state Landing until its landing ends", testLandingGrant},
 	{"landing needs a live grant", testLandingNeedsGrant},
 	{"release recovers first", testReleaseRecovers},
 	{"an expired grant is revoked, recovered and only then handed on", testRevoking},

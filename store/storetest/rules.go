@@ -19,7 +19,7 @@ var ruleTests = []test{
 	{"fences rise", testFences},
 	{"release", testRelease},
 	{"conflicts are facts", testConflictFacts},
-	{"looking takes nothing", testLooking},
+	{"reading acquires nothing", testLooking},
 	{"a request is copied", testRequestCopied},
 	{"directories are not written", testOverLock},
 	{"the largest request", testLargest},

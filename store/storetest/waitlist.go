@@ -14,15 +14,15 @@ import (
 )
 
 var lineTests = []test{
-	{"is served in ticket order", testTicketOrder},
-	{"trying counts as the latest", testTryIsLatest},
+	{"requests are granted in ticket order", testTicketOrder},
+	{"a request that does not wait counts as the latest", testTryIsLatest},
 	{"only disjoint requests overtake", testDisjointOvertakes},
 	{"readers cannot starve a writer", testNoStarvation},
 	{"a wide request comes after its predecessors", testWide},
 	{"leaving unblocks others", testLeaving},
-	{"an unconfirmed promotion falls", testUnconfirmed},
-	{"a lapsed place is lost", testLapsedPlace},
-	{"attending keeps the position", testAttending},
+	{"an unconfirmed promotion expires", testUnconfirmed},
+	{"a lapsed request loses its position", testLapsedPlace},
+	{"polling keeps the position", testAttending},
 	{"a waiter is woken when it is granted", testWakesWaiter},
 	{"acquire waits and wakes", testAcquireWakes},
 	{"acquire times out", testAcquireTimesOut},
@@ -205,14 +205,14 @@ func testWakesWaiter(t *testing.T, f Fixture) {
 	}
 	select {
 	case <-w.Woken():
-		t.Error("it rings while nothing has changed")
+		t.Error("the waiter is woken although nothing has changed")
 	default:
 	}
 	b.release(g)
 	select {
 	case <-w.Woken():
 	case <-time.After(wakeWithin):
-		t.Error("no ring")
+		t.Error("the waiter was not woken")
 	}
 	b.isServed(w)
 }

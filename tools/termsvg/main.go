@@ -109,7 +109,7 @@ func (s *screen) control(args string, end byte) error {
 			s.lines = s.lines[:s.row+1]
 			s.lines[s.row] = s.lines[s.row][:min(len(s.lines[s.row]), s.col)]
 		}
-	case 'h', 'l': // modes, such as a hidden cursor
+	case 'h', 'l': // sets a mode, such as a hidden cursor
 	default:
 		return fmt.Errorf("control sequence %q is not supported", args+string(end))
 	}

@@ -111,8 +111,8 @@ func (s Site) RespondsBelow(ctx context.Context, k Hook) (wrong string, err erro
 	return below.Responds(ctx, k)
 }
 
-// Dead runs the hooks of the other events in the same way, because they may start another
-// program. It lists the hooks that do nothing, and why.
+// Dead also runs the hooks of the other events with an invalid call, because they may start another
+// program than the hook before a tool call. It lists the hooks that do nothing, and why.
 func (s Site) Dead(ctx context.Context, st Status) (list []string, err error) {
 	events := map[string][]string{}
 	var commands []Hook

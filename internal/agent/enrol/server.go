@@ -100,7 +100,8 @@ const tomlMark = "[mcp_servers." + serverName + "]"
 
 // tomlVariables makes Codex pass on the variables that decide whose locks and sessions the server
 // uses. Codex gives servers only a few variables, but gives hooks its whole environment. Without
-// these the server would be another session and conflict with that of the hooks.
+// these variables the server would be a separate session, and conflict with the session of the
+// hooks.
 const tomlVariables = `env_vars = ["XDG_STATE_HOME", "LOCKKEEPER_STORE", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"]`
 
 // inlineServers matches an inline table of servers. Some TOML parsers allow adding to such a
@@ -178,7 +179,7 @@ func (tomlServer) outOf(text string, _ order) (string, error) {
 			rest = rest[1:]
 		}
 		if i > 0 && strings.TrimSpace(lines[i-1]) == "" {
-			i-- // the empty line before the table
+			i-- // the empty line before the table is removed, too
 		}
 		return strings.Join(lines[:i], "") + strings.Join(rest, ""), nil
 	}

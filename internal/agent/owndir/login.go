@@ -22,7 +22,7 @@ import (
 // maxLogin is larger than any login.
 const maxLogin = 1 << 20
 
-// A login keeps the login of a copy and that of the person equal while a call runs.
+// A login keeps the login in a copy and the person's login equal while a call runs.
 type login struct {
 	name  string   // name of the login in the copy
 	root  *os.Root // the root of the copy

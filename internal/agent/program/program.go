@@ -9,7 +9,7 @@ import (
 type Program struct {
 	Name string // name in agent.name of the configuration, and of the executable
 
-	// The program's own directory, with its login, settings and sessions.
+	// These fields describe the program's own directory, with its login, settings and sessions.
 	Dir            string   // in the user's home
 	DirVariable    string   // the environment variable that names another directory
 	VariableIsHome bool     // the variable names the directory that contains Dir, not Dir itself
@@ -18,7 +18,7 @@ type Program struct {
 	Settings       []string // the files and directories with settings, as patterns
 	BesideDir      []string // settings that are next to Dir if the variable is unset, and in it otherwise
 
-	// Files that make the program start other programs, or stop asking before it does.
+	// These files make the program start other programs, or stop asking before it does.
 	HookFiles    []string // the files in a project with its hooks
 	ProjectFiles []string // further files and directories in a project
 	HomeFiles    []string // further files and directories in the user's home

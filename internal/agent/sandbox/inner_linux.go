@@ -110,7 +110,7 @@ func endAs(status syscall.WaitStatus) int {
 	// Only the command should leave a core file. If the limit cannot be lowered, this process may
 	// leave one, too, which does no harm.
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	var byDefault [4]uint64 // a zero struct sigaction
+	var byDefault [4]uint64 // a zero struct sigaction stands for the default action
 	unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(status.Signal()), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	unix.Tgkill(os.Getpid(), unix.Gettid(), status.Signal())
 	return 128 + int(status.Signal())

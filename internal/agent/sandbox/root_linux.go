@@ -245,7 +245,7 @@ func (r *root) assemble() error {
 	}
 	defer top.Close()
 	sealed := []*os.File{skeleton}
-	for _, path := range slices.Sorted(maps.Keys(r.points)) { // parents before children
+	for _, path := range slices.Sorted(maps.Keys(r.points)) { // parents come before their children
 		p := r.points[path]
 		if err := p.attach(top, path); err != nil {
 			return err

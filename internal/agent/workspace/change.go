@@ -123,7 +123,7 @@ func (h *worker) judge(dir int, name string, was *node, now fileStat) (Kind, err
 		case was.Mode != now.mode:
 			return ModeChanged, nil
 		case was.Modified != now.modified && now.links > 1:
-			return Modified, nil // restoring the time would change that of another name of the file
+			return Modified, nil // the file has another name, whose time would change, too
 		case was.Modified != now.modified:
 			if err = putTime(dir, name, was.Modified); err == nil {
 				now, err = statAt(dir, name)

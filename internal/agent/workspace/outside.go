@@ -73,7 +73,7 @@ func addFolder(found map[string]bool, root, dir string) {
 	entries, _ := os.ReadDir(real)
 	for _, e := range entries {
 		path := filepath.Join(real, e.Name())
-		if e.IsDir() && strings.HasPrefix(e.Name(), "@") { // a scope of packages
+		if e.IsDir() && strings.HasPrefix(e.Name(), "@") { // the name is a scope of packages
 			addFolder(found, root, path)
 		}
 		if e.Type()&fs.ModeSymlink == 0 {

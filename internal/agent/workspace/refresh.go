@@ -85,7 +85,8 @@ func (m moves) list() (paths []string) {
 	return paths
 }
 
-// A refresher compares paths of the shared tree with the copied state and copies the new ones.
+// A refresher compares paths of the shared tree with the copied state, and copies the paths that
+// differ.
 type refresher struct {
 	w         *Workspace
 	h         *worker

@@ -114,7 +114,7 @@ func (t *syncPass) override(ctx context.Context, w Request, a *Result) error {
 
 func (t *syncPass) end(ctx context.Context, s GrantStatus, by lockkeeper.Actor, reason string) error {
 	err := t.au.app.Locks.ForceRelease(ctx, s.Grant, by, reason)
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld { // already released
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld { // the claim is released already
 		err = nil
 	}
 	if err == nil {

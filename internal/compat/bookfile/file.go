@@ -147,7 +147,7 @@ func (f *File) readAs(ctx context.Context, dir *os.File, name string) (text []by
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, Reading{}, nil
-	case errors.As(err, &corrupt) && corrupt.OtherDocument && name == filepath.Base(f.name): // another program's file
+	case errors.As(err, &corrupt) && corrupt.OtherDocument && name == filepath.Base(f.name): // the file belongs to another program
 		return nil, r, f.fileError("is JSON, but not a locks file", nil)
 	case errors.As(err, &corrupt):
 		r = Reading{Entries: entries, Corrupt: &Corrupt{Reason: corrupt.Reason, Saved: len(entries)}}

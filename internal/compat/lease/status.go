@@ -109,7 +109,7 @@ func List(dir string, opt Options) ([]*Info, error) {
 func describe(path string, f *fileState, rec *record, now Reading, grace time.Duration) *Info {
 	v, odd := judge(path, f, rec.sightingOf(f), now, grace, func() (time.Time, error) { return now.Wall, nil })
 	info := &Info{Path: path, State: Held, Fact: f.problem}
-	info.Owner, info.PID = f.shown.Owner, f.shown.PID // also for a malformed file
+	info.Owner, info.PID = f.shown.Owner, f.shown.PID // these fields are set for a malformed file, too
 	info.CreatedAt, info.RenewedAt, info.ExpiresAt = timeOrNil(f.shown.CreatedAt.Time), timeOrNil(f.shown.RenewedAt.Time), timeOrNil(f.shown.ExpiresAt.Time)
 	info.StaleAt = timeOrNil(v.at)
 	held := rec.Held
@@ -182,8 +182,8 @@ func (e *HeldError) NextStep() string {
 	return cmp.Or(e.Next, e.remedy(), "retry with a timeout of "+e.RetryTimeout().String())
 }
 
-// remedy returns a next step where waiting does not help: when the file is unreadable, its
-// expiry is unknown.
+// remedy returns a next step if the file is unreadable. Waiting does not help then, because the
+// expiry of the file is unknown.
 func (e *HeldError) remedy() string {
 	if e.By.State == Unclear && e.By.StaleAt == nil {
 		return "ask the owner of the file or an administrator to make it readable or to remove it"

@@ -48,7 +48,7 @@ func Routes() []Route {
 	people := access.Need{AtLeast: access.Operator}
 	return []Route{
 		{http.MethodGet, Prefix + "locks", lookers, reflect.TypeFor[listQuery](), "git-lfs: list the files that are held for writing.",
-			map[int]string{http.StatusOK: "A page of them."}, (*API).list},
+			map[int]string{http.StatusOK: "A page of the locked files."}, (*API).list},
 		{http.MethodPost, Prefix + "locks", people, nil, "git-lfs: lock a file, until it is unlocked.",
 			map[int]string{http.StatusCreated: "The file is locked.", http.StatusConflict: "Another holder has locked the file."}, (*API).lock},
 		{http.MethodPost, Prefix + "locks/verify", lookers, nil, "git-lfs: list the caller's locks and those of others.",
@@ -126,7 +126,7 @@ func (r *request) into(value any) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != Media && media != "application/json" {
 		return &refused{status: http.StatusUnsupportedMediaType, reason: fmt.Sprintf("content type is %q; must be %s", r.Header.Get("Content-Type"), Media)}
 	}
-	body, err := io.ReadAll(r.Body) // bounded by the server
+	body, err := io.ReadAll(r.Body) // the server bounds the size of the body
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (f *files) walk(ctx context.Context) error {
 			return nil
 		case d.IsDir() && (f.exclude.match(name) || isReserved(d.Name()) || f.isRepository(name)):
 			return fs.SkipDir
-		case !d.IsDir() && !d.Type().IsRegular() && f.at(name) == nothing: // a dangling symbolic link
+		case !d.IsDir() && !d.Type().IsRegular() && f.at(name) == nothing: // the name is a dangling symbolic link
 			return nil
 		case d.Type().IsRegular() && isDocument(name) && !f.exclude.match(name):
 			f.documents = append(f.documents, name)

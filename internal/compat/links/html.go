@@ -37,7 +37,7 @@ func tags(html []byte, visit func(tag)) {
 			i++
 			continue
 		}
-		if t.end < 0 { // never closed
+		if t.end < 0 { // the tag is never closed
 			return
 		}
 		visit(t)

@@ -99,7 +99,7 @@ func (s *Set) unknown() string {
 }
 
 func (s *Set) nearest(typed string) string {
-	if r := s.rows[typed]; r != nil { // a pattern instead of a name
+	if r := s.rows[typed]; r != nil { // the text is a pattern instead of a name
 		return "replace each placeholder, as in " + r.example()
 	}
 	var known []string
@@ -108,7 +108,7 @@ func (s *Set) nearest(typed string) string {
 		r := s.rows[n]
 		if nn, ok := padded(digits); ok && slices.Equal(r.template.placeholders, []string{number}) {
 			numbered := r.template.fill(map[string]string{number: nn})
-			if digits == typed { // a number alone, because prompts accept one
+			if digits == typed { // a number alone is accepted, because prompts accept one
 				return "did you mean " + numbered + "?"
 			}
 			known = append(known, numbered)

@@ -224,7 +224,7 @@ func withRepo(ctx context.Context, a *project.Project, p *run.Options) error {
 		return err
 	}
 	if p.API {
-		return &lockkeeper.InputError{Field: "research.method", Value: "api", Reason: "ANTHROPIC_API_KEY is not set, so only people can answer topics", Next: "set it, or research.method: ask"}
+		return &lockkeeper.InputError{Field: "research.method", Value: "api", Reason: "ANTHROPIC_API_KEY is not set, so only people can answer topics", Next: "set it, or set research.method: ask"}
 	}
 	return nil
 }

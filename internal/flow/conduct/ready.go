@@ -28,7 +28,7 @@ func MissingLogin(a *project.Project) string {
 	}
 	variables := named.Variables(a.Env)
 	if len(variables) > len(named.APIVariables) {
-		return "" // another provider of the API, with a login of its own
+		return "" // the program uses another provider of the API, which has a login of its own
 	}
 	for _, variable := range variables {
 		if prefix, all := strings.CutSuffix(variable, "*"); all {

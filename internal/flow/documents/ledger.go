@@ -190,7 +190,7 @@ func (l *ledger) write(ctx context.Context, kind string, lines []line, about Abo
 	if slices.EqualFunc(lines, l.disk[kind], line.same) {
 		return nil
 	}
-	text, _, err := compose(list{Lines: append([]line{}, lines...)}, about) // never null
+	text, _, err := compose(list{Lines: append([]line{}, lines...)}, about) // an empty list is [] and never null
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func FolderName(name string) string {
 		b.WriteString("~")
 	}
 	if b.Len() > maxName {
-		return KeyName(name) // without a number, and often shorter
+		return KeyName(name) // this name needs no number, and is often shorter
 	}
 	return b.String()
 }

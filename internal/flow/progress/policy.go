@@ -40,7 +40,7 @@ func (c Condition) holds(item flow.Ready) bool {
 	got, want := slices.Index(levels, rated), slices.Index(levels, c.Level)
 	switch {
 	case got < 0:
-		return false // not rated
+		return false // the item does not have this rating
 	case c.Bound == ">=":
 		return got >= want
 	case c.Bound == "<=":

@@ -121,8 +121,8 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	p.extract = published[flow.Extract](ctx, r, flow.ExtractFile)
 	p.synthesis = published[flow.Synthesis](ctx, r, flow.SynthesizeFile)
 	p.audit = published[flow.Audit](ctx, r, flow.AuditFile)
-	// A writer creates the draft before it removes decisions.json, and the other way round. If both
-	// seem missing, the draft was created between the two reads.
+	// A writer always creates one of the two files before it removes the other. If both seem
+	// missing, the draft was created between the two reads.
 	p.draft = private[flow.Decisions](ctx, r, decisionsDraft)
 	p.decisions = published[flow.Decisions](ctx, r, flow.DecisionsFile)
 	if p.draft.missing() && p.decisions.missing() {

@@ -80,7 +80,7 @@ func (p *Pipeline) find() (err error) {
 	if err != nil {
 		return err
 	}
-	defer root.Close() // only read
+	defer root.Close() // the root was only read
 	found, err := p.opt.Flow.Units(root.FS(), p.opt.Discovery, p.opt.Manifest)
 	if err != nil && len(found.Names) == 0 {
 		return err

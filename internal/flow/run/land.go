@@ -207,7 +207,7 @@ func (l *batchRun) holdsAll(ctx context.Context) error {
 	}
 	for _, c := range changes {
 		if stored, err := l.isStoredAs(c); err != nil || !stored {
-			return errors.Join(err, fmt.Errorf("%s is not what was tested", c.Path))
+			return errors.Join(err, fmt.Errorf("%s differs from the tested content", c.Path))
 		}
 	}
 	reverted, err := l.reverted(changes)

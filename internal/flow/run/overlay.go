@@ -188,8 +188,8 @@ func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 	return left
 }
 
-// FailuresIn lists the failed work of units that is still due, in the order in which it was
-// queued. The items are those that are not completed, by unit. The function unit reads a unit.
+// FailuresIn lists the failed work of units that is still due, in the order in which it was queued.
+// The argument items has the incomplete items of each unit, and the function unit reads a unit.
 func FailuresIn(f flow.Flow, items map[string][]*lockkeeper.Item, unit func(name string) (*progress.Unit, error)) ([]Failure, error) {
 	list := []Failure{}
 	for name, of := range items {

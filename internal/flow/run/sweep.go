@@ -63,7 +63,7 @@ func (p *Pipeline) discardUnused(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			res, _, _ := agent.Completed(adapter, t.files(), nil) // only the cost of the call matters
+			res, _, _ := agent.Completed(adapter, t.files(), nil) // only the cost of the call is used
 			cost, _ := p.ledger.count(res, errCutShort)
 			rec = &record{Run: p.ledger.run, Cost: cost, Call: flow.Call{Agent: adapter.Name(), USD: float64(cost.MicroUSD) / 1e6, Tokens: cost.Tokens, Error: errCutShort.Error()}}
 		}

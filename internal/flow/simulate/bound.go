@@ -18,7 +18,7 @@ type Bound struct {
 
 	Work  Span `json:"work_seconds"`  // all items over all slots
 	Chain Span `json:"chain_seconds"` // the longest chain of dependent items
-	File  Span `json:"file_seconds"`  // time of the items at one file, one after the other, with their chains
+	File  Span `json:"file_seconds"`  // time that the items at one file need one after the other, with the chains before and after them
 }
 
 // bound finds the lower bound of a plan. Each part holds for every schedule:

@@ -25,7 +25,7 @@ import (
 const (
 	Landed    = "landed"    // the gate landed it
 	Covered   = "covered"   // a holder has a write lock on the path, or had one at the time of the change
-	Uncovered = "uncovered" // neither
+	Uncovered = "uncovered" // neither Landed nor Covered
 )
 
 // A Change is one path that differs from the last commit.

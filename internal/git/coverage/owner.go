@@ -28,8 +28,8 @@ type Caller interface {
 }
 
 // assign sets the owner of each change. If another holder has the path now, the change is not the
-// caller's, even if the caller made it. Nor is it if its content is that of another holder's file,
-// which was moved there.
+// caller's, even if the caller made it. The change is not the caller's either if the path has the
+// content of another holder's file, which was moved there.
 func (j *judge) assign(ctx context.Context, a *project.Project, who Caller, list []Change) error {
 	var unexplained []string
 	for i := range list {

@@ -81,7 +81,7 @@ func Started() (time.Time, error) {
 func Shifted() error {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a kernel without time namespaces
+		return nil // the kernel has no time namespaces
 	}
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func inspect(pid int, own uint64, inodes map[uint64]pair, found func(uint64, hol
 	for _, name := range list {
 		n, err := unix.Readlinkat(fd, name, link[:])
 		if err != nil {
-			continue // closed meanwhile
+			continue // the descriptor was closed meanwhile
 		}
 		if inode, ok := socketInode(link[:n]); ok && inodes[inode] != (pair{}) {
 			held[inode] = true

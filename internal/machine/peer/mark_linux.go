@@ -42,7 +42,7 @@ func limitIn(text []byte) (uint64, error) {
 		if !ok {
 			continue
 		}
-		fields := strings.Fields(rest) // soft, hard, unit
+		fields := strings.Fields(rest) // the fields are soft limit, hard limit, unit
 		if len(fields) < 2 {
 			break
 		}

@@ -91,8 +91,8 @@ func Anchor(env []string) (lockkeeper.Process, error) {
 	return Identify(self.parent)
 }
 
-// agentAbove returns the nearest ancestor whose environment is not that of an agent's
-// command. It is the agent that set the signs for the others.
+// agentAbove returns the nearest ancestor whose environment is not that of an agent's command. That
+// ancestor is the agent, which set the signs for the processes below it.
 func agentAbove(s stat) (pid int, found bool) {
 	for s.parent > 1 {
 		pid := s.parent

@@ -78,7 +78,7 @@ func runKeeper() {
 	// The kernel sends the death signal to the command when this thread ends.
 	runtime.LockOSThread()
 	unix.CloseOnExec(supervisorFD)
-	unix.CloseOnExec(presenceFD) // no effect without a presence file
+	unix.CloseOnExec(presenceFD) // this call has no effect if there is no presence file
 	if unix.SetNonblock(supervisorFD, true) != nil {
 		return
 	}
@@ -242,7 +242,7 @@ func (k *keeper) sweep() {
 		select {
 		case <-k.changed:
 		case <-again.C:
-		case _, ok := <-wishes: // too late for any request
+		case _, ok := <-wishes: // it is too late for any request
 			if !ok {
 				wishes = nil
 			}

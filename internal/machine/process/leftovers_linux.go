@@ -38,7 +38,7 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 	if err := w.end(ctx); err != nil {
 		return err
 	}
-	if w.Keeper != 0 && w.cgroup == nil && h.shown(p) != lockkeeper.ProcessDead { // else nothing can be left
+	if w.Keeper != 0 && w.cgroup == nil && h.shown(p) != lockkeeper.ProcessDead { // otherwise no process can be left
 		if err := w.refuseLowered(); err != nil {
 			return err
 		}

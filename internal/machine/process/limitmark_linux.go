@@ -79,7 +79,7 @@ func residentLimits(pid int) (soft, hard uint64, ok bool) {
 		}
 		number := func(text string) uint64 {
 			n, err := strconv.ParseUint(text, 10, 64)
-			if err != nil { // "unlimited"
+			if err != nil { // the limit is "unlimited"
 				return unix.RLIM_INFINITY
 			}
 			return n

@@ -67,8 +67,8 @@ type Config struct {
 	Serve    Serve    `key:"serve" doc:"How people and tools reach the server."`
 	Sessions Sessions `key:"sessions" doc:"How interactive agents are checked."`
 
-	// Leases has an entry for every policy whose grants expire. Policies lays
-	// them over the built-in ones.
+	// Leases has an entry for every policy whose grants expire. Policies returns them in place of
+	// the built-in times.
 	Leases map[string]*Lease `key:"policies" doc:"The lease times of each policy. Leases cannot be switched off."`
 
 	Resources  Table[Resource]  `key:"resources" doc:"Named resources and the files they cover. lockkeeper init book and lockkeeper init fole write such tables."`

@@ -58,7 +58,7 @@ func loadFile(path string) (*loader, error) {
 	return l, nil
 }
 
-// layout sets the defaults of the layout. A file that names none was made by an earlier version,
+// layout sets the defaults of the layout. A file without a layout was made by an earlier version,
 // whose defaults were those of Rails. Without a file, the codebase decides.
 func (l *loader) layout(file bool) {
 	c := l.config

@@ -58,7 +58,7 @@ func (m module) anyMentions(word string, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return m.mentions(name, word) })
 }
 
-// runs reports whether a program of a command in the module can be started.
+// runs reports whether the program of a command can be started in the module.
 func (m module) runs(program string) bool {
 	if strings.Contains(program, "/") {
 		return m.isProgram(m.at(program))

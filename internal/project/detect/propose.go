@@ -14,7 +14,7 @@ func (f *Found) File() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# Configuration of Lockkeeper. lockkeeper init found: %s.", clean(f.Summary()))
-	line("# lockkeeper config shows all settings, and lockkeeper doctor tries these.")
+	line("# lockkeeper config shows all settings, and lockkeeper doctor tests what they enforce here.")
 	line("")
 	line("# Whose defaults apply: plain or rails.")
 	line("layout: %s", f.Layout)

@@ -37,7 +37,7 @@ func (m module) python() (program, start string) {
 func pythonTests(m module) []command {
 	program, python := m.python()
 	path := ""
-	if m.hasBelow(m.at("src")) && !strings.Contains(program, "/") { // nothing installs the package
+	if m.hasBelow(m.at("src")) && !strings.Contains(program, "/") { // no program installs the package in src
 		path = "PYTHONPATH=src "
 	}
 	dir := ""

@@ -56,7 +56,7 @@ func scriptTests(m module) []command {
 	return nil
 }
 
-// scriptManager returns the package manager: the declared one, or the one whose lock is there.
+// scriptManager returns the package manager: the declared one, or the one whose lock file exists.
 func (m module) scriptManager(file packageFile) string {
 	if name, _, _ := strings.Cut(file.Manager, "@"); name != "" {
 		return name

@@ -14,7 +14,8 @@ import (
 	"lockkeeper/internal/machine/machinetest"
 )
 
-// A Program is a program as which the test binary runs if it is called by this name.
+// A Program is a role of the test binary. If the binary is called by this name, it runs as that
+// program.
 type Program struct {
 	Name string
 	Main func() (code int)

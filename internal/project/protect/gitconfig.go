@@ -123,7 +123,7 @@ func (g *gitChecker) protected(s gitSettings, work string) (list []name) {
 // protected, too.
 func (g *gitChecker) hookDir(dir string) (list []name) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil // a device, such as /dev/null, switches hooks off
+		return nil // a device such as /dev/null switches hooks off
 	}
 	if filepath.Base(dir) == "_" {
 		list = g.hookDir(filepath.Dir(dir))

@@ -169,7 +169,7 @@ func Real(file string) string {
 // instructions, are not in the list: a lock and a review are enough for them.
 func starters() []string {
 	list := agentStarters()
-	list = append(list, // editors
+	list = append(list, // files that editors read
 		".idea", ".vs", ".helix", ".devcontainer", ".devcontainer.json", ".dir-locals.el", ".exrc", ".nvim.lua", ".nvimrc", ".vimrc")
 	list = append(list, // files that shells read when a person enters the directory
 		".envrc", "mise.toml", "mise.local.toml", ".mise.toml", ".mise.local.toml", ".mise/config.toml", "mise/config.toml", ".config/mise.toml", ".config/mise")

@@ -305,7 +305,7 @@ func (r *reader) copies(name string, args []string) {
 	if name == "rsync" && slices.ContainsFunc(w.options, func(o option) bool { return strings.HasPrefix(o.name, "--del") }) {
 		r.discards(name, target)
 	}
-	spares := name != "rsync" && w.has("-n", "--no-clobber") && !w.has("-f", "-i", "-b", "--force", "--interactive", "--backup") // existing files stay
+	spares := name != "rsync" && w.has("-n", "--no-clobber") && !w.has("-f", "-i", "-b", "--force", "--interactive", "--backup") // the command keeps existing files
 	whole := !spares && (name != "ln" || w.has("-f", "--force"))
 	into := (isDir(target) || strings.HasSuffix(to, "/")) && !w.has("-T", "--no-target-directory")
 	for _, from := range operands {

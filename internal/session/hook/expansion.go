@@ -123,10 +123,10 @@ func (r *reader) operand(x syntax.Node) {
 		switch p := w.Parts[0].(type) {
 		case *syntax.ParamExp:
 			if p.Param != nil && (strings.Contains("?#$!", p.Param.Value) || p.Length) && p.Exp == nil && p.Index == nil {
-				return // always a number
+				return // the value is always a number
 			}
 		case *syntax.ArithmExp:
-			return // Walk visits it separately
+			return // Walk visits the expression separately
 		}
 	}
 	text, known, _ := r.literal(w)

@@ -16,7 +16,8 @@ import (
 // The files that the input of an MCP tool names are judged before the call, unless the tool only
 // reads by its name. After the call, the files of others are compared, as after a command.
 
-// foreign notes what is known about a call of such a tool. agent is the name of the host's program.
+// foreign notes what is known about a call of a tool of an MCP server, or of an unknown tool. agent
+// is the name of the host's program.
 func (c *Call) foreign(agent string, input json.RawMessage) {
 	if isOwnTool(c.Tool) || slices.Contains(program.Idle(agent), c.Tool) {
 		return

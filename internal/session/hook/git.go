@@ -141,7 +141,7 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 		return nil, len(operands) == 0 || !slices.Contains([]string{"list", "show"}, operands[0])
 	case "reset":
 		paths := operands
-		if len(paths) > 1 && !r.areFiles(paths[:1]) { // a commit precedes the files
+		if len(paths) > 1 && !r.areFiles(paths[:1]) { // the command names a commit before the files
 			paths = paths[1:]
 		}
 		return nil, len(named) == 0 && (w.has("--hard", "--merge", "--keep", "--soft") || !r.areFiles(paths))
@@ -151,7 +151,7 @@ func (r *reader) gitAct(act string, args []string) (files []string, rewrites boo
 			return nil, true
 		case len(named) > 0:
 			return named, false
-		case slices.Contains(args, "--"): // a branch precedes the dashes
+		case slices.Contains(args, "--"): // the command names a branch before the dashes
 			return nil, true
 		case w.has("-b", "-B", "--orphan"): // the command switches the branch that all sessions commit to
 			return nil, true

@@ -40,7 +40,7 @@ func isHarmlessGit(act string, args []string) bool {
 func isPlainRepository(dir string) bool {
 	for ; ; dir = filepath.Dir(dir) {
 		at := filepath.Join(dir, ".git")
-		if isThere(filepath.Join(dir, "HEAD")) && isThere(filepath.Join(dir, "objects")) { // a bare repository
+		if isThere(filepath.Join(dir, "HEAD")) && isThere(filepath.Join(dir, "objects")) { // the directory is a bare repository
 			at = dir
 		}
 		if text := contentOf(at); text != "" { // a linked work tree has a file here

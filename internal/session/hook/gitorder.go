@@ -43,8 +43,8 @@ func (r *reader) moves(dir, act string, args []string) {
 // fetchOptions are the options of git fetch with which the hook may fetch by itself.
 const fetchOptions allowed = "-q -v -p -t -a --quiet --verbose --prune --all --tags --no-tags --progress --no-progress"
 
-// asked returns what to ask git about a command that runs after those read so far. Commands in the
-// same work tree do not add to what a later one changes.
+// asked returns what to ask git about a command that runs after the commands read so far. Earlier
+// commands in the same work tree add nothing to what a later command changes.
 func (r *reader) asked(dir, act string, args []string) *git.Asked {
 	a := asks(act, args)
 	if a == nil || slices.ContainsFunc(r.plan.moved, func(in string) bool { return in == anywhere || in != topOf(dir) }) && slices.Contains(mergers, act) {

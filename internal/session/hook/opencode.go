@@ -85,7 +85,8 @@ func (h opencode) tool(c *Call, in claudeCall) error {
 		if slices.Contains(program.Idle("opencode"), c.Tool) {
 			return nil
 		}
-		// The names of MCP tools begin with that of the server, and those of plugins with anything.
+		// The name of an MCP tool begins with the name of its server. The name of a plugin's tool
+		// can begin with anything.
 		c.Tool = "mcp_" + c.Tool
 		c.foreign("opencode", in.Input)
 		return nil

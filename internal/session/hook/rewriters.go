@@ -79,7 +79,7 @@ func (r *reader) rewriter(name string, args []string, s *syntax.Stmt) {
 			r.branch(func() { r.inner(func(in *reader) { in.script(rest[1]) }) })
 		case certainly:
 			r.branch(func() { r.inner(func(in *reader) { in.command(rest, s) }) })
-		default: // a script of the package, or a program
+		default: // the operand is a script of the package, or a program
 			r.rewriter(filepath.Base(rest[0]), rest[1:], s)
 		}
 		return

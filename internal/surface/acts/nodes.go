@@ -55,8 +55,9 @@ type Operation struct {
 	Locks []lockkeeper.Lock // resolved
 }
 
-// FindOperation finds an operation that can run a command. It refuses those that need no lock,
-// and with a claims file those on files, which must be claimed so that other tools see them.
+// FindOperation finds an operation that can run a command. It refuses an operation that needs no
+// lock. In a codebase with a claims file it also refuses an operation on files, which must be
+// claimed so that other tools see the claim.
 func FindOperation(a *project.Project, name string, args resource.Args, argv []string) (op Operation, err error) {
 	set, err := resource.Of(a.Config)
 	if err != nil {

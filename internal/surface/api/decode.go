@@ -120,7 +120,7 @@ func valueNamed(value string) string {
 // spelled describes the JSON value of a type.
 func spelled(t reflect.Type) string {
 	s := (&schemas{components: map[string]schema{}}).of(t)
-	words := kindWords["object"] // a schema without a type refers to that of a struct
+	words := kindWords["object"] // a schema without a type refers to the schema of a struct
 	switch kind := s["type"].(type) {
 	case string:
 		words = kindWords[kind]

@@ -175,7 +175,7 @@ func (s *Server) whoIs(r *http.Request) (who access.Person, by proof, known bool
 	}
 	cookie, err := r.Cookie(s.cookieName())
 	if err != nil {
-		return who, proofNone, false, nil // no session
+		return who, proofNone, false, nil // the request has no session
 	}
 	who, known, err = s.accounts.BySession(cookie.Value, s.opt.Now())
 	return who, proofSession, known, err

@@ -47,7 +47,8 @@ type targets struct {
 	WriteNodes       []string `json:"write_nodes,omitempty" doc:"A node, like one of read_nodes, to write. Can be repeated."`
 }
 
-// both returns the targets with those of a request in the form of the source documents.
+// both returns the targets together with the paths of a lock_request, the form of the source
+// documents.
 func (t targets) both(r lockkeeper.LockRequest) targets {
 	t.Read, t.Write = slices.Concat(t.Read, r.ReadPaths), slices.Concat(t.Write, r.WritePaths)
 	return t
@@ -291,7 +292,7 @@ func release(s *Server, c *call, in ownership) (released, error) {
 	if err := in.check(); err != nil {
 		return released{}, err
 	}
-	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // false for an unknown id
+	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // done is false for an unknown id
 	return released{id, done}, err
 }
 

@@ -121,7 +121,7 @@ type Server struct {
 	leave    context.CancelFunc
 	stop     context.CancelFunc
 	done     sync.WaitGroup
-	handlers sync.RWMutex // running handlers hold it for reading, because net/http does not wait for those that it closes
+	handlers sync.RWMutex // running handlers hold it for reading, because net/http does not wait for handlers whose connections it closes
 }
 
 func Open(ctx context.Context, o Options) (_ *Server, err error) {

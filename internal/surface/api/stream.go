@@ -110,7 +110,7 @@ func (l *client) more() error {
 		}
 		l.checked = time.Now()
 	}
-	ctx, cancel := context.WithDeadline(l.c.r.Context(), l.checked.Add(l.s.opt.Limits.Heartbeat)) // time of the next check
+	ctx, cancel := context.WithDeadline(l.c.r.Context(), l.checked.Add(l.s.opt.Limits.Heartbeat)) // the deadline is the time of the next check
 	defer cancel()
 	events, err := l.s.feed.Next(ctx, l.after)
 	switch {

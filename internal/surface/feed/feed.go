@@ -135,7 +135,7 @@ func (f *Feed) add(events []lockkeeper.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.recent = append(f.recent, events...)
-	if len(f.recent) > 2*f.opt.Keep { // copied, because watchers still read the old array
+	if len(f.recent) > 2*f.opt.Keep { // the events are copied, because watchers still read the old array
 		f.recent = append(f.recent[:0:0], f.recent[len(f.recent)-f.opt.Keep:]...)
 	}
 	f.last = events[len(events)-1].Seq

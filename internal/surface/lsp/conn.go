@@ -26,7 +26,7 @@ type conn struct {
 func (c *conn) read() ([]byte, error) {
 	size := -1
 	for range maxHeaders {
-		line, err := c.in.ReadSlice('\n') // limited by the buffer
+		line, err := c.in.ReadSlice('\n') // the buffer limits the length of a line
 		if err == io.EOF && len(line) > 0 {
 			err = io.ErrUnexpectedEOF
 		}

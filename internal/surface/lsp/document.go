@@ -167,7 +167,7 @@ func (s *Server) read(ctx context.Context, r *root) (map[string]state, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(found) // the earliest first
+	slices.Reverse(found) // the earliest comes first
 	for _, c := range found {
 		if c.Kind == lockkeeper.Waiting {
 			continue

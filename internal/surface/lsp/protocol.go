@@ -11,7 +11,7 @@ type documentParams struct {
 	TextDocument textDocument `json:"textDocument"`
 	Context      struct {
 		Only []string `json:"only"`
-	} `json:"context"` // of a request for code actions
+	} `json:"context"` // set in a request for code actions
 }
 
 type commandParams struct {

@@ -16,7 +16,7 @@ import (
 const (
 	stateURI  = "lockkeeper://state"
 	auditURI  = "lockkeeper://audit"
-	eventsURI = auditURI + "/" // set in a request for code actions
+	eventsURI = auditURI + "/" // followed by a path
 )
 
 const mediaJSON = "application/json"

@@ -19,7 +19,7 @@ import (
 type Log struct {
 	Text   string    `json:"text"`
 	From   int64     `json:"from"`             // offset of the text
-	Next   int64     `json:"next"`             // offset of the rest
+	Next   int64     `json:"next"`             // offset at which the rest begins
 	Size   int64     `json:"size"`             // size of the whole log
 	Said   time.Time `json:"said"`             // time of the last output
 	Silent bool      `json:"silent,omitempty"` // the item runs without output for a long time

@@ -40,7 +40,7 @@ func (rd *Reader) Holding(e lock.RequestInfo) Holding {
 	return Holding{RequestInfo: e, Liveness: rd.liveness(e.Process), Gone: e.Free}
 }
 
-// LockStatus is a holding with its name and acts.
+// LockStatus is a Holding, with the name of its work and the acts that a person can perform on it.
 type LockStatus struct {
 	Holding
 	Locks      []PathLock             `json:"locks"` // strongest first
@@ -276,7 +276,7 @@ func writersIn(r store.Reader, entries []lock.RequestInfo, known names) ([]Write
 	if err != nil {
 		return nil, err
 	}
-	last := map[string]*lockkeeper.Landing{} // by path
+	last := map[string]*lockkeeper.Landing{} // the last landing at each path
 	for _, ln := range recent {
 		for _, c := range ln.Changes {
 			if last[c.Path] == nil && ln.State != lockkeeper.Undone {

@@ -119,7 +119,7 @@ func ReadRecord(ctx context.Context, a *project.Project) (*Record, error) {
 			rec.Events = append(rec.Events, ev)
 		}
 		defer func() { slices.Reverse(rec.Items) }()
-		return job.EachItem(r, "", func(it *lockkeeper.Item) bool { // the newest first
+		return job.EachItem(r, "", func(it *lockkeeper.Item) bool { // visits the newest items first
 			rec.Items = append(rec.Items, it)
 			return true
 		})

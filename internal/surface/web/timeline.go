@@ -184,7 +184,7 @@ func (t *timelineData) ticks(zone *time.Location) {
 	for at := t.From.Add(step - past); at.Before(t.To); at = at.Add(step) {
 		x := t.x(at)
 		fmt.Fprintf(&grid, "M%d 0V%d", x, laneHeight)
-		if x < laneWidth/40 || x > laneWidth-laneWidth/40 { // no room for the label
+		if x < laneWidth/40 || x > laneWidth-laneWidth/40 { // there is no room for the label
 			continue
 		}
 		t.Ticks = append(t.Ticks, tick{At: fmt.Sprintf("%.2f%%", float64(x)/laneWidth*100), Label: at.In(zone).Format(form)})

@@ -204,7 +204,7 @@ func (p *program) spread(a *project.Project, names []string) (paths []string, er
 // claimFor runs a command under a claim, and keeps the claims file current meanwhile.
 func (p *program) claimFor(ctx context.Context, a *project.Project, au *author.Author, by author.Instance, answer *author.Result, argv []string) error {
 	if answer.Grant == nil {
-		return &lockkeeper.RefusedError{Act: "running a command under a claim", Reason: "this session already holds all of it, so the claim would not end with the command",
+		return &lockkeeper.RefusedError{Act: "running a command under a claim", Reason: "this session has already claimed all of these resources, and that claim would not end with the command",
 			Next: "run the command without claim, or unclaim first"}
 	}
 	p.Env = append(p.Env[:len(p.Env):len(p.Env)], author.InstanceVariable+"="+by.ID) // the command uses the claims of this session

@@ -36,7 +36,7 @@ listed separately. To claim a file named status, write ./status.`,
 			if list == nil && err != nil {
 				return err
 			}
-			if err != nil { // the claims come from the store
+			if err != nil { // the claims are listed anyway, because they come from the store
 				p.Say(err.Error())
 			}
 			return p.showClaims(list, notes, au.StaleAfter())

@@ -98,7 +98,7 @@ func (p *program) tidy(cmd *cobra.Command, a *project.Project, o tidyOptions) er
 	var held *lease.HeldError
 	var wrong *lockkeeper.InputError
 	switch {
-	case errors.As(err, &wrong): // nothing started
+	case errors.As(err, &wrong): // the run did not start
 		return err
 	case errors.As(err, &held):
 		return p.leaseFailed(command.Interrupted(ctx, err), "lockkeeper tidy --lease-timeout")

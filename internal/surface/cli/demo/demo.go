@@ -263,7 +263,7 @@ func (w *walk) leave(ctx context.Context) (err error) {
 			err = nil
 		}
 	}
-	if w.opt.claude && w.running { // stopped by a person, who paid for it
+	if w.opt.claude && w.running { // a person, who pays for the run, stopped it
 		w.opt.keep = true
 		w.Advise(w.resumeWith("--budget", w.opt.budget.String()))
 	}

@@ -164,7 +164,7 @@ with >=, <= or =; all means every open item.`, example, &s)
 				return acts.Verdict{}, err
 			}
 			only := s
-			only.Only = true // only items that meet the conditions
+			only.Only = true // the answer is only for items that meet the conditions
 			return d.flow.Give(ctx, word, refs, only)
 		})
 	}

@@ -37,7 +37,7 @@ func (d *decider) showPlan(ctx context.Context, ref progress.Ref) error {
 		return err
 	}
 	return d.Show(map[string]string{"plan": v.Gap.Plan}, func() {
-		for line := range strings.Lines(v.Gap.Plan) { // unchanged for a program
+		for line := range strings.Lines(v.Gap.Plan) { // a program gets the plan unchanged
 			if term.IsTerminal(d.Out) {
 				line = harmless(line) + "\n"
 			}

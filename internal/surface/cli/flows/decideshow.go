@@ -74,7 +74,7 @@ func (d *decider) printFacts(to term.File, s *factSheet) {
 	if len(s.Same) > 0 {
 		fmt.Fprintf(to, "  equal items: %s\n", names(s.Same))
 	}
-	for line := range strings.Lines(s.Diff) { // unchanged for a program
+	for line := range strings.Lines(s.Diff) { // a program gets the diff unchanged
 		if term.IsTerminal(to) {
 			line = harmless(line) + "\n"
 		}

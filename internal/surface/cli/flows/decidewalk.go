@@ -35,7 +35,7 @@ takes effect at once.`,
 			}
 			return d.deciding(cmd, func(ctx context.Context) error {
 				if !d.Attended() {
-					return &lockkeeper.RefusedError{Act: "decide walk", Reason: "it needs keys and this is not a terminal", Next: d.flow.Command("decide") + ", or " + d.flow.Command("decide", "edit")}
+					return &lockkeeper.RefusedError{Act: "decide walk", Reason: "it reads single keys, and this is not a terminal", Next: d.flow.Command("decide") + ", or " + d.flow.Command("decide", "edit")}
 				}
 				ctx, stop := command.Interruptible(ctx)
 				defer stop()
@@ -105,7 +105,7 @@ func (t *trip) stop(ctx context.Context, g progress.Decision) (more bool, err er
 				if err != nil || answered {
 					return true, err
 				}
-				key = 0 // ask again
+				key = 0 // asks again
 			}
 		}
 		switch key {

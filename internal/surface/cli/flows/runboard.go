@@ -233,7 +233,7 @@ func (b *runBoard) draw(view *runView) {
 func (b *runBoard) wake() {
 	select {
 	case b.poke <- struct{}{}:
-	default: // already asked
+	default: // another wake-up is pending already
 	}
 }
 

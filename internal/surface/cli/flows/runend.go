@@ -265,7 +265,7 @@ func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 	case out.Complete < len(out.State.Units):
 		return r.again()
 	case len(r.o.Only) > 0:
-		return r.command(nil) // continue with the rest
+		return r.command(nil) // the command continues with the rest
 	}
 	return ""
 }

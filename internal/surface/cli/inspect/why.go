@@ -187,7 +187,7 @@ func (r *reasons) read(ctx context.Context, a *project.Project, q *job.Queue, ta
 	if err != nil {
 		return err
 	}
-	slices.Reverse(found) // the earliest first
+	slices.Reverse(found) // the earliest comes first
 	seen := map[string]bool{}
 	for _, c := range found {
 		if seen[c.GrantID] {

@@ -108,7 +108,8 @@ func (f *follower) print(it *lockkeeper.Item, attempt int) error {
 	return err
 }
 
-// open opens the output. For an item of a flow it is that of the last agent or check, announced by its phase.
+// open opens the output. For an item of a flow it opens the output of the last agent or check, and
+// prints the phase first.
 func (f *follower) open(it *lockkeeper.Item, attempt int) (*os.File, error) {
 	if run.FlowOf(it) == "" {
 		return job.Output(f.a, it, attempt)

@@ -231,7 +231,7 @@ func (p *program) watch(ctx context.Context, a *project.Project, q *job.Queue, o
 func (p *program) showChanged(list []view.FirstItem, shown map[string]string) error {
 	if !p.JSON && p.HandlesEscapes(p.Out) {
 		_, rows := term.Window(p.Out)
-		room := max(1, rows-3) // minus the headings, "and more", and the cursor
+		room := max(1, rows-3) // leaves room for the headings, "and more", and the cursor
 		fmt.Fprint(p.Out, term.ClearScreen)
 		p.showItems(list[:min(room, len(list))])
 		if more := len(list) - room; more > 0 {

@@ -70,7 +70,7 @@ func (p *program) pushed(cmd *cobra.Command, a *project.Project, lines string) e
 	}
 	var found []pushedChange
 	for _, c := range changes {
-		if g := held[c.Path]; g != nil && c.At.Unix() >= g.AcquiredAt.Unix() { // git stores seconds
+		if g := held[c.Path]; g != nil && c.At.Unix() >= g.AcquiredAt.Unix() { // git stores times in seconds
 			found = append(found, pushedChange{Path: c.Path, Commit: c.Commit, At: c.At, Holder: g.Holder, GrantID: g.ID, From: g.AcquiredAt})
 		}
 	}

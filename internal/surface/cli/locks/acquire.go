@@ -295,7 +295,7 @@ that is unknown, or was released before, is harmless: exit code 0 and a note.`,
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, args []string) error {
 			id, err := a.GrantID(cmd.Context(), args[0])
 			if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld || err != nil && project.CheckGrantName(args[0]) != nil {
-				id, err = args[0], nil // nothing to release
+				id, err = args[0], nil // the id names nothing that could be released
 			}
 			if err != nil {
 				return err

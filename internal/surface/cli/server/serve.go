@@ -93,7 +93,7 @@ func (p *program) serve(ctx context.Context, a *project.Project, o serveOptions)
 	failed := func(err error) { log.Warn("cannot compare the files that are held", "error", err) }
 	return session.Open(a).Watched(ctx, session.Watcher{Failed: failed}, func(ctx context.Context) error {
 		select {
-		case <-came: // the usual end
+		case <-came: // a signal ends the server
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
