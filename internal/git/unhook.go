@@ -40,7 +40,7 @@ func Hooks(ctx context.Context, tree *WorkTree) (list []InstalledHook, err error
 		places = append(places, filepath.Dir(dir))
 	}
 	for _, place := range places {
-		for _, name := range []string{"pre-commit", "pre-commit.legacy", "pre-push"} {
+		for _, name := range []string{"pre-commit", "pre-commit" + legacy, "pre-push", "pre-push" + legacy} {
 			path := filepath.Join(place, name)
 			text, err := readHook(path)
 			if err != nil {
@@ -59,8 +59,8 @@ func installed(path, text string) (h InstalledHook, ours bool) {
 	switch {
 	case strings.HasPrefix(text, hookHead):
 		h = InstalledHook{Path: path, What: "remove the hook"}
-		if _, err := os.Lstat(path + chained); err == nil {
-			h.What = "restore the hook that it runs, " + filepath.Base(path) + chained
+		if next := chainedOf(path); next != "" && !isAgain(path, next) {
+			h.What = "restore the hook that it runs, " + filepath.Base(next)
 		}
 		return h, true
 	case strings.Contains(text, "# "+hookMark+"\n"):
@@ -87,9 +87,27 @@ func (h InstalledHook) Remove(ctx context.Context) error {
 	if err := os.Remove(h.Path + told); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := os.Rename(h.Path+chained, h.Path)
-	if errors.Is(err, fs.ErrNotExist) {
+	next := chainedOf(h.Path)
+	if next == "" {
 		return os.Remove(h.Path)
 	}
-	return err
+	if isAgain(h.Path, next) {
+		return errors.Join(os.Remove(h.Path), os.Remove(next))
+	}
+	return os.Rename(next, h.Path)
+}
+
+// chainedOf returns the path of the hook that ours runs, or "".
+func chainedOf(path string) string {
+	next := strings.TrimSuffix(path, legacy) + chained
+	if _, err := os.Lstat(next); err != nil {
+		return ""
+	}
+	return next
+}
+
+// isAgain reports whether pre-commit wrote the hook that ours ran, and is installed again in its place.
+func isAgain(path, next string) bool {
+	text, err := os.ReadFile(next)
+	return err == nil && strings.HasSuffix(path, legacy) && strings.Contains(string(text), ofPreCommit)
 }
