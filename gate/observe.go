@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -139,7 +140,7 @@ func (g *Gate) syncTree(at *os.File, name string) (err error) {
 		case st.Mode.IsDir():
 			return g.syncTree(dir, names[i])
 		case !st.Mode.IsRegular():
-			return fmt.Errorf("%s: %w", names[i], errIrregular)
+			return irregularEntry(dir, names[i])
 		}
 		f, err := g.disk.OpenFile(dir, names[i])
 		if err != nil {
@@ -151,6 +152,11 @@ func (g *Gate) syncTree(at *os.File, name string) (err error) {
 		return err
 	}
 	return g.disk.Sync(dir)
+}
+
+// irregularEntry refuses the content of a new directory because of one entry.
+func irregularEntry(dir *os.File, name string) error {
+	return &lockkeeper.InputError{Field: "entry", Value: filepath.Join(dir.Name(), name), Reason: errIrregular.Error(), Next: "keep only files and directories in the new content"}
 }
 
 func (g *Gate) openParent(path string) (dir *os.File, name string, err error) {

@@ -217,7 +217,7 @@ func (r *replacement) draft(fill func(*draft) error) (*stage, error) {
 	}
 	if err != nil {
 		defer s.close()
-		return nil, errors.Join(fmt.Errorf("%s: %w; nothing was replaced", cmp.Or(r.landing.Draft, r.landing.Changes[0].Path), err), s.discard())
+		return nil, errors.Join(fmt.Errorf("nothing was replaced: %s: %w", cmp.Or(r.landing.Draft, r.landing.Changes[0].Path), err), s.discard())
 	}
 	return s, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -182,7 +181,7 @@ func (g *Gate) copyEntry(ctx context.Context, src, into *os.File, name string) e
 		}
 		return g.copyDir(ctx, src, name, &draft{into, name})
 	case !st.Mode.IsRegular():
-		return fmt.Errorf("%s: %w", name, errIrregular)
+		return irregularEntry(src, name)
 	}
 	from, err := g.disk.OpenFile(src, name)
 	if err != nil {

@@ -56,6 +56,8 @@ func TestNodesAndOperations(t *testing.T) {
 		wrong := map[string]any{"grant": g.ID, "token": g.Token, "dir": "data/p1/maps/m2/tiles", "from": from}
 		post("replace-dir", wrong).want(http.StatusBadRequest, "input")
 	}
+	must(t, os.Symlink("/etc/passwd", at("out/0/link")))
+	post("replace-dir", replacement).want(http.StatusBadRequest, "input").has("neither a file nor a directory")
 	release(g)
 	post("replace-dir", replacement).want(http.StatusConflict, "violation")
 

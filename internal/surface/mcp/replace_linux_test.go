@@ -70,6 +70,8 @@ func TestReplaceDir(t *testing.T) {
 				t.Error("it was replaced")
 			}
 			c.call("replace_dir", tiles).fine("REPLACED")
+			must(t, os.Symlink("/etc/passwd", filepath.Join(s.Root, "out/0/link")))
+			c.call("replace_dir", tiles).not("neither a file nor a directory", "keep only files and directories")
 		})
 	}
 }
