@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -81,7 +82,7 @@ func EachItem(r store.Reader, status lockkeeper.ItemStatus, visit func(*lockkeep
 }
 
 // Find finds an item by its id, its key or its workflow. It returns nil if there is none. Among
-// items with the same workflow, it prefers open ones to completed ones.
+// items with the same workflow, it returns the open one, or else the newest one.
 func (q *Queue) Find(ctx context.Context, name string) (*lockkeeper.Item, error) {
 	return view(ctx, q, func(r store.Reader) (*lockkeeper.Item, error) {
 		if found, err := r.Item(name); err != nil || found != nil {
@@ -90,23 +91,21 @@ func (q *Queue) Find(ctx context.Context, name string) (*lockkeeper.Item, error)
 		if found, err := r.ItemWithKey(name); err != nil || found != nil {
 			return found, err
 		}
-		var open, done []*lockkeeper.Item
+		var open []*lockkeeper.Item
+		var done *lockkeeper.Item
 		err := EachItem(r, "", func(it *lockkeeper.Item) bool {
 			switch {
 			case it.Workflow != name:
 			case it.Status == lockkeeper.ItemCompleted:
-				done = append(done, it)
+				done = cmp.Or(done, it) // the newest comes first
 			default:
 				open = append(open, it)
 			}
 			return true
 		})
-		if len(open) == 0 {
-			open = done
-		}
 		switch {
 		case err != nil || len(open) == 0:
-			return nil, err
+			return done, err
 		case len(open) > 1:
 			return nil, severalItems(name, open)
 		}

@@ -71,7 +71,8 @@ printed. --call selects an earlier call of the item.`,
 	cmd.Flags().BoolVar(&answer, "answer", false, "print all output of a call of the item's agent")
 	cmd.Flags().IntVar(&call, "call", 0, "the `call` of the item's agent, from 1 (default: the last)")
 	cmd.MarkFlagsMutuallyExclusive("prompt", "answer", "attempt")
-	cmd.MarkFlagsMutuallyExclusive("prompt", "answer", "call", "follow")
+	cmd.MarkFlagsMutuallyExclusive("prompt", "answer", "follow")
+	cmd.MarkFlagsMutuallyExclusive("call", "follow")
 	cmd.MarkFlagsMutuallyExclusive("call", "attempt")
 	return cmd
 }
