@@ -12,23 +12,24 @@ import (
 
 // A Note is a person's message to the next agent of a phase.
 type Note struct {
-	Phase string    `json:"phase"`
-	Batch string    `json:"batch,omitempty"` // empty: for the unit
-	Text  string    `json:"text"`
-	By    string    `json:"by"`
-	At    time.Time `json:"at"`
+	Phase    string    `json:"phase"`
+	Batch    string    `json:"batch,omitempty"`    // empty: for the unit
+	Question string    `json:"question,omitempty"` // for the agent that answers this open question
+	Text     string    `json:"text"`
+	By       string    `json:"by"`
+	At       time.Time `json:"at"`
 }
 
 type notes struct {
 	Notes []Note `json:"notes"`
 }
 
-// AddNote leaves a note for a phase of a unit, or of a batch of it.
+// AddNote leaves a note for a phase of a unit or of a batch of it, or for an open question.
 func (b *Tracker) AddNote(ctx context.Context, unit string, n Note) error {
 	if strings.TrimSpace(n.Text) == "" {
 		return &lockkeeper.InputError{Field: "note", Value: n.Text, Reason: "empty", Next: "say what the agent should know"}
 	}
-	if _, ok := b.flow.Phase(n.Phase); !ok {
+	if _, ok := b.flow.Phase(n.Phase); !ok && n.Question == "" {
 		return &lockkeeper.InputError{Field: "phase", Value: n.Phase, Reason: "the flow " + b.flow.Name + " has no such phase", Next: "use one of " + b.phaseNames()}
 	}
 	return b.personal(ctx, unit, n.By, func(u *Unit) error {
@@ -36,6 +37,9 @@ func (b *Tracker) AddNote(ctx context.Context, unit string, n Note) error {
 			if _, err := u.needBatch("leave a note for", n.Batch); err != nil {
 				return err
 			}
+		}
+		if _, open := u.OpenQuestion(n.Question); n.Question != "" && !open {
+			return &lockkeeper.InputError{Field: "question", Value: unit + "/" + n.Question, Reason: "no open question has this id", Next: "lockkeeper decide show plan " + unit}
 		}
 		var all notes
 		if is := u.docs.notes.value; is != nil {
@@ -69,6 +73,14 @@ func (u *Unit) Notes(batch string, phase flow.Phase) (list []Note) {
 		}
 	}
 	return list
+}
+
+// NotesOn lists the notes for the agent that answers a question.
+func (u *Unit) NotesOn(question string) (list []Note) {
+	if u.docs.notes.value == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(u.docs.notes.value.Notes), func(n Note) bool { return n.Question != question })
 }
 
 func (b *Tracker) phaseNames() string {

@@ -43,6 +43,9 @@ func (p *Pipeline) answerQuestion(ctx context.Context, t execution, d workItem) 
 	if it, ok := u.Item(asked.Item); ok {
 		ask.Items = []flow.Decided{{Ready: it.Ready, Decision: it.Decision, By: it.By, At: it.At, Notes: it.Notes, Added: it.Added}}
 	}
+	for _, n := range u.NotesOn(asked.ID) {
+		ask.Notes = append(ask.Notes, n.Text)
+	}
 	q := question{unit: d.Unit, batch: d.Part, phase: d.phase, form: flow.QuestionAnswer, purpose: p.opt.Flow.Name + "/" + d.Unit + "/" + questionUnit + "/" + d.Part}
 	return askReader(ctx, p, t, q, flow.Question, ask, func(a flow.Explanation, calls []flow.Call) error {
 		if a.Answer == "" {

@@ -15,6 +15,8 @@ const questionScript = `
   result: {structured: {answer: "Only its own pages."}}
 - match: '(?s)^# question blog/posts/question-2\n.*Explain this item.*about this item'
   result: {structured: {answer: "It loads every post."}}
+- match: '(?s)^# question blog/posts/question-3\n.*Where is it tested\?.*in one line'
+  result: {structured: {answer: "Nowhere."}}
 `
 
 // A person asks about a unit and about an item. An agent that only reads answers, and no phase
@@ -67,6 +69,17 @@ func TestQuestions(t *testing.T) {
 	must(t, err)
 	s.conduct(request{Only: []string{unit + "/" + second}})
 	if u, err = s.opt.Progress.Unit(t.Context(), unit); err != nil || !strings.HasPrefix(u.Questions()[1].Answer, "It loads") {
+		t.Errorf("%+v, %v, failures %+v", u.Questions(), err, s.news(run.NewsFailed))
+	}
+
+	// The agent gets the note for its question, and no other agent does.
+	third, err := ask(progress.Question{Text: "Where is it tested?"})
+	must(t, err, s.opt.Progress.AddNote(t.Context(), unit, progress.Note{Phase: "question", Question: third, Text: "in one line", By: "ada"}))
+	if err := s.opt.Progress.AddNote(t.Context(), unit, progress.Note{Phase: "question", Question: first, Text: "late", By: "ada"}); err == nil {
+		t.Error("a question with an answer takes a note")
+	}
+	s.conduct(request{Only: []string{unit + "/" + third}})
+	if u, err = s.opt.Progress.Unit(t.Context(), unit); err != nil || u.Questions()[2].Answer != "Nowhere." {
 		t.Errorf("%+v, %v, failures %+v", u.Questions(), err, s.news(run.NewsFailed))
 	}
 }

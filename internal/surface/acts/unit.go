@@ -260,8 +260,11 @@ func (d *Decider) retry(ctx context.Context, failed []run.Failure, note string) 
 		var err error
 		if note != "" {
 			n := progress.Note{Phase: f.Phase, Text: note, By: d.By.Name}
-			if f.Kind == string(flow.BatchUnit) {
+			switch {
+			case f.Kind == string(flow.BatchUnit):
 				n.Batch = f.Part
+			case f.Phase == flow.QuestionPhase:
+				n.Question = f.Part
 			}
 			err = d.Tracker.AddNote(ctx, f.Unit, n)
 		}
