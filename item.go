@@ -157,7 +157,7 @@ func (it *Item) HasReserved() bool { return it.Status == ItemQueued && it.GrantI
 type QueueKey struct {
 	Precedence int    // see Item.Precedence
 	Rank       int    // rank of the phase
-	Turn       uint64 // among the projects of the rank
+	Turn       uint64 // turn of the project among the projects of the rank
 	Seq        uint64 // the item that was queued first comes first
 }
 

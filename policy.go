@@ -10,7 +10,7 @@ import (
 // StaleAct says what happens to a grant whose lease has expired.
 type StaleAct uint8
 
-// The values. The transaction that frees a grant records who freed it, why, and which
+// These are the acts. The transaction that frees a grant records who freed it, why, and which
 // conditions were checked.
 const (
 	// Reap frees the grant when it expires. It blocks no request after that.

@@ -22,7 +22,7 @@ type Process struct {
 // Liveness says whether a process is alive, as far as this process can tell.
 type Liveness uint8
 
-// The answers. ProcessUnknown means that this process cannot tell: the other process is on
+// These are the answers. ProcessUnknown means that this process cannot tell: the other process is on
 // another host or in another PID namespace.
 const (
 	ProcessUnknown Liveness = iota

@@ -144,7 +144,7 @@ func spreadOut(dir string) {
 	}
 }
 
-// gates creates both sides.
+// gates creates both sides of the comparison.
 func gates(b *bench, name string, paths []string) (*landed, *minimalGate) {
 	spreadOut(b.dir)
 	ours := newLanded(b, "gate-"+name, paths)

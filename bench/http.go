@@ -23,7 +23,7 @@ import (
 	"lockkeeper/store/sqlstore"
 )
 
-// The load on the server.
+// These constants set the load on the server.
 const (
 	streamClients  = 100 // clients in the measurement of latency
 	costClients    = 200 // clients in the measurement of processor time
@@ -36,7 +36,7 @@ const (
 	waitForClients = time.Minute
 )
 
-// A station is the program as the server of a codebase, in a process of its own.
+// A station is the program that runs as the server of a codebase, in its own process.
 type station struct {
 	*works
 	server  *exec.Cmd
@@ -107,7 +107,7 @@ func (s *station) follow(clients int) *audience {
 	for range clients {
 		body := s.request(ctx, "/events").Body
 		lines := bufio.NewReader(body)
-		for get(lines.ReadString('\n')) != "\n" { // until the stream begins
+		for get(lines.ReadString('\n')) != "\n" { // reads until the stream begins
 		}
 		c.done.Go(func() {
 			defer body.Close()

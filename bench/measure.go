@@ -56,7 +56,7 @@ func calibrate(slice time.Duration, do side) int {
 				fastest = took
 			}
 			if took < slice/8 {
-				break // too few pieces to tell
+				break // there are too few pieces for a decision
 			}
 		}
 		if fastest >= slice/4 {

@@ -14,7 +14,7 @@ import (
 	blog "lockkeeper/internal/flow/sample"
 )
 
-// The workload: a large application with agents of a fixed duration.
+// These constants describe the workload: a large application with agents of a fixed duration.
 const (
 	runControllers = 40
 	runSlots       = 12

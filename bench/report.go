@@ -19,7 +19,7 @@ type row struct {
 	What    string  `json:"what"`
 	Ours    string  `json:"ours"`
 	Peer    string  `json:"peer"`
-	Value   float64 `json:"value"` // compared with the target
+	Value   float64 `json:"value"` // the value that is compared with the target
 	Ratio   string  `json:"ratio"` // Value, formatted
 	Target  string  `json:"target"`
 	Met     bool    `json:"met"`

@@ -9,7 +9,8 @@ import (
 	"lockkeeper/internal/flow/simulate"
 )
 
-// The simulated work is a large Rails application, all of it at once.
+// The simulated work is a large Rails application, with all of its screens and controllers in one
+// plan.
 const (
 	simulatedModules     = 17
 	simulatedControllers = 120

@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// The size of the codebase, and the time limits in milliseconds.
+// These are the size of the codebase, and the time limits in milliseconds.
 const (
 	viewGrants      = 10_000
 	viewControllers = 500

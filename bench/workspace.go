@@ -15,7 +15,7 @@ import (
 	"lockkeeper/internal/agent/workspace"
 )
 
-// The tree that is copied, alone and many times at once.
+// These constants describe the tree that is copied, alone and many times at once.
 const (
 	copiedFiles   = 10_000
 	copiedSize    = 20 << 10

@@ -46,5 +46,5 @@ type Stat struct {
 	Changed time.Time // the last change of content, attributes or name; only the kernel sets it
 }
 
-// SameFile reports whether both describe the same file.
+// SameFile reports whether two Stats describe the same file.
 func (s Stat) SameFile(t Stat) bool { return s.Dev == t.Dev && s.Inode == t.Inode }

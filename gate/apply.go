@@ -36,7 +36,7 @@ func (g *Gate) newApplier(l *lockkeeper.Landing, s *stage) *applier {
 	return &applier{g: g, l: l, s: s, done: make([]bool, n), noOriginal: make([]bool, n), held: map[string]*os.File{}, used: map[string]dirID{}}
 }
 
-// ending identifies the landing and this taker, who alone may end it.
+// ending identifies the landing, and this process as its taker, which alone may end the landing.
 func (p *applier) ending() store.TakenLanding {
 	return store.TakenLanding{Seq: p.l.Seq, Taker: p.l.Taker}
 }

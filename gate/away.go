@@ -68,7 +68,7 @@ func (s *stage) notedDirs() (map[string]dirID, error) {
 		return dirs, err
 	}
 	if err := json.NewDecoder(f).Decode(&dirs); err != nil {
-		return map[string]dirID{}, nil // truncated by a crash: recovery uses the paths alone
+		return map[string]dirID{}, nil // a crash truncated the note, so recovery uses the paths alone
 	}
 	return dirs, nil
 }

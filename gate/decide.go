@@ -115,7 +115,7 @@ func (g *Gate) endReplaced(ctx context.Context, l *lockkeeper.Landing, by store.
 	return err // a landing that was taken over is complete; the other process ends it
 }
 
-// endNoted ends a landing, with an event if that has a reason.
+// endNoted ends a landing. It also appends the event if the event has a reason.
 func (g *Gate) endNoted(ctx context.Context, by store.TakenLanding, state lockkeeper.LandingState, as lockkeeper.Event) (ended bool, err error) {
 	err = g.locks.Update(ctx, func(a *lock.Tx) error {
 		found, err := a.Landings(store.LandingQuery{Seq: by.Seq, Open: true})

@@ -233,7 +233,7 @@ func (g *Gate) learnSite(state *os.File) error {
 	return err
 }
 
-// readSite returns the id and the inode of the directory it belongs to.
+// readSite returns the id of the site, and the inode of the directory that the id belongs to.
 func (g *Gate) readSite(state *os.File) (id, of string, err error) {
 	f, err := g.disk.OpenFile(state, siteFile)
 	if err != nil {

@@ -130,7 +130,7 @@ func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Repo
 	}
 	l, err := g.landingOf(ctx, commitOf(name))
 	switch {
-	case err != nil || l != nil && l.State == lockkeeper.Decided: // decided since the stages were listed
+	case err != nil || l != nil && l.State == lockkeeper.Decided: // the landing was decided since the stages were listed
 		return err
 	case l != nil && l.State == lockkeeper.Committed && in == g.stages:
 		return errors.Join(s.keepOriginals(l), s.drop()) // a power failure lost the move of the originals

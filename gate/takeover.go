@@ -264,7 +264,7 @@ func (p *applier) judge(n int, c lockkeeper.PathChange, staged lockkeeper.Versio
 	synced := len(p.l.Changes) > 1 || p.l.Draft != "" // the stage's names were durable before the decision
 	switch {
 	case c.New.Exists() && staged == c.New && stagedErr == nil: // the change was not made
-	case !c.Old.Exists() && !staged.Exists() && stagedErr == nil && (survived && synced || now == c.New): // created
+	case !c.Old.Exists() && !staged.Exists() && stagedErr == nil && (survived && synced || now == c.New): // the change created the file
 		p.done[n] = true
 		return nil
 	case c.Old.Exists() && staged == c.Old && stagedErr == nil: // the change displaced the expected version

@@ -118,7 +118,7 @@ func (tx *Tx) deny(rec *store.Record, found []store.Overlap) error {
 	return tx.note(ev)
 }
 
-// denialKey is the same for equal requests of one holder.
+// denialKey returns a key that is the same for equal requests of one holder.
 func denialKey(rec *store.Record) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00", rec.Holder)

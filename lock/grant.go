@@ -189,7 +189,7 @@ func patience(lease time.Duration, renewing bool) time.Duration {
 
 // nextCheck returns a timer for the next check without a wake-up.
 func (g *Grant) nextCheck(policy lockkeeper.Policy, renewing bool, trusted time.Time, lease time.Duration) (<-chan time.Time, func() bool) {
-	wait := 30 * time.Second // in case a wake-up was lost
+	wait := 30 * time.Second // a check in case a wake-up was lost
 	if lease > 0 {
 		wait = min(wait, max(time.Until(trusted.Add(patience(lease, renewing))), 10*time.Millisecond))
 		if renewing {

@@ -53,7 +53,7 @@ type Position struct {
 	attempts int
 	found    []store.Overlap    // the blockers at the last Poll
 	foundAt  lockkeeper.Instant // time of the last Poll
-	lapse    time.Duration      // from the last Poll until the blocker that it waits on lapses; 0: never
+	lapse    time.Duration      // time from the last Poll until the blocker that the request waits on lapses; 0: never
 }
 
 // NewPosition checks a request. It does not enter the wait list.

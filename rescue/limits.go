@@ -76,7 +76,7 @@ type room struct {
 // unchecked is the size up to which the free space is not checked.
 const unchecked = 1 << 20
 
-// check refuses content of which size bytes are already over a limit.
+// check refuses content if its first size bytes already exceed a limit.
 func (r room) check(size int64) error {
 	switch {
 	case size > r.limits.Entry:

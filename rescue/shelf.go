@@ -181,7 +181,7 @@ func (s *Shelf) Find(ctx context.Context, text string) (string, error) {
 // ShortID returns the last part of an id, for people.
 func ShortID(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }
 
-// entry is within for the entry with an id, which it validates.
+// entry does the same as within, for the entry with an id. It validates the id.
 func (s *Shelf) entry(id string, do func(shelf *os.File) error) error {
 	if _, ok := timeOf(id); !ok {
 		return refuse(id, "not a rescue id")

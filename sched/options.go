@@ -8,7 +8,8 @@ import (
 	"lockkeeper"
 )
 
-// The pools of every space. The caps on a project end with its name.
+// These are the pools of every space. The name of a pool that caps a project ends with the name of
+// the project.
 const (
 	PoolAgent = "claude" // processes of agents
 	PoolAPI   = "api"    // API calls to a model

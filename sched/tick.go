@@ -118,7 +118,7 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 	if len(found) == 0 {
 		return store.WakeItem(tx, it)
 	}
-	if lock.Digest(found) != it.Blockers { // other blockers: the wait begins again
+	if lock.Digest(found) != it.Blockers { // the blockers have changed, so the wait begins again
 		return q.waitAgain(tx, it, found)
 	}
 	switch {

@@ -28,9 +28,9 @@ type Explanation struct {
 type LockWait struct {
 	lockkeeper.ConflictInfo
 	By   *lockkeeper.Item `json:"by,omitempty"`   // the item that holds the lock, if any
-	Left time.Duration    `json:"left,omitempty"` // how much longer that item probably runs; 0: unknown
+	Left time.Duration    `json:"left,omitempty"` // how much longer the item By probably runs; 0: unknown
 
-	Overdue bool `json:"overdue,omitempty"` // that item has run longer than usual
+	Overdue bool `json:"overdue,omitempty"` // the item By has run longer than usual
 }
 
 // A SlotWait is a pool without a free slot.

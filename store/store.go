@@ -35,8 +35,8 @@ func Read[T any](ctx context.Context, s Store, fn func(Reader) (T, error)) (v T,
 
 // Moment is one reading of a store's clocks.
 type Moment struct {
-	Lease lockkeeper.Instant // for leases
-	Wall  time.Time          // for people
+	Lease lockkeeper.Instant // time for leases
+	Wall  time.Time          // time for people
 	// Skew is how far the wall clock of this host was ahead of Wall. If Wall comes from a server,
 	// Skew is too small by the time that the answer took, never too large.
 	Skew time.Duration

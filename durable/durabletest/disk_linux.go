@@ -7,7 +7,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// Operations of durable.Disk only.
+// These are the operations of durable.Disk only.
 const (
 	OpenDir   Op = "open_dir"
 	OpenFile  Op = "open_file"

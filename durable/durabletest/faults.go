@@ -7,7 +7,7 @@ import (
 	"lockkeeper/durable"
 )
 
-// Operations of durable.Ops only.
+// These are the operations of durable.Ops only.
 const (
 	Lstat      Op = "lstat"
 	CreateTemp Op = "create_temp"

@@ -16,7 +16,7 @@ var ErrCrashed = errors.New("crashed")
 // An Op names an operation of durable.Ops or durable.Disk.
 type Op string
 
-// Operations of durable.Ops and durable.Disk.
+// These are the operations of both durable.Ops and durable.Disk.
 const (
 	Write Op = "write"
 	Chmod Op = "chmod"

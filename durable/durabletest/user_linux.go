@@ -18,7 +18,7 @@ func Unprivileged(t *testing.T) bool {
 	if os.Geteuid() != 0 {
 		return true
 	}
-	dir, err := os.MkdirTemp("", "unprivileged") // not the test's own, which other users cannot enter
+	dir, err := os.MkdirTemp("", "unprivileged") // not in the test's own directory, which other users cannot enter
 	if err != nil {
 		t.Fatal(err)
 	}

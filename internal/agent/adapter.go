@@ -41,7 +41,7 @@ type stream interface {
 
 // A turnState is the state of a protocol whose turns end with a result.
 type turnState struct {
-	res    Result // so far
+	res    Result // the result so far
 	failed *Error // the last failure; nil after a success
 	said   bool   // a result was printed
 	final  bool   // no output followed the result
@@ -55,7 +55,7 @@ func (s *turnState) finished(rest []byte, exit *Exit) bool {
 	return s.said && (s.final && len(rest) == 0 || exit != nil && (exit.ok() || exit.byItself() && s.failed != nil))
 }
 
-// result uses the text of the result as the structured answer.
+// result returns the result, with its text as the structured answer.
 func (s *turnState) result([]byte) (Result, *Error) {
 	if !s.said {
 		return s.res, nil

@@ -132,7 +132,7 @@ func (c *call) whyNot(ctx context.Context, from Origin, exit Exit, trouble error
 	return c.reader.unfinished(from, exit, lastLine(c.files.Log))
 }
 
-// except returns an error without the parts that wrap one of the others.
+// except returns an error without the parts that wrap one of the other errors.
 func except(err error, others ...error) error {
 	if err == nil {
 		return nil
@@ -140,7 +140,7 @@ func except(err error, others ...error) error {
 	return errors.Join(slices.DeleteFunc(lockkeeper.Parts(err), func(part error) bool { return isOneOf(part, others...) })...)
 }
 
-// isOneOf reports whether an error wraps one of the others. These may be nil.
+// isOneOf reports whether an error wraps one of the other errors, which may be nil.
 func isOneOf(err error, others ...error) bool {
 	return slices.ContainsFunc(others, func(other error) bool { return other != nil && errors.Is(err, other) })
 }

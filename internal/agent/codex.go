@@ -7,7 +7,7 @@ import (
 
 // Codex calls `codex exec --json`.
 //
-// Read from openai/codex at 343074d (codex-rs/exec/src/cli.rs, exec_events.rs,
+// The protocol was read from openai/codex at 343074d (codex-rs/exec/src/cli.rs, exec_events.rs,
 // codex-rs/utils/cli/src/shared_options.rs) and developers.openai.com/codex/noninteractive,
 // and tried with 0.166.0. A prompt of "-" is standard input. --sandbox must come before
 // resume, other flags may follow. A schema is given as a file, and the answer is then the

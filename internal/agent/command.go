@@ -23,8 +23,8 @@ type Command struct {
 // An Exit records how a process ended.
 type Exit struct {
 	Code    int            `json:"code"`    // exit code as a shell reports it
-	Signal  syscall.Signal `json:"signal"`  // the signal that killed it; 0: none
-	Stopped bool           `json:"stopped"` // the caller stopped it
+	Signal  syscall.Signal `json:"signal"`  // the signal that killed the process; 0: none
+	Stopped bool           `json:"stopped"` // the caller stopped the process
 }
 
 // byItself reports whether the process ended without a signal.

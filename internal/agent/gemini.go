@@ -11,10 +11,10 @@ import (
 
 // Gemini calls the Gemini CLI without a terminal.
 //
-// Read from google-gemini/gemini-cli at 5411f11 (packages/core/src/output/types.ts,
+// The protocol was read from google-gemini/gemini-cli at 5411f11 (packages/core/src/output/types.ts,
 // packages/cli/src/config/config.ts, packages/core/src/utils/errors.ts) and
 // geminicli.com/docs/cli/headless, and tried with 0.61.0. Without a prompt in the arguments, the
-// prompt is standard input. It must start within half a second and is read up to 8 MiB. The
+// prompt is standard input. The prompt must start within half a second and is read up to 8 MiB. The
 // program refuses an untrusted directory, unless a variable is set. It supports no schema
 // and reports no price.
 type Gemini struct {
@@ -130,7 +130,7 @@ func (s *geminiStream) trouble(severity, message string) {
 }
 
 type geminiStats struct {
-	Input    int64 `json:"input"` // without cached tokens
+	Input    int64 `json:"input"` // input tokens, without cached ones
 	Cached   int64 `json:"cached"`
 	Output   int64 `json:"output_tokens"`
 	Duration int64 `json:"duration_ms"`

@@ -20,7 +20,7 @@ type reader struct {
 	size    int64  // bytes read
 	known   bool   // a line belonged to the protocol
 	garbage int    // number of lines that do not belong to the protocol
-	sample  string // the first such line
+	sample  string // the first line that does not belong to the protocol
 }
 
 func newReader(file *os.File, s stream, tell func(Event)) *reader {

@@ -165,8 +165,8 @@ func (o DiscoverOptions) found(fsys fs.FS, name, file string) FoundUnit {
 // Units has the units of a flow and the facts about each from its source.
 type Units struct {
 	Names  []string
-	Found  map[string]FoundUnit   // for Codebase
-	Groups map[string]ScreenGroup // for FromManifest
+	Found  map[string]FoundUnit   // units of a flow with the source Codebase
+	Groups map[string]ScreenGroup // units of a flow with the source FromManifest
 }
 
 // Units finds the units of the flow in its source. If some units are invalid, it returns the

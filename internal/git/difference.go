@@ -90,7 +90,7 @@ type statusLine struct {
 	path     string
 	staged   *Blob
 	isNew    bool   // the last commit does not have the path
-	gone     bool   // the index or the work tree does not have it
+	gone     bool   // the index or the work tree does not have the path
 	mode, id string // mode and id in the last commit
 }
 

@@ -68,7 +68,7 @@ func (r *Repo) plan(ctx context.Context, paths []string) (*plan, error) {
 			p.leave(r, at, reason)
 		case p.known[at].mode == modeRepository || committed[at].mode == modeRepository:
 			p.leave(r, at, "a separate repository")
-		case info == nil && !isKnown: // created and removed between two commits
+		case info == nil && !isKnown: // the path was created and removed between two commits
 		case info == nil:
 			p.paths = append(p.paths, at)
 		case info.IsDir():

@@ -197,7 +197,7 @@ func (g *WorkTree) pulls(ctx context.Context, a Asked) (Reach, error) {
 	return g.forwards(ctx, Asked{Operands: merged})
 }
 
-// repeats lists the files that one commit changes.
+// repeats lists the files that a command changes which repeats or reverts one commit.
 func (g *WorkTree) repeats(ctx context.Context, a Asked) (Reach, error) {
 	switch {
 	case a.has("--quit") && len(a.Operands) == 0:

@@ -75,7 +75,7 @@ func installed(path, text string) (h InstalledHook, ours bool) {
 	return h, false
 }
 
-// Remove removes a hook, or its line. A hook that it ran gets its name back.
+// Remove removes a hook, or its line. A hook that the removed hook ran gets its name back.
 func (h InstalledHook) Remove(ctx context.Context) error {
 	if h.text != "" {
 		info, err := os.Stat(h.Path)

@@ -67,7 +67,7 @@ const OutputSep = "; its output: "
 // A CommandError reports how the command of an item failed.
 type CommandError struct {
 	Code   int            // exit code as shells report it
-	Signal syscall.Signal // the signal that killed it; 0: none
+	Signal syscall.Signal // the signal that killed the command; 0: none
 	Last   string         // the last line of the command's output
 	Output string         // the file with the output, relative to the root
 }

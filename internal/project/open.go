@@ -32,7 +32,7 @@ type Settings struct {
 	Caller       func() Caller // who uses the tokens of grants; nil: a person
 	SkipRecovery bool          // do not recover landings
 
-	Configuration *Configuration // of this codebase, from the same settings; nil: Open reads it
+	Configuration *Configuration // configuration of this codebase, from the same settings; nil: Open reads it
 }
 
 func (s Settings) flags() map[string]string {

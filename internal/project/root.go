@@ -176,7 +176,7 @@ func (a *Project) Below(dir string) string {
 type witness struct {
 	Root  string `json:"root"`
 	Space string `json:"space"`
-	Store string `json:"store"` // without password
+	Store string `json:"store"` // address of the store, without password
 }
 
 // A world is the record of one root in the user's state directory.

@@ -46,7 +46,7 @@ func (c HeldChange) String() string {
 	return text
 }
 
-// begin finds the end of the log. Earlier events are not told.
+// begin finds the end of the log. Events before the end are not reported.
 func (w *watch) begin(ctx context.Context) error {
 	if w.tell.Changed == nil {
 		return nil

@@ -36,7 +36,7 @@ type Store struct {
 	denials  map[string]denial
 	landings landings
 	queue    queue
-	tx       tx // reused: transactions are serial
+	tx       tx // reused, because transactions are serial
 
 	listenMu  sync.Mutex
 	watched   atomic.Int32 // number of listeners from Watch

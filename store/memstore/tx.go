@@ -16,7 +16,7 @@ type tx struct {
 	now   store.Moment
 	undo  []undo
 	woken []string
-	stale time.Time // landings and items before it are dropped after the transaction
+	stale time.Time // landings and items before this time are dropped after the transaction
 
 	located lockNodes // the nodes that the last call of Overlapping found
 }

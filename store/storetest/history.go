@@ -82,7 +82,7 @@ func (c *historian) operate(ctx context.Context) error {
 		op.Locks = write(path)
 		return c.record(&op, func() error { _, err := c.m.Upgrade(ctx, k.g.ID, k.g.Token, path); return err })
 	}
-	if c.rnd.IntN(4) > 0 { // otherwise keep it, to test its use after the release
+	if c.rnd.IntN(4) > 0 { // otherwise keep the grant, to test its use after the release
 		c.held = slices.Delete(c.held, i, i+1)
 	}
 	op.Kind = "release"

@@ -160,7 +160,7 @@ func testExpiryHandsOver(t *testing.T, f Fixture) {
 	second := b.waits(asks("second", "", write("a")))
 	other := b.waits(asks("other", "", write("b")))
 	b.clock.Advance(30 * time.Minute)
-	b.stillWaits(second) // its poll finds the expired grant, and the first waiter gets it
+	b.stillWaits(second) // the poll of second finds the expired grant, and the first waiter gets the lock
 	b.isServed(first)
 	b.isServed(other)
 	b.stillWaits(second)

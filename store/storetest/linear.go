@@ -58,7 +58,7 @@ func CheckHistories(ops []Op, limit time.Duration) error {
 	for _, op := range ops {
 		end := op.Return
 		if end == 0 {
-			end = math.MaxInt64 // it may have taken effect at any later time, or never
+			end = math.MaxInt64 // the operation may have taken effect at any later time, or never
 		}
 		history = append(history, porcupine.Operation{ClientId: op.Client, Input: op, Call: op.Call, Output: op.Answer, Return: end})
 	}
@@ -131,7 +131,7 @@ func step(s linearState, op Op, answer string) []linearState {
 	right, next := effect(s, op)
 	switch {
 	case answer == "":
-		return []linearState{s, next} // unknown: it may have taken effect or not
+		return []linearState{s, next} // without an answer, the operation may have taken effect or not
 	case answer != right:
 		return nil
 	case op.Kind == "try" && answer == "ok":

@@ -81,9 +81,9 @@ func (m *model) mayGrow(ls []lockkeeper.Lock, id string, before uint64) bool {
 type touched struct {
 	id      string // the record of the operation
 	freed   bool   // frees the record
-	leased  bool   // renews its lease
-	grown   bool   // changes its locks
-	entered bool   // adds it to the wait list or grants it
+	leased  bool   // renews the lease of the record
+	grown   bool   // changes the locks of the record
+	entered bool   // adds the record to the wait list or grants it
 	sweeps  bool   // must free every record that is gone
 }
 
@@ -205,7 +205,8 @@ func leaseEnd(ttl, now lockkeeper.Instant) lockkeeper.Instant {
 	return now + ttl
 }
 
-// freeing and growing list the kinds of events that record it.
+// freeing lists the kinds of events that record the end of a grant, and growing the kinds that
+// record a change of its locks.
 var (
 	freeing = []lockkeeper.EventKind{lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered,
 		lockkeeper.EventForceReleased, lockkeeper.EventWithdrawn, lockkeeper.EventTimedOut}

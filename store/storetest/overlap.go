@@ -68,7 +68,7 @@ type row struct {
 	ticket      uint64
 }
 
-// excludes is the rule of lockkeeper.Lock.Conflicts in other words.
+// excludes states the rule of lockkeeper.Lock.Conflicts a second time, in another way.
 func excludes(a, b lockkeeper.Lock) bool {
 	covers := func(up, down lockkeeper.Target) bool {
 		return up.Kind != lockkeeper.Node && (up.Path == lockkeeper.Root || strings.HasPrefix(down.Path, up.Path+"/"))

@@ -124,7 +124,7 @@ func testLeaving(t *testing.T, f Fixture) {
 	if b.get(writer.ID()) != nil {
 		t.Error("a request that left is still in the wait list")
 	}
-	// Withdrawing after the grant came releases it.
+	// Withdrawing a request after its grant came releases the grant.
 	g := b.takes(asks("h", "", write("b")))
 	one, two := b.waits(asks("one", "", write("b"))), b.waits(asks("two", "", write("b")))
 	b.release(g)
@@ -146,7 +146,7 @@ func testUnconfirmed(t *testing.T, f Fixture) {
 	if rec := b.get(dead.ID()); rec.State != store.StatePromoted {
 		t.Fatalf("state %d, want promoted", rec.State)
 	}
-	b.blocked(asks("k", "", read("a"))) // until it lapses, it blocks like a held grant
+	b.blocked(asks("k", "", read("a"))) // until the promotion lapses, it blocks like a held grant
 	b.clock.Advance(4 * time.Second)
 	b.stillWaits(next)
 	b.clock.Advance(1 * time.Second)

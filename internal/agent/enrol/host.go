@@ -9,7 +9,7 @@ import (
 
 // A Host is an agent program that can be enrolled.
 type Host struct {
-	Name    string // for people
+	Name    string // name for people
 	Hook    string // the argument of `lockkeeper hook`
 	Program string // the name of the host's program in PATH
 

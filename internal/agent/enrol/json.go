@@ -78,7 +78,7 @@ func (n *node) kind() hujson.Kind {
 
 // child is a member of an object or an element of an array.
 type child struct {
-	key    string // of a member
+	key    string // the name of a member
 	start  int
 	before *hujson.Extra // white space and comments before the child
 	value  *node

@@ -218,7 +218,7 @@ type Hook struct {
 	Doubt string `json:"doubt,omitempty"`
 
 	host  Host
-	group *node // the group that contains it
+	group *node // the group that contains the hook
 }
 
 // hooksIn lists our hooks in a file, in the order of the host's events.

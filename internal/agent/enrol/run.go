@@ -18,7 +18,7 @@ import (
 
 // Said is the answer of a hook.
 type Said struct {
-	Code     int // 0: Out decides; 2 refuses; -1: it was killed
+	Code     int // exit code; 0: Out decides; 2: the hook refuses; -1: the hook was killed
 	Out, Err string
 }
 

@@ -102,7 +102,7 @@ func each(n *node, place string, of func(key string) shape) *misfit {
 
 type members map[string]shape
 
-// object accepts only these members. needs lists the required ones.
+// object accepts an object with only these members. needs lists the required members.
 func object(all members, needs ...string) shape {
 	return func(n *node, place string) *misfit {
 		for _, key := range needs {

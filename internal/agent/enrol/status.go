@@ -13,7 +13,7 @@ import (
 // A Program holds the words with which hosts start this program.
 type Program struct {
 	Shell string // words for a shell command
-	Path  string // without a shell
+	Path  string // path to start the program without a shell
 }
 
 // Find returns how hosts can start this program: by its name if PATH finds it, otherwise with its

@@ -92,7 +92,7 @@ func (l *login) follow(ctx context.Context) {
 	})
 }
 
-// end copies the last change.
+// end copies the last change of the login.
 func (l *login) end(ctx context.Context) {
 	if l.watcher != nil {
 		l.watcher.Close()

@@ -10,7 +10,7 @@ type Program struct {
 	Name string // name in agent.name of the configuration, and of the executable
 
 	// These fields describe the program's own directory, with its login, settings and sessions.
-	Dir            string   // in the user's home
+	Dir            string   // name in the user's home
 	DirVariable    string   // the environment variable that names another directory
 	VariableIsHome bool     // the variable names the directory that contains Dir, not Dir itself
 	Login          string   // the file with the login

@@ -31,7 +31,7 @@ var deviceLinks = map[string]string{"/dev/ptmx": "pts/ptmx", "/dev/fd": "/proc/s
 func (r *root) addKernel() error {
 	attr := unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 	if os.Geteuid() == 0 {
-		attr |= unix.MOUNT_ATTR_RDONLY // root could change settings of the kernel through it
+		attr |= unix.MOUNT_ATTR_RDONLY // root could change settings of the kernel through a writable mount
 	}
 	if err := r.add("/proc", "proc", nil, attr); err != nil {
 		return err

@@ -28,7 +28,7 @@ type rules struct {
 	*os.File
 	readFile, readDir   uint64
 	writeFile, writeDir uint64
-	ioctl               uint64 // for devices
+	ioctl               uint64 // rights for devices
 }
 
 // landlockVersion returns the version of Landlock in the kernel, or 0 if it has none.

@@ -117,7 +117,7 @@ func (s *Server) message(model string, at stepIndex, step Step) object {
 		"content": blocks, "stop_reason": stop, "stop_sequence": nil, "usage": used}
 }
 
-// whole answers in one piece.
+// whole sends the answer in one piece.
 func (s *Server) whole(w http.ResponseWriter, model string, at stepIndex, step Step) {
 	body := encode(s.message(model, at, step))
 	w.Header().Set("Content-Type", "application/json")

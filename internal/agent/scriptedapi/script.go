@@ -14,7 +14,7 @@ import (
 // A Play is a conversation: the answers to prompts of one kind.
 type Play struct {
 	Prompt string // a regular expression; empty matches everything
-	Times  int    // how often it may begin; 0: any number
+	Times  int    // how often the play may begin; 0: any number
 	Steps  []Step
 }
 
@@ -85,7 +85,7 @@ type script []play
 type play struct {
 	Play
 	prompt *regexp.Regexp
-	expect []*regexp.Regexp // by step
+	expect []*regexp.Regexp // the expected results, by step
 	begun  int
 }
 

@@ -32,7 +32,7 @@ func (l fileStat) isYoung(now time.Time) bool {
 	return time.Unix(0, l.changed).Add(grain).After(now)
 }
 
-// A means has the ways to avoid reading a file.
+// A means lists the ways in which a copy can avoid reading a file.
 type means struct {
 	cloning
 	sums *Sums

@@ -33,7 +33,7 @@ func (c *copier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Innermost first, because a closed directory cannot be changed.
+	// The innermost directories come first, because a closed directory cannot be changed.
 	slices.SortFunc(c.closed, func(a, b string) int { return depth(b) - depth(a) })
 	for _, path := range c.closed {
 		dir, name := split(path)

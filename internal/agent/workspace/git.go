@@ -50,7 +50,7 @@ func openRepository(ctx context.Context, work string) (*repository, error) {
 type position struct {
 	head   string // the text of HEAD
 	commit string // empty if there is no commit yet
-	refs   string // as in packed-refs
+	refs   string // the refs, in the format of packed-refs
 	index  fileStat
 }
 

@@ -92,7 +92,7 @@ type refresher struct {
 	h         *worker
 	from      *origin
 	moved     moves
-	conflicts map[string]Conflict // by path
+	conflicts map[string]Conflict // conflicts found so far, by path
 
 	// These fields are the state of one pass.
 	complete map[string]bool // paths that are complete

@@ -130,7 +130,7 @@ func (r *removal) empty(dir int, folder func(dir int, name string) error) error 
 	return nil
 }
 
-// dropFolder removes a directory in the top one.
+// dropFolder removes a directory that is in the top one.
 func (r *removal) dropFolder(top int, name string) error {
 	if err := inside(top, name, func(dir int) error { return r.empty(dir, r.moveUp) }); err != nil {
 		return err

@@ -40,7 +40,7 @@ type GrantStatus struct {
 	Locks     []lockkeeper.Lock `json:"-"`
 
 	session string
-	command bool           // held for a command and released with it
+	command bool           // the claim is held for a command, and released when the command ends
 	entry   bookfile.Entry // the entry of a foreign claim
 }
 

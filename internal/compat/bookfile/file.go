@@ -56,7 +56,7 @@ type Reading struct {
 type Corrupt struct {
 	Reason string
 	Backup string // new path of the unreadable file
-	Saved  int    // readable entries
+	Saved  int    // number of readable entries
 }
 
 // Update reads the file under the guard, calls change with its content and writes the

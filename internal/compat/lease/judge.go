@@ -37,7 +37,7 @@ func judge(path string, f *fileState, seen sighting, now Reading, grace time.Dur
 	past := fmt.Sprintf("it expired at %s, with a grace of %s", formatTime(f.payload.ExpiresAt.Time), grace)
 	known := seen.Key == f.key()
 	if wall, ok := now.wallSince(seen.At); ok && known {
-		v := verdict{at: end.Add(now.Wall.Sub(wall).Round(time.Second))} // as the wall clock will show it
+		v := verdict{at: end.Add(now.Wall.Sub(wall).Round(time.Second))} // the time as the wall clock will show it
 		v.check("the expiry and the grace period have passed on the monotonic clock", !wall.Before(end), past)
 		return v, nil
 	}

@@ -59,7 +59,7 @@ func openLeaseFile(disk durable.Disk, path string) (*leaseFile, error) {
 
 func (p *leaseFile) close() error { return p.dir.Close() }
 
-// Names of the files next to the lease file.
+// These methods return the names of the files next to the lease file.
 func (p *leaseFile) draftName() string { return "." + p.name + ".new" }
 func (p *leaseFile) asideName() string { return "." + p.name + ".old" }
 func (p *leaseFile) guardPath() string {

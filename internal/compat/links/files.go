@@ -187,9 +187,9 @@ func (r rules) split() (web, local rules) {
 // A target is the parsed target of a reference.
 type target struct {
 	url      string // empty if in the repository
-	path     string // decoded, with slashes; empty for the document itself
+	path     string // path, decoded, with slashes; empty for the document itself
 	literal  string // the same text, not decoded
-	fragment string // decoded
+	fragment string // fragment, decoded
 	rest     string // query and fragment as written
 	foreign  bool   // the link has another scheme, such as mailto
 	machine  bool   // the link is an absolute path of one machine

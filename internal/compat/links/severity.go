@@ -14,7 +14,7 @@ import (
 
 // An Exception names references that are not checked, and says why.
 type Exception struct {
-	Name      string   // for messages
+	Name      string   // name for messages
 	Documents []string // patterns of the documents; empty for all
 	Targets   []string // patterns of the targets; empty for all
 	Reason    string
@@ -101,8 +101,7 @@ func (c *checker) meanings(r *reference) (list []string) {
 	return list
 }
 
-// askGit finds out which of the missing paths in texts git ignores: they are created on
-// each machine.
+// askGit finds out which of the missing paths in texts git ignores, because each machine creates such files itself.
 func (c *checker) askGit(ctx context.Context) (err error) {
 	if c.Ignored == nil {
 		return nil

@@ -24,7 +24,7 @@ func (s *Set) NodeLocks(name string, mode lockkeeper.Mode) ([]lockkeeper.Lock, e
 	return r.Locks(mode, all), nil
 }
 
-// nodes returns how to name a node.
+// nodes returns a hint that says how to name a node.
 func (s *Set) nodes() string {
 	var forms []string
 	for _, n := range s.names {

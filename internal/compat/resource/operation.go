@@ -340,7 +340,7 @@ func (e *UnclearError) NextStep() string { return e.Next }
 
 func (e *UnclearError) Code() lockkeeper.Code { return lockkeeper.CodeInput }
 
-// add adds something that is unclear. The next step is that of the first one.
+// add adds something that is unclear. The error keeps the next step of the first addition.
 func (e *UnclearError) add(what, next string) {
 	if !slices.Contains(e.Unclear, what) {
 		e.Unclear = append(e.Unclear, what)

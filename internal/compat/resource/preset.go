@@ -27,7 +27,7 @@ type Preset struct {
 type Document struct {
 	Path string // path from the root
 	Text string
-	Mark string // a line that a document with the section has
+	Mark string // a line by which a document with the section is recognized
 }
 
 func PresetNames() []string { return []string{"book", "fole"} }

@@ -26,7 +26,7 @@ type Form struct {
 // types are the types of JSON Schema.
 var types = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
-// OnlyText returns the name of the only member of an object, if that is a text.
+// OnlyText returns the name of the only member of an object, if the member is a text.
 func (f *Form) OnlyText() (name string, ok bool) {
 	if len(f.members) != 1 || f.enum != nil {
 		return "", false

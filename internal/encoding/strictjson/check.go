@@ -43,7 +43,7 @@ func check(text []byte, t reflect.Type) error {
 		return &AmbiguousError{Reason: fmt.Sprintf("the escape at byte %d is half of a character", at)}
 	}
 	if !json.Valid(text) {
-		return nil // the decoder reports invalid JSON better; valid JSON also bounds the depth of the walk
+		return nil // the decoder reports invalid JSON, and the walk needs valid JSON, which bounds its depth
 	}
 	return (&walk{json.NewDecoder(bytes.NewReader(text))}).value(t, nil)
 }

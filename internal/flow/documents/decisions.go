@@ -137,7 +137,7 @@ func (s *Store) edit(ctx context.Context, by string, change func(*ledger) error)
 	})
 }
 
-// The decisions that later runs know.
+// These are the decisions that later runs know.
 const (
 	Deferred = "deferred"
 	Rejected = "rejected"

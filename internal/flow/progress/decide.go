@@ -21,7 +21,7 @@ type Item struct {
 	By       string        `json:"by,omitempty"`
 	At       time.Time     `json:"at,omitzero"`
 	Notes    string        `json:"notes,omitempty"`
-	Added    bool          `json:"added,omitempty"` // added by a person
+	Added    bool          `json:"added,omitempty"` // a person added the item
 }
 
 // A Choice is a decision on one item. Was is the decision that the person saw, empty for an

@@ -20,7 +20,7 @@ type Screen struct {
 	Excluded  *Exclusion      `json:"excluded,omitempty"` // set if the screen is not merged
 	Malformed []Malformed     `json:"malformed,omitempty"`
 	Documents []Document      `json:"papers,omitempty"`
-	Status    string          `json:"status"` // once it is complete, the merge does not wait for the screen
+	Status    string          `json:"status"` // status of the screen; when it is complete, the merge does not wait for the screen
 }
 
 // An Exclusion records who excluded a screen, and why.

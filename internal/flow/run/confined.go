@@ -189,9 +189,9 @@ func (p *Pipeline) requestedBy(t execution, q question) []flow.Gap {
 // A Reach lists the files and variables that commands of a run may use in addition to their
 // workspace and the system's directories. Paths are absolute. Missing paths are ignored.
 type Reach struct {
-	Write   []string // the command may change them
+	Write   []string // paths that the command may change
 	Read    []string
-	Scratch []string          // the command may change them; the changes are discarded
+	Scratch []string          // paths that the command may change, but whose changes are discarded
 	Keep    []string          // variables that are passed on although they contain a credential
 	Home    map[string]string // the only files of the home directory
 	Own     *owndir.Dir       // the agent's own directory; each call gets a copy; nil: none

@@ -103,7 +103,7 @@ func (j *Journal) read(flowName string) (list []CallRecord, err error) {
 		for _, call := range calls {
 			dir := filepath.Join(j.dir, folder.Name(), call.Name())
 			if _, err := strconv.Atoi(call.Name()); err != nil {
-				continue // not a call
+				continue // the folder is not that of a call
 			}
 			e, final := known[dir]
 			if !final {

@@ -67,8 +67,8 @@ type schedule struct {
 	last    time.Duration // the latest end so far
 	free    int           // number of free slots
 	joined  int
-	open    []int // by item: predecessors that are not complete
-	blocked []int // by item: how many running items it conflicts with
+	open    []int // number of incomplete predecessors, by item
+	blocked []int // number of running items that the item conflicts with, by item
 	queue   []waiting
 	ends    []ending // ends of the running items, the earliest first, then in the order of the plan
 }

@@ -17,7 +17,7 @@ import (
 type Plan struct {
 	Items []Item
 
-	Sources map[Source]int // of tasks: where their durations come from; nil: of items
+	Sources map[Source]int // for a plan of tasks: where the durations come from; nil for a plan of items
 	Assumed time.Duration  // the duration of tasks that nothing is known about
 }
 

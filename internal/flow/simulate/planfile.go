@@ -140,7 +140,7 @@ func tooDeep(tokens token.Tokens) *token.Token {
 	return nil
 }
 
-// shape is the next step after a file that is not a plan.
+// shape is the next step for a file that is not a plan.
 const shape = "lockkeeper simulate --help shows a plan"
 
 // A reader turns a syntax tree into a plan and collects problems.

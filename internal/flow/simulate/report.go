@@ -35,8 +35,8 @@ type Report struct {
 	Prediction Outcome   `json:"prediction"`
 	Others     []Outcome `json:"others"` // results of the plan with other strategies
 
-	Durations map[Source]int `json:"durations,omitempty"`       // of tasks: how many come from where
-	Assumed   Span           `json:"assumed_seconds,omitempty"` // of tasks that nothing is known about
+	Durations map[Source]int `json:"durations,omitempty"`       // for a plan of tasks: number of durations, by source
+	Assumed   Span           `json:"assumed_seconds,omitempty"` // for a plan of tasks: duration of the tasks that nothing is known about
 
 	Files    []FileWait `json:"files"` // the files that items waited for, the longest wait first
 	Tiers    []TierWait `json:"tiers"`

@@ -24,7 +24,7 @@ const maxStandstill = time.Hour
 
 // A simulation is a worker whose items take the durations of the plan.
 type simulation struct {
-	now     time.Duration // since the start
+	now     time.Duration // time since the start
 	store   *watch
 	locks   *lock.Manager
 	queue   *sched.Queue
@@ -189,7 +189,7 @@ type watch struct {
 	blocked map[string]map[string]time.Duration // the time that items waited, by path and item
 }
 
-// A wait is the time since which an item waits for a path.
+// A wait says since when an item waits for a path.
 type wait struct {
 	path  string
 	since time.Time

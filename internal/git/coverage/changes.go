@@ -23,7 +23,7 @@ import (
 
 // These are the origins of a change in the work tree.
 const (
-	Landed    = "landed"    // the gate landed it
+	Landed    = "landed"    // the gate landed the change
 	Covered   = "covered"   // a holder has a write lock on the path, or had one at the time of the change
 	Uncovered = "uncovered" // neither Landed nor Covered
 )

@@ -31,7 +31,7 @@ const (
 type history struct {
 	under  map[string][]*Change // the changes at and below each path
 	left   int                  // number of changes that are not covered yet
-	oldest time.Time            // the time of the earliest such change
+	oldest time.Time            // the time of the earliest change that is not covered yet
 
 	open  map[string]bool      // grants that have not ended, from the store
 	ended map[string]time.Time // the ends of other grants, from the log

@@ -19,7 +19,7 @@ var places = []string{
 }
 
 // Plain returns an environment in which git's output has no additions: no traces, no diff program
-// of the person, and unchanged paths. Git stays in the repository of a hook.
+// of the person, and unchanged paths. In a hook, git still uses the repository of the hook.
 func Plain(env []string) []string {
 	return without(env, func(name string) bool {
 		return slices.Contains(answers, name) || strings.HasPrefix(name, "GIT_TRACE")

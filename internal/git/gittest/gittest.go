@@ -34,7 +34,7 @@ func Env() []string {
 		"GIT_COMMITTER_NAME=Otter", "GIT_COMMITTER_EMAIL=otter@example.org", "LC_ALL=C")
 }
 
-// Run runs git in a directory as that person and returns its output.
+// Run runs git in a directory as the person of Env, and returns its output.
 func Run(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)

@@ -96,7 +96,7 @@ func inspect(pid int, own uint64, inodes map[uint64]pair, found func(uint64, hol
 	return nil
 }
 
-// socketInode reads "socket:[123]".
+// socketInode returns the inode in a text such as "socket:[123]".
 func socketInode(link []byte) (uint64, bool) {
 	rest, ok := bytes.CutPrefix(link, []byte("socket:["))
 	number, closed := bytes.CutSuffix(rest, []byte("]"))

@@ -31,7 +31,7 @@ const presenceEnded = "ended\n"
 // presenceRetention is how long an unlocked file stays for recovery.
 const presenceRetention = 7 * 24 * time.Hour
 
-// presence is the file of one command.
+// presence is the locked file of one command (presenceDir).
 type presence struct{ file *os.File }
 
 // newPresence creates and locks the file of a command. It returns nil if a lock proves

@@ -46,7 +46,8 @@ func readTable(markOf func(pid int) mark) (table, error) {
 			}
 			first = max(newest-forking, 1)
 		}
-		// In rising order: a parent is read before the child that it is forking.
+		// The numbers are read in rising order, so that a parent is read before the child that it
+		// is forking.
 		for pid := first; pid <= newest; pid++ {
 			// Most numbers have no process, and kill(2) shows that faster than /proc.
 			if _, seen := w.table[pid]; seen || errors.Is(unix.Kill(pid, 0), unix.ESRCH) || isThread(pid) {

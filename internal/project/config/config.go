@@ -178,10 +178,10 @@ type Sessions struct {
 	Uncovered string `key:"uncovered" env:"LOCKKEEPER_UNCOVERED" enum:"keep put_back" default:"keep" doc:"What happens if a command of one session changes a file that another session holds. keep shows the change and keeps a copy. put_back also restores the file if the text of the command proves that it made the change. A person's edit is never reverted."`
 }
 
-// PutBack is the Sessions.Uncovered that restores files.
+// PutBack is the value of Sessions.Uncovered that restores files.
 const PutBack = "put_back"
 
-// On is the Sessions.ReadOnly that makes held files read-only.
+// On is the value of Sessions.ReadOnly that makes held files read-only.
 const On = "on"
 
 // A Resource is a name for files that are locked together. Its files may contain the

@@ -14,7 +14,7 @@ import (
 // A Found is what Look found in a codebase, and the values that it proposes.
 type Found struct {
 	Stacks    []string `json:"stacks"`           // languages and frameworks
-	Managers  []string `json:"package_managers"` // with a file in the codebase
+	Managers  []string `json:"package_managers"` // package managers with a file in the codebase
 	Layout    string   `json:"layout"`
 	Sources   []string `json:"source_dirs"` // top-level directories with source files
 	TestDirs  []string `json:"test_dirs"`

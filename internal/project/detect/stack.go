@@ -7,7 +7,7 @@ type stack struct {
 	is        func(m module) bool      // reports whether the module is really of this stack; nil: the manifest decides
 	managers  []manager                // its package managers; the first whose file exists is used
 	test      func(m module) []command // the commands that run all tests; the first that can run is used
-	build     string                   // how it is built, for people
+	build     string                   // how a project is built, for people
 	sources   []string                 // extensions of its source files
 	generated []string                 // directories that its tools fill
 	caches    []string                 // directories in the home directory that its tools use
@@ -122,5 +122,5 @@ var stacks = []stack{
 	},
 }
 
-// always returns a command whatever the module has.
+// always returns a function that returns the same command for every module.
 func always(c command) func(module) []command { return func(module) []command { return []command{c} } }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	gitDir = ".git"        // at any depth of the tree
-	OwnDir = ".lockkeeper" // at any depth, because this directory makes a root of its parent
+	gitDir = ".git"        // protected at any depth of the tree
+	OwnDir = ".lockkeeper" // protected at any depth, because this directory makes a root of its parent
 )
 
 // ConfigFile is the configuration of a codebase, in its root.

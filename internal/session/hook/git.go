@@ -48,7 +48,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 	r.plan.Dirs = append(r.plan.Dirs, dir)
 	act, rest := args[0], args[1:]
-	if act == "" { // it may be any subcommand
+	if act == "" { // the act is unknown, so it may be any subcommand
 		r.opaque()
 		r.plan.Index = append(r.plan.Index, IndexAct{Name: "git", Dir: dir, Selection: everything()})
 		return

@@ -16,7 +16,7 @@ var rewritersText string
 // A rewriterForm is one way to call a program that rewrites the files that it names.
 type rewriterForm struct {
 	first   string   // the first operand of the command, or "" for any
-	options []string // it has one of these options; empty: it has none of the options in unless
+	options []string // the call has one of these options; empty: it has none of the options in unless
 	unless  []string
 	values  []string // the command writes the files that are the values of these options
 	last    bool     // the command writes the last of several operands

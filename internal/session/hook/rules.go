@@ -12,7 +12,7 @@ type rule func(r *reader, args, operands []string) bool
 // ruleOf returns the rule for a program or subcommand of harmless.txt, or nil.
 func ruleOf(name string) rule {
 	switch name {
-	case "rm", "unlink", "shred", "tee", "truncate", "find", "git": // its files are checked, or findEffect and git judge it
+	case "rm", "unlink", "shred", "tee", "truncate", "find", "git": // the files of the program are checked, or findEffect and git judge the program
 		return func(*reader, []string, []string) bool { return true }
 	case "cd", "pushd":
 		return func(r *reader, args, _ []string) bool { return r.arrives(args) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// words are the words after a program by their meaning.
+// words are the words after a program, separated by their meaning.
 type words struct {
 	options  []option
 	operands []string
@@ -13,7 +13,7 @@ type words struct {
 	known    bool     // no word is unknown, and each option is in the grammar
 }
 
-// option is an option with its value, or "" for none.
+// option is an option with its value. The value is "" if there is none.
 type option struct{ name, value string }
 
 // noValues is a grammar in which no option takes the next word as its value.

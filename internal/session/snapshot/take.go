@@ -19,7 +19,7 @@ type Limits struct {
 	Files     int           // number of files
 	FileBytes int64         // size of one file
 	Bytes     int64         // size of all files
-	Time      time.Duration // for reading states and copying
+	Time      time.Duration // time for reading states and copying
 }
 
 // DefaultLimits returns limits that are generous for hand-written files and small for a disk.

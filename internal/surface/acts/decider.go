@@ -24,7 +24,7 @@ type Decider struct {
 	Units   []string // units that have documents
 	By      lockkeeper.Actor
 
-	runs, decides bool // whether that command uses this flow by default
+	runs, decides bool // whether lockkeeper run, and lockkeeper decide, use this flow by default
 }
 
 // Open opens the documents of a flow; "": the current or last flow.
@@ -146,7 +146,7 @@ type Done struct {
 // Progress is the state of a unit after an act.
 type Progress struct {
 	Unit  string `json:"unit"`
-	Next  string `json:"next"`  // phase; empty: the unit is complete
+	Next  string `json:"next"`  // the next phase; empty: the unit is complete
 	Waits int    `json:"waits"` // answers that the unit needs before it can continue
 }
 

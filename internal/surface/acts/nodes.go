@@ -52,7 +52,7 @@ func PolicyFor(named string, locks []lockkeeper.Lock, otherwise string) string {
 // An Operation is a named operation with its locks, ready to run.
 type Operation struct {
 	resource.Need
-	Locks []lockkeeper.Lock // resolved
+	Locks []lockkeeper.Lock // the resolved locks
 }
 
 // FindOperation finds an operation that can run a command. It refuses an operation that needs no

@@ -274,7 +274,7 @@ func (w *watched) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap gives http.ResponseController access to the wrapped writer.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // A roomName is a class of requests with its own concurrency limit, so that long requests do not block short

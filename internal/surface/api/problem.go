@@ -29,7 +29,7 @@ const (
 	codeTooLarge     lockkeeper.Code = "too_large"
 	codeMedia        lockkeeper.Code = "media_type" // the body is not JSON
 	codeReused       lockkeeper.Code = "key_reused" // the key belongs to another request
-	codeTooMany      lockkeeper.Code = "too_many"   // login attempts
+	codeTooMany      lockkeeper.Code = "too_many"   // too many login attempts
 	codeBusy         lockkeeper.Code = "busy"       // a limit is reached
 	codeStale        lockkeeper.Code = "stale"      // the state changed since the person saw it
 	codeWrongStatus  lockkeeper.Code = "wrong_status"

@@ -236,7 +236,7 @@ func systemRoutes() []route {
 
 // Content types other than JSON.
 const (
-	mediaPage = "text/html" // shown by a browser
+	mediaPage = "text/html" // a page that a browser shows
 	mediaForm = "application/x-www-form-urlencoded"
 	mediaAny  = "*/*" // depends on the file
 )

@@ -243,7 +243,7 @@ func (s *Server) Close() error {
 		shut = s.http.Close()
 	}
 	s.stop()          // cancel the requests that did not finish in time
-	s.handlers.Lock() // taken and never released: no handler runs or starts any more
+	s.handlers.Lock() // this lock is never released, so no handler runs or starts any more
 	s.done.Wait()
 	return errors.Join(err, feedErr, shut, s.agents.Close())
 }

@@ -170,7 +170,7 @@ func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
 
 type rescuedPage struct {
 	*view.Rescue
-	Next string `json:"next,omitempty"` // pass it as after; empty: this is the last page
+	Next string `json:"next,omitempty"` // after of the next page; empty: this is the last page
 }
 
 func listRescued(s *Server, c *call, q struct {

@@ -94,7 +94,7 @@ func serveState(s *Server, c *call) error {
 
 type waitingPage struct {
 	*view.Decisions
-	Next *progress.Ref `json:"next,omitempty"` // pass it as after; nil: this is the last page
+	Next *progress.Ref `json:"next,omitempty"` // after of the next page; nil: this is the last page
 }
 
 func waiting(s *Server, c *call, q struct {

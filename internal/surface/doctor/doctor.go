@@ -94,7 +94,7 @@ func (x *examination) opened(ctx context.Context) {
 	}
 	x.report.Protections = nodes.Enforcement.Protections
 	for _, c := range nodes.Checks {
-		if c.Name != "recovery" { // skipped here; leftovers reports more
+		if c.Name != "recovery" { // the check recovery is skipped, because leftovers reports more
 			x.report.Checks = append(x.report.Checks, c)
 		}
 	}

@@ -46,7 +46,8 @@ func commit(ctx context.Context, v *call, in commitInput) (out committed, err er
 	if err != nil {
 		return out, err
 	}
-	// Not within the session: git's hooks ask for its changes.
+	// The commit does not run within the session, because git's hooks ask for the changes of the
+	// session.
 	done, err := acts.Commit(ctx, v.app, mine, req)
 	if done != nil {
 		out.Commit, out.Branch, out.Paths, out.Left = done.Commit, done.Branch, done.Paths, done.Left

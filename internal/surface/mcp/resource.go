@@ -16,7 +16,7 @@ import (
 const (
 	stateURI  = "lockkeeper://state"
 	auditURI  = "lockkeeper://audit"
-	eventsURI = auditURI + "/" // followed by a path
+	eventsURI = auditURI + "/" // a path follows
 )
 
 const mediaJSON = "application/json"

@@ -42,7 +42,7 @@ type Cluster struct {
 type Progress struct {
 	Answered int       `json:"answered"` // decisions answered in this flow
 	Open     int       `json:"open"`
-	Pace     Seconds   `json:"pace_seconds"` // between recent answers; 0: unknown
+	Pace     Seconds   `json:"pace_seconds"` // time between recent answers; 0: unknown
 	Left     Seconds   `json:"left_seconds"` // estimate at that pace; 0: unknown
 	Last     time.Time `json:"last,omitzero"`
 }

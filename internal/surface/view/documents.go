@@ -146,7 +146,7 @@ func fingerprint(dir string) (print []byte, newest time.Time, err error) {
 			info, err = e.Info()
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it has no documents yet, or a file is being replaced, which changes the folder
+			return nil // the unit has no documents yet, or a file is being replaced, which changes the folder
 		}
 		if err == nil {
 			print, newest = mark(print, info), later(newest, info.ModTime())

@@ -147,7 +147,7 @@ func HookProtections(ctx context.Context, site enrol.Site, st enrol.Status, seen
 		w.Broken, w.Fact, w.Next = true, "its hooks are disabled by "+st.Off, "remove that setting"
 	case st.Stray != "":
 		w.Broken, w.Fact, w.Next = true, "its hooks may start another program, or use other locks: "+st.Stray+" changes their environment", "remove that setting"
-	case before.Doubt != "" && before.Differs == "": // a difference is fixed first
+	case before.Doubt != "" && before.Differs == "": // a difference is reported below, because it must be fixed first
 		w.Broken, w.Fact, w.Next = true, before.Doubt, "fix that file, or move the unknown settings to another file of "+name+"'s settings"
 	default:
 		return hookedProtections(ctx, site, st, w, seen)

@@ -45,7 +45,7 @@ type Wait struct {
 	Text    string    `json:"text"`
 	Blocker *Blocker  `json:"blocker,omitempty"`      // for a lock: who blocks the item
 	Since   time.Time `json:"since,omitzero"`         // for a lock: since when the blocker has held it
-	Left    Seconds   `json:"left_seconds,omitempty"` // estimated; 0: unknown
+	Left    Seconds   `json:"left_seconds,omitempty"` // estimated rest of the wait; 0: unknown
 	Overdue bool      `json:"overdue,omitempty"`
 	Item    string    `json:"item,omitempty"` // item that must complete first
 	Slots   *Slots    `json:"slots,omitempty"`

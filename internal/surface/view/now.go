@@ -38,7 +38,7 @@ type RunLine struct {
 	Began     time.Time `json:"began,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
 	Conductor string    `json:"conductor,omitempty"` // holder that runs the flow now
-	Units     int       `json:"units"`               // in the flow tasks: tasks
+	Units     int       `json:"units"`               // number of units, or in the flow tasks of tasks
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`
 	Error     string    `json:"error,omitempty"` // why conducting the run ended early

@@ -112,7 +112,7 @@ func (rd *Reader) run(ctx context.Context, flowName string) (*Run, error) {
 	return v, nil
 }
 
-// report adds the report. Units that cannot be read are problems.
+// report adds the facts of the flow's report. Units that cannot be read are problems.
 func (rd *Reader) report(ctx context.Context, v *Run, p *documents) error {
 	calls, err := rd.journal.Calls(p.flow.Name)
 	if err != nil {

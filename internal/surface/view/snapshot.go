@@ -32,7 +32,7 @@ type snapshot struct {
 	workers   []lockkeeper.Worker           // live
 	slots     []Slots
 
-	blocked []*sched.Explanation // by addBlocked
+	blocked []*sched.Explanation // set by addBlocked
 }
 
 // snapshot reads the queue and a flow; "": the current or last flow. more, if

@@ -119,7 +119,7 @@ func (n names) add(items ...*lockkeeper.Item) {
 	}
 }
 
-// look adds the names of items that are missing.
+// look looks up the names of items that are not known yet.
 func (n names) look(r store.Reader, ids ...string) error {
 	for _, id := range ids {
 		if _, known := n[id]; known || !sched.IsItemID(id) {

@@ -168,7 +168,7 @@ func isStale(c author.Conflict) bool { return c.IsClaim && c.Stale }
 // isGone reports whether the holder of a claim is gone.
 func isGone(c author.Conflict) bool { return c.IsClaim && c.State == author.Gone }
 
-// A question is about one holder of a resource.
+// A question asks a person about one holder of a resource.
 type question struct {
 	author.Conflict
 	late   bool // a wait for the grant has timed out

@@ -241,7 +241,7 @@ func (p *program) showLinks(rep *links.Report, o linksOptions) error {
 	return linksEnding(len(rep.Findings))
 }
 
-// linksEnding returns how a check with so many broken references ends.
+// linksEnding returns the error with which a check with this many broken references ends.
 func linksEnding(broken int) error {
 	if broken > 0 {
 		return &command.ExitError{Code: command.ExitFailed}

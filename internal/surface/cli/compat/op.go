@@ -79,7 +79,7 @@ func (p *program) opWords(cmd *cobra.Command, args []string) error {
 }
 
 func (p *program) op(cmd *cobra.Command, o opOptions, args []string) error {
-	if len(args) <= 1 { // only reads the table
+	if len(args) <= 1 { // without a command, op only reads the table
 		set, err := p.resources()
 		switch {
 		case err != nil:

@@ -81,7 +81,7 @@ func (p *program) tidy(cmd *cobra.Command, a *project.Project, o tidyOptions) er
 	}
 	ctx, stop := command.Interruptible(cmd.Context())
 	defer stop()
-	remedy := "" // for files that the gate may not write
+	remedy := "" // next step for files that the gate may not write
 	report, err := tidy.Run(ctx, tidy.Options{
 		Root: a.Root.Dir(), Owner: "tidy " + owner, Execute: o.execute, Only: o.phases, NoLease: o.without, Read: o.read,
 		Timeout: time.Duration(o.timeout), TTL: time.Duration(o.ttl), Inherited: p.stack().Inherited,

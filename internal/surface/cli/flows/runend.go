@@ -22,7 +22,7 @@ import (
 type foreseen struct {
 	*run.Forecast
 	Held     []heldBatch `json:"held"`
-	Untested string      `json:"untested,omitempty"` // what has no tests
+	Untested string      `json:"untested,omitempty"` // the work that has no tests
 	Refusal  string      `json:"refusal,omitempty"`  // why the run would not start
 	Next     string      `json:"next,omitempty"`
 }
@@ -172,7 +172,7 @@ type introduction struct {
 	SpentUSD  float64  `json:"spent_usd"`
 	Branch    string   `json:"branch,omitempty"`
 	Documents string   `json:"documents"`
-	Untested  string   `json:"untested,omitempty"`  // what has no tests
+	Untested  string   `json:"untested,omitempty"`  // the work that has no tests
 	Conductor string   `json:"conductor,omitempty"` // another process that runs the flow
 }
 

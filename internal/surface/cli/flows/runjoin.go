@@ -106,7 +106,7 @@ func (r *flowRun) follow(ctx context.Context, seen *run.Pipeline, grant string) 
 	defer events.Close() // the feed only reads, so its error does not matter
 	before := map[string]string{}
 	for last := events.Last(); ; {
-		ended, err := r.hasEnded(ctx, grant) // asked before the view is read, so that the last changes are shown
+		ended, err := r.hasEnded(ctx, grant) // hasEnded is asked before the view is read, so that the last changes are shown
 		if err != nil {
 			return nil, err
 		}

@@ -75,7 +75,7 @@ type reasons struct {
 	About   string             `json:"about"` // "path", "resource", "holder" or "grant"
 	Name    string             `json:"name"`
 	Held    []view.Holding     `json:"held"`
-	Waiting []view.Holding     `json:"waiting"` // in the order of granting
+	Waiting []view.Holding     `json:"waiting"` // waiting requests, in the order of granting
 	Queued  []*lockkeeper.Item `json:"queued"`  // items that want the path
 	Events  []lockkeeper.Event `json:"events"`  // newest last
 

@@ -52,7 +52,7 @@ type start struct {
 	dispatched time.Time // time of the dispatch by the store's clock
 }
 
-// event is one line of JSON.
+// event is one line of the board with --json.
 type event struct {
 	Event   string   `json:"event"`
 	At      string   `json:"at"`

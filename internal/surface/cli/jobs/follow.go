@@ -19,7 +19,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// followEvery is how often followed output is read. Output is no event.
+// followEvery is how often followed output is read, because output causes no event.
 const followEvery = 200 * time.Millisecond
 
 // A follower prints the output of an item while it runs.
@@ -28,7 +28,7 @@ type follower struct {
 	a       *project.Project
 	journal *run.Journal
 	path    string // the file that is printed; empty: none yet
-	at      int64  // how much of it was printed
+	at      int64  // how much of the file was printed
 }
 
 // followOutput prints the output of an item as it comes, until the item ends. attempt 0 means the next one.

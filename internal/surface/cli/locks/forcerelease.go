@@ -42,7 +42,7 @@ func (p *program) force(ctx context.Context, a *project.Project, name, reason st
 		return err
 	}
 	if _, inside := p.Agent(); inside {
-		// The engine refuses, and records the attempt.
+		// The engine refuses the release, and records the attempt.
 		return a.Locks.ForceRelease(ctx, id, p.Actor(), reason)
 	}
 	e, err := a.Locks.Request(ctx, id)

@@ -94,7 +94,7 @@ type File interface {
 // Output is standard output. It remembers the first write that failed, so that commands
 // need not check each line.
 type Output struct {
-	File *os.File // not embedded, so that every write goes through Write
+	File *os.File // the file is not embedded, so that every write goes through Write
 	Err  error
 }
 
