@@ -196,7 +196,7 @@ func (e *RefusedError) NextStep() string { return e.Next }
 
 // A StoreError says why a store cannot be used.
 type StoreError struct {
-	Store  string // which: a path, or a host and database, never a password
+	Store  string // which store: a path, or a host and database, never a password
 	Reason string
 	Next   string
 	Err    error

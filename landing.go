@@ -69,7 +69,7 @@ type Landing struct {
 	Holder  string       `json:"holder"`
 	Fence   uint64       `json:"fence"`
 	Site    string       `json:"site"` // the disk of the tree: an id, and a name for people
-	Taker   string       `json:"-"`    // the process that completes it: its writer, or the last recovery that took it over
+	Taker   string       `json:"-"`    // the process that completes the landing: its writer, or the last recovery that took the landing over
 	State   LandingState `json:"state"`
 	At      time.Time    `json:"at"`
 	Changes []PathChange `json:"changes"`

@@ -28,7 +28,7 @@ func hookClaude(b *bench) []row {
 	for _, m := range []struct {
 		what  string
 		steps func(file string) []scriptedapi.Tool
-		limit float64 // ms
+		limit float64 // limit in milliseconds
 	}{
 		{"Read", reads, 30},
 		{"Edit", edits, 60},

@@ -117,7 +117,7 @@ func checkLinks(ctx context.Context, tree, match, program string, args ...string
 	if ctx.Err() != nil {
 		return took, ctx.Err()
 	}
-	if _, ok := errors.AsType[*exec.ExitError](err); !ok { // its exit code is 1 if a link is broken
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok { // the checker exits with code 1 if a link is broken
 		return took, fmt.Errorf("%s: %v: %.300s", filepath.Base(program), err, out)
 	}
 	if broken := len(regexp.MustCompile(match).FindAll(out, -1)); broken != linksToBreak {

@@ -139,7 +139,7 @@ func memoryWaiters(b *bench) []row {
 	b.hold(quiet, 1)
 	b.hold(queued, 1)
 	for range waiters {
-		waiting.Go(func() { queued.Acquire(ctx, request("held", 0), time.Hour) }) // ends with ctx
+		waiting.Go(func() { queued.Acquire(ctx, request("held", 0), time.Hour) }) // this wait ends with ctx
 	}
 	for len(get(queued.Requests(ctx))) != 1+waiters {
 		time.Sleep(10 * time.Millisecond)
@@ -173,7 +173,7 @@ func memoryBytes(b *bench) []row {
 func heap() float64 {
 	var s runtime.MemStats
 	runtime.GC()
-	runtime.GC() // frees what the first one finalized
+	runtime.GC() // the second call frees what the first one finalized
 	runtime.ReadMemStats(&s)
 	return float64(s.HeapAlloc)
 }

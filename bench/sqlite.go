@@ -104,7 +104,7 @@ func contend(b *bench, way, path string) (all []served) {
 // asContender is the main function of a contending process.
 func asContender(b *bench, p *parent, args []string) {
 	way, path, req := args[0], args[1], request("asked", get(strconv.Atoi(args[2])))
-	var acts []func() // each is timed alone
+	var acts []func() // each act is timed alone
 	if way == ourWay {
 		m := b.manager(b.openSQLite(path), lock.Options{})
 		var g *lock.Grant

@@ -26,7 +26,7 @@ const (
 
 // An Entry describes content on the shelf.
 type Entry struct {
-	ID      string             `json:"id"` // sorts by time; a valid file name
+	ID      string             `json:"id"` // ids sort by time, and are valid file names
 	At      time.Time          `json:"at"`
 	Kind    string             `json:"kind"`
 	Path    string             `json:"path"` // where the content was meant to go, relative to the root

@@ -82,7 +82,7 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	}
 	defer listener.Close()
 	err = j.change(ctx, func(tx *lock.Tx, it *lockkeeper.Item) error {
-		if it.Stage == lockkeeper.StageRunning { // false if the wait for the last phase was canceled
+		if it.Stage == lockkeeper.StageRunning { // the stage differs if the wait for the last phase was canceled
 			if err := returnSlots(tx, it.Pools); err != nil {
 				return err
 			}
@@ -301,7 +301,7 @@ func (q *Queue) requeue(tx *lock.Tx, it *lockkeeper.Item, reason string) error {
 	if err := q.freeSlots(tx, it); err != nil {
 		return err
 	}
-	it.GrantID, it.Worker, it.Note = "", "", "" // even if the item fails below
+	it.GrantID, it.Worker, it.Note = "", "", "" // cleared even if the item fails below
 	if it.Failure == nil && it.Attempts >= q.opt.MaxAttempts {
 		it.Failure = &lockkeeper.Failure{Reason: reason, Attempts: it.Attempts}
 	}

@@ -68,7 +68,7 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.
 		if err != nil {
 			return err
 		}
-		for i, it := range items { // ids first: items may name each other
+		for i, it := range items { // the ids are set first, because items may name each other
 			if err := q.number(tx, it, last+uint64(i)+1); err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ type reader struct {
 	lines  lines
 	buf    []byte
 
-	size    int64  // bytes read
+	size    int64  // number of bytes read
 	known   bool   // a line belonged to the protocol
 	garbage int    // number of lines that do not belong to the protocol
 	sample  string // the first line that does not belong to the protocol

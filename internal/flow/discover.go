@@ -18,12 +18,12 @@ type DiscoverOptions struct {
 	Glob     string   // such as app/controllers/**/*_controller.rb
 	Excludes []string // names or patterns: application_controller, blog/posts, admin/**
 	TestPath string   // the test file of a controller, with placeholders of a Layout; empty: none
-	Layout   Layout   // its Controller is not used
+	Layout   Layout   // paths of a controller's parts; Layout.Controller is not used
 }
 
 type FoundUnit struct {
-	Name   string   `json:"name"`   // blog/posts
-	Module string   `json:"module"` // blog
+	Name   string   `json:"name"`   // such as blog/posts
+	Module string   `json:"module"` // such as blog
 	File   string   `json:"file"`
 	Views  string   `json:"views,omitempty"` // directory of the controller's views, which may be missing
 	Test   string   `json:"test,omitempty"`  // test file of the controller, which may be missing

@@ -15,7 +15,7 @@ type Phase struct {
 	Review   bool     `json:"review,omitempty"` // a person approves before the next phase
 	Writes   bool     `json:"writes,omitempty"` // the phase runs under the write locks of its batch
 	Output   string   `json:"output,omitempty"` // the document that the phase writes, or a folder with one text for each topic
-	Prompt   string   `json:"prompt,omitempty"` // the prompt of its agent; for a command, of the agent that fixes its failures
+	Prompt   string   `json:"prompt,omitempty"` // the prompt of the phase's agent; for a command, that of the agent that fixes failures
 	Answer   string   `json:"answer,omitempty"` // the schema of the agent's answer
 
 	Step Step      `json:"-"`

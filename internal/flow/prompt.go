@@ -25,10 +25,10 @@ type Ask struct {
 	Files    []string // files to read
 	Batch    *Batch
 	Items    []Decided
-	Analysis string // JSON
-	Possible string // JSON
-	Todo     string // JSON
-	Docs     string // JSON: the findings on screens
+	Analysis string // the analysis, as JSON
+	Possible string // the possible items, as JSON
+	Todo     string // the TODO items, as JSON
+	Docs     string // the findings on screens, as JSON
 	Research []ResearchText
 	Screen   *ManifestScreen
 	Diff     string

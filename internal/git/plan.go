@@ -162,7 +162,7 @@ func (r *Repo) leaveIgnored(ctx context.Context, p *plan) error {
 func (r *Repo) ignored(ctx context.Context, paths []string) (map[string]bool, error) {
 	const here = "./" // check-ignore supports neither literal pathspecs nor patterns
 	out, err := r.git.Output(ctx, list(prefixed(here, paths)), "check-ignore", "-z", "--stdin")
-	if err != nil && exitOf(err) != 1 { // 1: none is ignored
+	if err != nil && exitOf(err) != 1 { // exit code 1 means that none is ignored
 		return nil, err
 	}
 	ignored := map[string]bool{}

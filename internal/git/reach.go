@@ -33,7 +33,7 @@ type Asked struct {
 	Options  []string
 	Operands []string
 	Paths    []string // pathspecs
-	After    []Fetch  // what the command before it fetches
+	After    []Fetch  // what the command before this one fetches
 }
 
 // A Fetch is a git fetch with its options and operands.
@@ -223,7 +223,7 @@ func (g *WorkTree) resets(ctx context.Context, a Asked) (Reach, error) {
 			return Reach{All: true}, err
 		}
 	}
-	if a.has("--soft", "--keep") { // neither changes a file if the branch stays
+	if a.has("--soft", "--keep") { // neither option changes a file if the branch stays
 		return Reach{}, nil
 	}
 	if !a.has("--hard", "--merge") { // the command changes the index alone

@@ -105,7 +105,7 @@ func (o *outputs) record(item string, attempt int) (_ *recording, err error) {
 	if r.out, r.in, err = os.Pipe(); err != nil {
 		return nil, errors.Join(err, r.file.Close())
 	}
-	go r.copy() // ends with close
+	go r.copy() // the goroutine ends with close
 	return r, nil
 }
 

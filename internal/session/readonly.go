@@ -26,7 +26,7 @@ import (
 
 // A protection is an entry of the list: a file that is, or may be, read-only for its holder.
 type protection struct {
-	Mode  fs.FileMode `json:"mode"`  // permissions before
+	Mode  fs.FileMode `json:"mode"`  // permissions before the file became read-only
 	Grant string      `json:"grant"` // the holder's grant
 }
 

@@ -190,7 +190,7 @@ func (s *Session) create(ctx context.Context, v Caller) error {
 	for try := 0; s.rec.Callsign == "" || taken[s.rec.Callsign]; try++ {
 		s.rec.Callsign = process.Callsign(fmt.Sprint(v.Agent, "\x00", v.ID, "\x00", try))
 	}
-	return s.save() // under the lock, so that the next new session sees the callsign
+	return s.save() // saves under the lock, so that the next new session sees the callsign
 }
 
 // Info returns the public data of the session.

@@ -109,8 +109,9 @@ func touchedBelow(ctx context.Context, root int, dir string, since int64) (touch
 }
 
 // touchedIn examines one directory and lists its subdirectories. The name of a removed file is
-// unknown, so the directory itself counts as touched. The same applies to a directory that was
-// moved there, which only its ctime shows. It skips directories that are gone or unreadable.
+// unknown, so the directory itself counts as touched. A directory that was moved into the examined
+// one counts as touched, too, which only its ctime shows. It skips directories that are gone or
+// unreadable.
 func touchedIn(root int, dir string, since int64) (touched, folders []string, err error) {
 	fd, err := unix.Openat(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {

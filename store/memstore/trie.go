@@ -149,7 +149,7 @@ func (t *trie) at(r *run, path string) *node {
 
 // cut splits off the first segment of a path.
 func cut(path string) (name, rest string) {
-	for i := range len(path) { // segments are short
+	for i := range len(path) { // a plain loop, because segments are short
 		if path[i] == '/' {
 			return path[:i], path[i+1:]
 		}

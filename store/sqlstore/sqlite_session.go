@@ -16,7 +16,7 @@ type sqliteSession struct {
 	conn   *sqlite3.Conn
 	stmts  map[string]*sqlite3.Stmt
 	listed map[listKey]*sqlite3.Stmt
-	args   []any // arguments of a list, reused
+	args   []any // arguments of a list; the slice is reused
 }
 
 // A listKey identifies a statement for n values. In its sql, {…} stands for a group that is

@@ -20,7 +20,7 @@ import (
 // client was killed.
 type Op struct {
 	Client int               `json:"client"`
-	Number int               `json:"number"` // rising per client
+	Number int               `json:"number"` // number of the operation, rising for each client
 	Kind   string            `json:"kind"`   // try, release, renew, upgrade
 	Part   int               `json:"part"`   // operations of different parts never use the same path
 	Grant  string            `json:"grant"`  // a name, unique in the history

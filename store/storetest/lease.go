@@ -172,7 +172,7 @@ func testFourConditions(t *testing.T, f Fixture) {
 	type want struct{ lease, quiet, unclaimed bool }
 	for name, c := range map[string]struct {
 		ttl    time.Duration // lease of the grant
-		silent time.Duration // time since its last heartbeat
+		silent time.Duration // time since the last heartbeat of the grant
 		alive  bool
 		want   want
 	}{

@@ -219,7 +219,7 @@ func testWakesWaiter(t *testing.T, f Fixture) {
 
 // shows: GP-14 SW-45
 func testAcquireWakes(t *testing.T, f Fixture) {
-	// A waiter that is not woken polls after a third of this, which is too late here.
+	// A waiter that is not woken polls after a third of WaitLease, which is too late for this test.
 	opt := lock.Options{WaitLease: 10 * wakeWithin}
 	b := newBench(t, f, opt)
 	waiter := b.m

@@ -208,7 +208,7 @@ type Hook struct {
 	Event   string `json:"event"`
 	Matcher string `json:"matcher,omitempty"`
 	Command string `json:"command"`
-	File    string `json:"file"` // its path for people
+	File    string `json:"file"` // path of the file, for people
 
 	// Differs says how the hook differs from what enrolling writes, so that it may not work.
 	// Empty: it does at least the same.

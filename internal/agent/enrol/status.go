@@ -64,7 +64,7 @@ type Status struct {
 	Off      string // the setting that disables our hooks; empty: none
 	Stray    string // the setting that changes the environment of hooks; empty: none
 	Unknown  string // why the hooks of our enabled plugin cannot be determined
-	Fault    error  // why its settings cannot be read
+	Fault    error  // why the settings of the host cannot be read
 }
 
 // Status reads the settings of a host. A missing file sets nothing.

@@ -25,7 +25,7 @@ type Program struct {
 	SystemDir    string   // the settings of an administrator
 
 	Signs        []string            // environment variables that the program sets for the commands it runs
-	APIVariables []string            // environment variables with the keys of its API; a name can end in *
+	APIVariables []string            // environment variables with the keys of the program's API; a name can end in *
 	Providers    map[string][]string // further variables, by the variable that selects another provider of the API
 
 	Idle []string // tools that change no file: they read, ask, plan, or start agents whose tools are checked

@@ -57,8 +57,8 @@ func report(err error) int {
 	return ExitFailed
 }
 
-// A startError reports that the command itself could not be started. Its code is the exit code
-// that shells use for that.
+// A startError reports that the command itself could not be started. Its code is the exit code that
+// shells use for such a failure.
 type startError struct {
 	code int
 	err  error

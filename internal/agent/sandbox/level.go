@@ -25,7 +25,7 @@ const scopes = 6
 
 // A Level lists the mechanisms by which a command is confined. The zero Level confines nothing.
 type Level struct {
-	Landlock   int  // the version of its interface, 0: none
+	Landlock   int  // the version of Landlock's interface; 0: none
 	Namespaces bool // own processes, which end with the command, and a root with only the listed paths
 	User       bool // the namespaces are in a user namespace, as for an ordinary user
 

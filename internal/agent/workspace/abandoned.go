@@ -20,8 +20,7 @@ import (
 // ownName matches the name of a workspace's directory, also if it was only partly removed.
 var ownName = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
-// draftPrefix begins the name of a directory that is to become a workspace and is not locked yet.
-// It is empty.
+// draftPrefix begins the name of a directory that is to become a workspace and is not locked yet. That directory is empty.
 const draftPrefix = ".new-"
 
 // A Left is a workspace that no process uses: its process died, or kept it.

@@ -26,13 +26,13 @@ type GrantStatus struct {
 	Grant     string            `json:"grant_id"`
 	Resources []string          `json:"resources"` // names of the claimed resources, or the locked paths
 	Instance  string            `json:"instance"`
-	Who       string            `json:"who,omitempty"` // the person
+	Who       string            `json:"who,omitempty"` // the person behind the claim
 	Mode      lockkeeper.Mode   `json:"mode"`
 	Since     time.Time         `json:"timestamp"` // when the claim was made
 	Seen      time.Time         `json:"seen"`      // the last activity
 	Minutes   int               `json:"age_minutes"`
 	State     State             `json:"state"`
-	Stale     bool              `json:"stale"` // inactive for policies.author.ttl
+	Stale     bool              `json:"stale"` // the claim is inactive for longer than policies.author.ttl
 	Foreign   bool              `json:"foreign,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	Process   string            `json:"process_state"` // alive, dead or unknown

@@ -21,9 +21,9 @@ type effort struct {
 // Classes of bytes for the parser.
 const (
 	ordinary byte = iota
-	bracket       // may scan the rest of the line
+	bracket       // a byte for which the parser may scan the rest of the line
 	delimiter
-	leading // begins a nested quote or list
+	leading // a byte that begins a nested quote or list
 )
 
 var meaning = func() (m [256]byte) {

@@ -44,7 +44,7 @@ func (r *reference) fix() *Fix {
 
 func relativePath(document, name string, dotted bool) string {
 	seen, err := filepath.Rel(filepath.FromSlash(path.Dir(document)), filepath.FromSlash(name))
-	if err != nil { // cannot happen: both are relative to the root
+	if err != nil { // cannot happen: both paths are relative to the root
 		return "/" + name
 	}
 	seen = filepath.ToSlash(seen)

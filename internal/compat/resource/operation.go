@@ -20,7 +20,7 @@ type Args struct {
 
 // A Need is the locks and the approval that an operation needs before it starts.
 type Need struct {
-	Operation string            `json:"operation"` // can differ from the requested operation because of the number of objects
+	Operation string            `json:"operation"` // name of the operation, which can differ from the requested one because of the number of objects
 	Resources []string          `json:"resources"` // names of resources, in the global order
 	Locks     []lockkeeper.Lock `json:"locks"`     // nodes in the global order, then files; paths as in the table
 	Approval  bool              `json:"approval"`  // a person must approve
@@ -36,7 +36,7 @@ type operation struct {
 type use struct {
 	row  *row
 	mode lockkeeper.Mode
-	all  bool // including everything below
+	all  bool // the lock includes everything below
 	may  bool // the resource is optional
 }
 

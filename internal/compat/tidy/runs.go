@@ -62,7 +62,7 @@ func planRuns(root string) (moves []Transfer, err error) {
 // A runDir is the directory of one run.
 type runDir struct {
 	changed time.Time // when the newest file of the run changed
-	files   []string  // relative to .autonomous_runs
+	files   []string  // files of the run, relative to .autonomous_runs
 }
 
 // runsIn returns the runs in a directory, newest first, grouped by the beginning of their

@@ -13,7 +13,7 @@ import (
 // A Note is a person's message to the next agent of a phase.
 type Note struct {
 	Phase    string    `json:"phase"`
-	Batch    string    `json:"batch,omitempty"`    // empty: for the unit
+	Batch    string    `json:"batch,omitempty"`    // id of the batch; empty: the note is for the unit
 	Question string    `json:"question,omitempty"` // for the agent that answers this open question
 	Text     string    `json:"text"`
 	By       string    `json:"by"`

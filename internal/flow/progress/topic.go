@@ -16,7 +16,7 @@ type TopicState string
 
 // The states of a topic.
 const (
-	Pending  TopicState = "pending"  // open
+	Pending  TopicState = "pending"  // the topic is open
 	Done     TopicState = "done"     // answered
 	Rejected TopicState = "rejected" // the topic needs no answer
 )

@@ -34,7 +34,7 @@ type Unit struct {
 	Decisions *flow.Decisions `json:"decisions,omitempty"` // nil before every item is decided
 	Plan      *flow.Plan      `json:"plan,omitempty"`
 	Batches   []Batch         `json:"batches,omitempty"`  // the batches of the plan, then the proposed follow-up batches
-	Warnings  []string        `json:"warnings,omitempty"` // about the plan
+	Warnings  []string        `json:"warnings,omitempty"` // warnings about the plan
 	Malformed []Malformed     `json:"malformed,omitempty"`
 	Documents []Document      `json:"papers,omitempty"` // all existing documents
 

@@ -29,7 +29,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 		return err
 	}
 	if !p.wants(d.Work) || !isCurrent(u, &job.Item, d) {
-		return nil // an earlier run queued it, its plan changed, or it is done; advance queues the due phase
+		return nil // an earlier run queued the work, the plan changed, or the work is done; advance queues the due phase
 	}
 	err = p.do(ctx, queuedWork{job: job, locks: p.opt.Locks}, d)
 	if paused, ok := errors.AsType[*pausedError](err); ok {

@@ -47,7 +47,7 @@ type Trace struct {
 	Work  string // the unit, or unit/part
 	Phase string
 	Began time.Time // zero: another process is creating or removing the folder
-	Ended time.Time // the time of its last output
+	Ended time.Time // the time of the last output
 	Cut   bool      // the agent was interrupted
 }
 

@@ -45,7 +45,7 @@ type shape []part
 // A part is one batch of a shape. It changes the controller or its view, and maybe more.
 type part struct {
 	model         bool
-	writes, reads []string // concerns
+	writes, reads []string // the concerns that the part writes and reads
 	after         bool     // the part comes after the previous one
 }
 
@@ -198,7 +198,7 @@ func (l Large) Lost(dir string) (lost []string, err error) {
 	return lost, nil
 }
 
-// An object is a part of a script or of a plan. JSON is YAML.
+// An object is a part of a script or of a plan. A script is YAML, which includes JSON.
 type object map[string]any
 
 // Script returns the script of agents in the flow "controllers": every call takes as long as

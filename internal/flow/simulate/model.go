@@ -17,9 +17,9 @@ type model struct {
 type task struct {
 	duration time.Duration
 	rank     int
-	after    []int // its predecessors
-	before   []int // its successors
-	rivals   []int // items that conflict with this one
+	after    []int // predecessors of the item
+	before   []int // successors of the item
+	rivals   []int // items that conflict with the item
 }
 
 func newModel(items []*Item, slots int) *model {

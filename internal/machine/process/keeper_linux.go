@@ -53,7 +53,7 @@ type wish struct {
 
 // A report is a message from the keeper to the supervisor.
 type report struct {
-	Started int           `json:",omitempty"` // the command, and its process group
+	Started int           `json:",omitempty"` // PID of the command, and number of its process group
 	Errno   syscall.Errno `json:",omitempty"` // why the command could not be started
 	Stopped unix.Signal   `json:",omitempty"` // the command was stopped by this signal
 	Ended   bool          `json:",omitempty"` // nothing of the command is left except Left

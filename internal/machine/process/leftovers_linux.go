@@ -32,7 +32,7 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 			Next:   "run this on that machine, in that PID namespace"}
 	}
 	if !h.sees(p) {
-		return h.forget(p) // the proof that it is dead also proves that nothing is left
+		return h.forget(p) // the proof that the holder is dead also proves that no process is left
 	}
 	w := workOf(p, grantID)
 	if err := w.end(ctx); err != nil {

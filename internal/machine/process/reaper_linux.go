@@ -66,7 +66,7 @@ type childState uint8
 
 const (
 	none  childState = iota // the process has no children
-	quiet                   // no child has changed in the given ways
+	quiet                   // no child has changed in the requested ways
 	some                    // at least one child has changed
 )
 

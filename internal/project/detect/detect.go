@@ -26,7 +26,7 @@ type Found struct {
 	Writes  []string `json:"allowed_write_paths"`
 	Build   string   `json:"build,omitempty"`
 	Test    string   `json:"test_command,omitempty"`
-	PerFile string   `json:"test_file_command,omitempty"` // tests one file of a Rails application; then Test is the suite
+	PerFile string   `json:"test_file_command,omitempty"` // the command that tests one file of a Rails application; Test then runs the whole suite
 	Checks  []string `json:"checks"`                      // active CI checks
 	Offered []string `json:"offered"`                     // checks that work here, which the codebase does not use yet
 	Agent   []string `json:"agent,omitempty"`             // the name of the agent, and its command if it has no adapter

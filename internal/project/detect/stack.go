@@ -5,19 +5,19 @@ type stack struct {
 	name      string
 	manifests []string                 // base names and patterns of files that mark a project
 	is        func(m module) bool      // reports whether the module is really of this stack; nil: the manifest decides
-	managers  []manager                // its package managers; the first whose file exists is used
+	managers  []manager                // package managers of the stack; the first whose file exists is used
 	test      func(m module) []command // the commands that run all tests; the first that can run is used
 	build     string                   // how a project is built, for people
-	sources   []string                 // extensions of its source files
-	generated []string                 // directories that its tools fill
-	caches    []string                 // directories in the home directory that its tools use
+	sources   []string                 // extensions of the stack's source files
+	generated []string                 // directories that the tools of the stack fill
+	caches    []string                 // directories in the home directory that the tools of the stack use
 	checks    []check
 }
 
 // A manager is a package manager.
 type manager struct {
 	name  string
-	files []string // the manifests and locks that show its use
+	files []string // the manifests and locks that show the use of the manager
 }
 
 // A command is a shell command and the program that it needs.
@@ -26,7 +26,7 @@ type command struct{ program, text string }
 // A check is a CI check that init can add.
 type check struct {
 	command
-	configured []string            // files with its settings; the check is active if one exists, else only offered
+	configured []string            // files with the settings of the check; the check is active if one exists, else only offered
 	in         func(m module) bool // further signs that the codebase uses it
 }
 

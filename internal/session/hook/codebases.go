@@ -316,7 +316,7 @@ func (s *sorter) visited(dirs []string, command string) error {
 			if slices.ContainsFunc(s.list, func(p *codebase) bool { return p.shell && isBelow(file, p.root) }) {
 				continue
 			}
-			if _, err := os.Lstat(file); err != nil { // the command may create it if its directory exists
+			if _, err := os.Lstat(file); err != nil { // the command may create the file if its directory exists
 				if file = filepath.Dir(file); seen[file] {
 					continue
 				}

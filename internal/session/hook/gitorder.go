@@ -10,8 +10,8 @@ import (
 // Git is asked about each command before the first one runs. So an answer is right only if the
 // earlier commands do not move the commits that it is about.
 
-// moves notes the commits that a git command moves for later commands: remote ones by fetch, or
-// others.
+// moves notes the commits that a git command moves for later commands: remote-tracking branches, or
+// local references.
 func (r *reader) moves(dir, act string, args []string) {
 	w := noValues.read(args)
 	switch act {

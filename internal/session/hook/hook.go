@@ -38,7 +38,7 @@ const (
 // Exit codes that the hosts understand.
 const (
 	exitPass    = 0
-	exitTrouble = 1 // the host shows it to the person and continues
+	exitTrouble = 1 // the host shows the error to the person and continues
 	exitRefuse  = 2 // the host does not make the call and tells the agent why
 )
 
@@ -106,7 +106,7 @@ type outcome struct {
 	Answer
 	refused []refusal.Refusal
 	err     error
-	shown   []func() error // record that the agent was shown Model
+	shown   []func() error // functions that record that the agent was shown Model
 }
 
 // answer handles a call. A panic refuses the call, like any other failure.

@@ -30,7 +30,7 @@ func Open(dir string) *Accounts { return &Accounts{dir: dir} }
 type Account struct {
 	Name     string    `json:"name"`
 	Role     Role      `json:"role"`
-	HasToken bool      `json:"has_token"` // false: can log in only with tickets
+	HasToken bool      `json:"has_token"` // false: the account can log in only with tickets
 	Made     time.Time `json:"made"`
 
 	id string

@@ -12,7 +12,7 @@ import (
 // first batch starts, and withdraws an approval.
 type MoveItem struct {
 	Item string `json:"item"`
-	To   string `json:"to"` // batch
+	To   string `json:"to"` // id of the batch
 	Seen Seen   `json:"seen,omitempty"`
 }
 

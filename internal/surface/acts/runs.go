@@ -79,7 +79,7 @@ type going struct {
 	over     chan struct{}   // closed when the run has ended completely
 	wanted   map[string]bool // requested units and parts; nil: all
 	asked    int             // how often Phase requested more work
-	warnings []run.News      // the latest ones
+	warnings []run.News      // the latest warnings
 }
 
 // warningsKept limits how many of a run's latest warnings are shown.

@@ -71,7 +71,7 @@ func (h *webhook) follow(ctx context.Context, f *feed.Feed) {
 				return
 			}
 		default:
-			told = now.Needs.Total // fewer are open: report the next increase
+			told = now.Needs.Total // fewer decisions are open, so report the next increase
 		}
 		events, err := f.Next(ctx, after)
 		if errors.Is(err, feed.ErrClosed) || ctx.Err() != nil {

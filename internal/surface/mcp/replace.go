@@ -37,7 +37,7 @@ func replaceDir(ctx context.Context, v *call, in replaceInput) (out replacedDir,
 	if err != nil {
 		return out, err
 	}
-	if err := v.within(ctx, "", func(*session.Session) error { return nil }); err != nil { // sets v.info
+	if err := v.within(ctx, "", func(*session.Session) error { return nil }); err != nil { // this call sets v.info
 		return out, err
 	}
 	return out, op.Under(ctx, v.app, v.info.Callsign, func(ctx context.Context, grant *lockkeeper.Grant) error {

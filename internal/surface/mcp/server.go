@@ -139,7 +139,7 @@ func (s *Server) attend(ss *mcp.ServerSession, who session.Caller) error {
 	}
 	s.spoken[ss] = true
 	s.done.Go(func() {
-		ss.Wait() // its error does not matter: the claims are released in any case
+		ss.Wait() // the error of Wait does not matter: the claims are released in any case
 		if err := s.leave(who); err != nil {
 			s.log.Warn("cannot release the claims of a session", "agent", who.Agent, "error", err)
 		}

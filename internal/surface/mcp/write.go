@@ -138,7 +138,7 @@ func deferPatch(ctx context.Context, v *call, in deferInput) (out postponed, err
 		text = *in.Content
 	}
 	base := in.Base
-	err = v.within(ctx, "", func(sess *session.Session) error { // sets v.info
+	err = v.within(ctx, "", func(sess *session.Session) error { // this call sets v.info
 		base = cmp.Or(base, sess.Known(path))
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 type Call struct {
 	run.PastCall
 	Number int  `json:"number"`         // counts the calls of the item from 1
-	Open   bool `json:"open,omitempty"` // the end of the call is not recorded: it runs, or its process died
+	Open   bool `json:"open,omitempty"` // the end of the call is not recorded: the call runs, or its process died
 }
 
 func callOf(flowName string, number int, e run.CallRecord) Call {

@@ -19,8 +19,8 @@ type Decision struct {
 	Flow         string `json:"flow"`
 	OpenDecision        // only the reference and the title are set if the decision is not open
 	Waits        bool   `json:"waits"`   // the decision is open
-	Status       string `json:"status"`  // status of its unit
-	Purpose      string `json:"purpose"` // purpose of its unit
+	Status       string `json:"status"`  // status of the decision's unit
+	Purpose      string `json:"purpose"` // purpose of the decision's unit
 
 	Topic  *progress.Topic `json:"topic,omitempty"`
 	Item   *ItemDetail     `json:"item,omitempty"`
@@ -28,7 +28,7 @@ type Decision struct {
 	Review *BatchDetail    `json:"review,omitempty"`
 	Gap    *GapDetail      `json:"gap,omitempty"`
 
-	Questions []progress.Question  `json:"questions,omitempty"` // about the unit, with the answers of agents
+	Questions []progress.Question  `json:"questions,omitempty"` // questions about the unit, with the answers of agents
 	Malformed []progress.Malformed `json:"malformed,omitempty"` // malformed documents of the unit
 	Unit      *progress.Unit       `json:"-"`                   // the unit, for the command line
 }

@@ -160,7 +160,7 @@ func (p *documents) progress(open int) Progress {
 			pauses = append(pauses, d)
 		}
 	}
-	if len(pauses) >= 3 { // fewer are no basis for an estimate
+	if len(pauses) >= 3 { // fewer answers are no basis for an estimate
 		var sum time.Duration
 		for _, d := range pauses {
 			sum += d

@@ -46,7 +46,7 @@ func KeptOf(e rescue.Entry) KeptChange {
 // RescueEntry is a kept change, with what can be done about it.
 type RescueEntry struct {
 	KeptChange
-	Done  bool          `json:"done"`          // its gap is answered, or its batch landed later
+	Done  bool          `json:"done"`          // the gap of the entry is answered, or the batch of the entry landed later
 	What  string        `json:"what"`          // short description
 	Ref   *progress.Ref `json:"ref,omitempty"` // the gap that the entry belongs to
 	Until time.Time     `json:"until"`         // kept at least until then

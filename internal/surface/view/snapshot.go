@@ -29,7 +29,7 @@ type snapshot struct {
 	census    store.Census
 	active    []*lockkeeper.Item
 	items     map[string][]*lockkeeper.Item // incomplete items of the flow, by unit
-	workers   []lockkeeper.Worker           // live
+	workers   []lockkeeper.Worker           // live workers
 	slots     []Slots
 
 	blocked []*sched.Explanation // set by addBlocked
@@ -113,7 +113,7 @@ func (s *snapshot) unclaimedIn(r store.Reader) (*lockkeeper.Item, error) {
 	for _, it := range queued {
 		taken := slices.ContainsFunc(s.workers, func(w lockkeeper.Worker) bool {
 			ofFlow := slices.ContainsFunc(w.Roots, func(root string) bool { return run.FlowOf(&lockkeeper.Item{Root: root}) != "" })
-			return w.Reaches(it.Root) && !ofFlow // a worker of a flow takes only its items
+			return w.Reaches(it.Root) && !ofFlow // a worker of a flow takes only items of that flow
 		})
 		if it.Stage == lockkeeper.StageReady && run.FlowOf(it) == "" && !taken {
 			return it, err

@@ -54,10 +54,10 @@ type Activity string
 // Kinds of activity.
 const (
 	ActivityQueued  Activity = "queued"  // the item waits for its turn or a slot
-	ActivityBlocked Activity = "blocked" // waits for locks
-	ActivityHolding Activity = "holds"   // holds locks, and nothing runs
+	ActivityBlocked Activity = "blocked" // the item waits for locks
+	ActivityHolding Activity = "holds"   // the item holds locks, and nothing runs
 	ActivityAgent   Activity = "agent"
-	ActivityCheck   Activity = "check" // tests or CI
+	ActivityCheck   Activity = "check" // tests or CI run
 	ActivityLanded  Activity = "landed"
 )
 

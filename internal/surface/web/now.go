@@ -54,7 +54,7 @@ func (d *Dashboard) nowPage(w http.ResponseWriter, r *http.Request) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if m.since == 0 { // first visit: only later events are new
+	if m.since == 0 { // this is the first visit, so only later events are new
 		m.since = now.Seq
 	}
 	m.last, m.at = now.Seq, d.now()

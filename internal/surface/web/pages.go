@@ -60,7 +60,7 @@ var topics = map[lockkeeper.EventKind]string{
 	lockkeeper.EventLanded: "gate", lockkeeper.EventReplaced: "gate", lockkeeper.EventUndone: "gate", lockkeeper.EventFinished: "gate", lockkeeper.EventCleared: "gate",
 	lockkeeper.EventQueued: "queue", lockkeeper.EventBlocked: "queue locks", lockkeeper.EventEscalated: "queue locks", lockkeeper.EventFailed: "queue", lockkeeper.EventRequeued: "queue",
 	lockkeeper.EventDecided: "people", lockkeeper.EventRefused: "people", lockkeeper.EventAsked: "people", lockkeeper.EventEpoch: "locks queue gate people",
-	lockkeeper.EventGap: "locks queue gate people", // the event stream also sends it in place of pruned events
+	lockkeeper.EventGap: "locks queue gate people", // the event stream also sends this event in place of pruned events
 }
 
 // Views are the sources of the pages. A *view.Reader implements it; tests use others.

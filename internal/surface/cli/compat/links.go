@@ -137,7 +137,7 @@ func (p *program) checkLinks(ctx context.Context, dir string, conf *config.Confi
 	}
 	if o.checkURLs {
 		if o.allowPrivate && conf.Source("links.ignore") == config.FromDefault {
-			opt.Ignore = nil // the default ignores this machine
+			opt.Ignore = nil // the default would ignore the addresses of this machine
 		}
 		opt.Web = &links.Web{Parallel: conf.Links.URLsAtOnce, PerHost: conf.Links.URLsPerHost, Timeout: conf.Links.URLTimeout, AllowPrivate: o.allowPrivate}
 	}

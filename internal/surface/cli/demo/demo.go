@@ -363,7 +363,7 @@ func (w *walk) conduct(ctx context.Context, args ...string) (*conductor, error) 
 				cmd.Process.Kill() // the process may have ended already
 			}
 		}
-		if lines.Err() != nil { // its output is no longer read
+		if lines.Err() != nil { // the output of the command is no longer read
 			cmd.Process.Kill()
 		}
 		c.err = errors.Join(cmd.Wait(), lines.Err(), said.Close())

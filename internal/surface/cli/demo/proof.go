@@ -22,7 +22,7 @@ import (
 type proof struct {
 	Landed     int      `json:"writes_landed"`  // number of landed changes of files
 	Refused    int      `json:"writes_refused"` // number of refused writes, whose content was kept
-	Collisions []string `json:"collisions"`     // each in a sentence
+	Collisions []string `json:"collisions"`     // the collisions, each in a sentence
 }
 
 // prove checks the event log in order. before and now are the files of the codebase, by path.

@@ -227,7 +227,7 @@ const openWord = "open"
 //	todo  blog/posts/i3,blog/comments/i1  high/low  Load the authors with the comments
 type editable struct {
 	number   int           // line number, starting at 1
-	decision flow.Decision // empty: stays open
+	decision flow.Decision // empty: the item stays open
 	items    []progress.Ref
 	rating   string
 	words    string // description in one line

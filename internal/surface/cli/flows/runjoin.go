@@ -26,7 +26,7 @@ import (
 func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) error {
 	ctx, stop := command.Interruptible(ctx)
 	defer stop()
-	seen, err := r.c.Survey(ctx) // the run as it is now
+	seen, err := r.c.Survey(ctx) // surveys the run as it is now
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ phase, project and unit: see docs/simulate.md.`,
 			}
 			retries := conf.MaxLockRetries
 			if retries == 0 {
-				retries = -1 // none, where 0 is the default
+				retries = -1 // -1 means none, because 0 means the default
 			}
 			return p.simulate(cmd.Context(), args[0], simulate.Options{Slots: slots, Orders: ordersTried,
 				Scheduler: sched.Options{LockTimeout: conf.LockTimeout, MaxLockRetries: retries}})

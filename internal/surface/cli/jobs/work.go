@@ -131,7 +131,7 @@ func (p *program) supervise(w *sched.Worker, came <-chan os.Signal, b *board) er
 		}
 		asked = p.Now()
 		now, cancel := context.WithCancel(context.Background())
-		cancel() // do not wait
+		cancel() // the context has ended, so Stop does not wait
 		still, err := w.Stop(now)
 		if err == nil {
 			return <-over
@@ -144,8 +144,8 @@ type outcome struct {
 	Done   int      `json:"done"`
 	Failed int      `json:"failed"` // number of failures since the worker started, on any worker
 	Queued int      `json:"queued"`
-	Left   []string `json:"queued_items"` // ids; only with --until-empty
-	Lost   []string `json:"failed_items"` // ids
+	Left   []string `json:"queued_items"` // ids of the queued items; only with --until-empty
+	Lost   []string `json:"failed_items"` // ids of the failed items
 
 	left, lost []*lockkeeper.Item
 }

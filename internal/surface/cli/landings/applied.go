@@ -22,7 +22,7 @@ const (
 	outcomeLanded    = "landed"
 	outcomeUnchanged = "unchanged" // the file had this content already
 	outcomeRefused   = "refused"
-	outcomeHeldBack  = "held_back" // valid, but not landed because other files were refused
+	outcomeHeldBack  = "held_back" // the change is valid, but did not land because other files were refused
 )
 
 const ignoredShown = 8
