@@ -51,7 +51,7 @@ func makeDirs(ops Ops, dir string, perm fs.FileMode) error {
 		return err
 	}
 	if err := ops.Mkdir(dir, perm); err != nil {
-		if errors.Is(err, fs.ErrExist) { // created by another process, which syncs it
+		if errors.Is(err, fs.ErrExist) { // another process created the directory, and syncs it
 			return nil
 		}
 		return err

@@ -49,7 +49,8 @@ func DefaultAllowed() []string {
 	return []string{"app/controllers", "app/views", "app/models", "app/services", "test/"}
 }
 
-// stateDir is Lockkeeper's own directory in the root. The others are the gate's, in it.
+// stateDir is Lockkeeper's own directory in the root. The other names are the gate's directories
+// inside stateDir.
 const (
 	stateDir    = ".lockkeeper"
 	stagesDir   = "stage"

@@ -56,9 +56,9 @@ func stageName(grantID string, fence uint64, commit string) string {
 	return cmp.Or(grantID, "none") + "." + itoa(fence) + "." + commit
 }
 
-// makeStage makes a stage with a new name, or reuses a spare one. The stage stays locked
-// while its process lives, so that others can recognize an abandoned one. If a recovery
-// removes the stage before it is locked, makeStage makes another.
+// makeStage makes a stage with a new name, or reuses a spare one. The stage stays locked while its
+// process lives, so that others can recognize an abandoned one. If a recovery removes the stage
+// before it is locked, makeStage makes another stage.
 func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 	for {
 		name := newName()

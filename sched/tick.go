@@ -134,8 +134,8 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 	return tx.SaveItem(it)
 }
 
-// waitAgain restarts the wait of a blocked item, on its current blocker. An item with a
-// reservation keeps waiting for that.
+// waitAgain restarts the wait of a blocked item, on its current blocker. An item with a reservation
+// keeps waiting for the reservation.
 func (q *Queue) waitAgain(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
 	left := it.WaitsOn
 	it.StopFirst(tx.Now().Lease)

@@ -154,7 +154,7 @@ func testUnconfirmed(t *testing.T, f Fixture) {
 	if rec := b.get(dead.ID()); rec != nil {
 		t.Errorf("an unconfirmed promotion is still there: %+v", rec)
 	}
-	b.stillWaits(dead) // the waiter was only slow: it enters again, at the end
+	b.stillWaits(dead) // the waiter was only slow: it joins the queue again, at the end
 	b.sound()
 }
 

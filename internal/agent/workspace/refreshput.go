@@ -20,7 +20,7 @@ func (b *refresher) put(p string) error {
 	}
 	was := b.w.base.find(p)
 	switch {
-	case was != nil && was.Mode.Type() != seen.mode.Type(): // otherwise clear has handled it
+	case was != nil && was.Mode.Type() != seen.mode.Type(): // otherwise clear has handled the path
 		b.turned[p] = true
 		return nil
 	case seen.mode.IsDir():

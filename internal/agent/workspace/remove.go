@@ -138,7 +138,8 @@ func (r *removal) dropFolder(top int, name string) error {
 	return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
 }
 
-// moveUp removes a directory if it is empty. Otherwise it moves it to the top one.
+// moveUp removes a directory if it is empty. A directory with content is moved into the top
+// directory.
 func (r *removal) moveUp(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 	if !isInUse(err) {

@@ -149,7 +149,7 @@ func (t *syncPass) importForeign(ctx context.Context, r bookfile.Reading) error 
 	if plan.New, err = t.dropEnded(ctx, plan.New); err != nil {
 		return err
 	}
-	asked := make([]lockkeeper.Request, len(plan.New)) // outside the transaction, because it reads the disk
+	asked := make([]lockkeeper.Request, len(plan.New)) // built outside the transaction, because building them reads the disk
 	for i, e := range plan.New {
 		asked[i] = t.au.request(e)
 	}

@@ -228,9 +228,9 @@ func (p *leaseFile) swap(judged *fileState, content payload) (done bool, err err
 	return false, errors.Join(err, p.restore(content.Token))
 }
 
-// restore undoes an exchange that displaced another process's file, which now has the
-// draft name. If the lease file was replaced again meanwhile, the latest one stays,
-// because its writer believes that it holds it.
+// restore undoes an exchange that displaced another process's file, which now has the draft name.
+// If the lease file was replaced again meanwhile, the latest one stays, because its writer believes
+// that it holds the lease.
 func (p *leaseFile) restore(token string) error {
 	const tries = 5 // a bound: no other process replaces the file this often
 	ours := func(f *fileState) bool { return f.hasToken(token) }

@@ -135,7 +135,7 @@ func (u *Unit) DroppedItems() (list []DroppedItem) {
 }
 
 // Reenable re-enables a rejected item. The result again reports whether the audit runs again with
-// it. If the batches are planned already, the item is in the next run.
+// the item. If the batches are planned already, the item is in the next run.
 func (b *Tracker) Reenable(ctx context.Context, unit, description, by string) (again bool, err error) {
 	return b.mark(ctx, unit, by, func() error { return b.documents.Reenable(ctx, unit, description, by) })
 }

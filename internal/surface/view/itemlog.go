@@ -32,8 +32,8 @@ const tailFrom = -1
 // logTail limits the bytes of a log shown at once.
 const logTail = 64 << 10
 
-// ItemLog returns the output of an item's agent or command from an offset; negative: the
-// end of it.
+// ItemLog returns the output of an item's agent or command from an offset. A negative offset
+// requests the end of the log.
 func (rd *Reader) ItemLog(ctx context.Context, name string, from int64) (*Log, error) {
 	_, it, err := rd.find(ctx, name)
 	if err != nil {
@@ -90,8 +90,8 @@ func lastOutput(entries []run.CallRecord, item string) (path string, at time.Tim
 	return "", time.Time{}, nil
 }
 
-// readLog reads whole characters from a log that may grow, and closes it. It reads at most
-// limit bytes from an offset; negative: the end of it.
+// readLog reads whole characters from a log that may grow, and closes it. It reads at most limit
+// bytes from an offset. A negative offset requests the end of the log.
 func readLog(f *os.File, from, limit int64) (_ *Log, err error) {
 	defer f.Close() // the file was only read
 	info, err := f.Stat()

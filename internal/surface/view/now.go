@@ -118,7 +118,7 @@ type Act struct {
 
 // Changes counts and lists the notable events since a person's last visit.
 type Changes struct {
-	After     uint64    `json:"after"` // the last event of that visit
+	After     uint64    `json:"after"` // the last event of the person's last visit
 	Since     time.Time `json:"since,omitzero"`
 	Forgotten bool      `json:"forgotten"` // the log no longer has that event
 	Cut       bool      `json:"cut"`       // too many events to count

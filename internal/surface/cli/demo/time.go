@@ -33,7 +33,7 @@ type picture struct {
 }
 
 type symbols struct {
-	cells [6]string // by act
+	cells [6]string // cell symbols, by act
 	crash string
 }
 

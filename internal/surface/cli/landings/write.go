@@ -139,8 +139,8 @@ func (s *spooled) body() (io.ReadCloser, error) {
 	return io.NopCloser(io.NewSectionReader(s.File, 0, s.size)), nil
 }
 
-// orSaved saves the content in a temporary file if the gate could not keep it, and
-// adds to the error where it is.
+// orSaved saves the content in a temporary file if the gate could not keep it, and adds the name of
+// that file to the error.
 func (s *spooled) orSaved(err error) error {
 	var lost *gate.NotKeptError
 	if !errors.As(err, &lost) {
