@@ -69,7 +69,7 @@ func ByName(name string) (p Program, known bool) {
 	return table[i], true
 }
 
-// MovedDir returns the program's own directory if its variable is set in an environment.
+// MovedDir returns the program's own directory if a variable in an environment sets it.
 func (p Program) MovedDir(env func(string) (string, bool)) (dir string, moved bool) {
 	dir, _ = env(p.DirVariable)
 	if dir != "" && p.VariableIsHome {

@@ -13,8 +13,8 @@ import (
 type Bound struct {
 	Finish Span   `json:"finish_seconds"`
 	By     string `json:"by"`             // "work", "chain" or "file"
-	Path   string `json:"path,omitempty"` // the path of the file
-	Items  int    `json:"items"`          // number of items in the bound
+	Path   string `json:"path,omitempty"` // the file, if By is "file"
+	Items  int    `json:"items"`          // number of all items, of those in the chain, or of those at the file
 
 	Work  Span `json:"work_seconds"`  // all items over all slots
 	Chain Span `json:"chain_seconds"` // the longest chain of dependent items

@@ -78,8 +78,8 @@ func (g *gitChecker) repository(dir, work string) []name {
 	return append(list, g.inherited(work)...)
 }
 
-// isGitDir reports whether git would accept a directory as a git directory if the files in
-// also existed.
+// isGitDir reports whether git would accept a directory as a git directory if each of the
+// listed files existed too.
 func isGitDir(dir string, also ...string) bool {
 	has := func(name string) bool {
 		at := filepath.Join(dir, name)

@@ -121,7 +121,7 @@ func (l *client) more() error {
 	}
 	if l.states {
 		select {
-		case <-time.After(statePause): // changes in this time are in one state
+		case <-time.After(statePause): // changes during the pause are sent as one state
 		case <-l.c.r.Context().Done():
 			return l.c.r.Context().Err()
 		}

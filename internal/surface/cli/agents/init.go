@@ -258,8 +258,8 @@ func (p *program) agree(plan *enrol.Enrolment, o enrolOptions, act string) error
 	return p.AgreeUnlessYes(o.yes, act, term.Counted(len(plan.Edits), "file")+" of "+plan.Host.Name+" will be changed as shown. (--yes does not ask.)")
 }
 
-// carryOut makes the edits, under locks on the files in the codebase. It moves the plan to the
-// opened root, because the directory of its records is known only then.
+// carryOut makes the edits, under locks on the files in the codebase. The plan was made
+// before the project was open, so it is completed first with the directory for its records.
 func (p *program) carryOut(cmd *cobra.Command, seen *enrol.Enrolment) error {
 	if len(seen.Edits) == 0 {
 		return nil

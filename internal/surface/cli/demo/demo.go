@@ -186,7 +186,7 @@ func (w *walk) prepare(ctx context.Context) error {
 	}
 	agent := filepath.Join(w.base, scripted.Program)
 	if err := errors.Join(
-		w.direct(sample.Stuck), // runs until the process is killed
+		w.direct(sample.Stuck), // an agent then runs until its process is killed
 		os.WriteFile(filepath.Join(w.base, researchName), []byte(research), 0o600),
 		os.WriteFile(filepath.Join(w.dir, "lockkeeper.yaml"), []byte(w.configuration(agent, scripts)), 0o644),
 		os.WriteFile(filepath.Join(w.dir, ".gitignore"), []byte(".pipeline/\n"), 0o644),

@@ -113,7 +113,7 @@ path=build/** or batch=+tasks/docs.`, `  lockkeeper decide dismiss gap blog/post
 	return cmd
 }
 
-// gapFilter parses a condition on gaps. The empty one is met by all.
+// gapFilter parses a condition on gaps. Every gap meets an empty condition.
 func gapFilter(where string) (func(progress.Decision) bool, error) {
 	key, pattern, _ := strings.Cut(where, "=")
 	switch {
