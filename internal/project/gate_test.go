@@ -59,6 +59,10 @@ func TestGateIsOpenedOnce(t *testing.T) {
 // A process that stays open follows the allowlist of the file. An invalid file changes nothing.
 func TestAllowlistFollowsTheFile(t *testing.T) {
 	s := lockable(t)
+	file := filepath.Join(s.Dir, "lockkeeper.yaml")
+	if err := os.WriteFile(file, []byte("gate: {allowed_write_paths: [app]}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	a, err := project.Open(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +72,6 @@ func TestAllowlistFollowsTheFile(t *testing.T) {
 	if err != nil || a.Permits("lib/new.rb") == nil {
 		t.Fatalf("the gate may write lib: %v", err)
 	}
-	file := filepath.Join(a.Root.Dir(), "lockkeeper.yaml")
 	for text, permitted := range map[string]bool{"gate: {allowed_write_paths: [lib]}\n": true, "gate: {allowed_write_paths: [doc]}\n": false} {
 		for _, content := range []string{text, text + "x: [\n"} {
 			if err := os.WriteFile(file, []byte(content), 0o644); err != nil {

@@ -54,6 +54,9 @@ func FootprintOf(s Settings) (*Footprint, error) {
 	default:
 		return nil, &lockkeeper.InputError{Field: "directory", Value: root, Reason: "nothing of Lockkeeper is set up here", Next: "name the root with --dir"}
 	}
+	if !isUUID(f.Space) { // its directories would be those of all codebases
+		return nil, &lockkeeper.StoreError{Store: f.world.path, Reason: "the record of this root names no space", Next: "restore " + DirName + ", or remove it by hand"}
+	}
 	paths := []string{filepath.Join(root, DirName), filepath.Join(root, config.FileName),
 		filepath.Join(state, "tokens", f.Space), filepath.Join(state, "access", f.Space), filepath.Join(state, "sessions", f.Space), filepath.Join(state, "workspaces", f.Space[:min(8, len(f.Space))]), f.world.path, f.world.alivePath()}
 	old, err := filepath.Glob(filepath.Join(root, DirName+".old-*"))

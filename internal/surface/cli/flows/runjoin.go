@@ -44,12 +44,12 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 			fmt.Fprintf(r.Out, "ignored: %s, because the run has started\n", given)
 		}
 	}
-	out, err := r.follow(ctx, seen, lockkeeper.ShortID(conductor.GrantID))
+	out, err := r.follow(ctx, seen, conductor.GrantID)
 	r.board.end()
 	if err != nil {
 		return command.WatchEnd(ctx, err)
 	}
-	died, err := r.died(ctx, lockkeeper.ShortID(conductor.GrantID))
+	died, err := r.died(ctx, conductor.GrantID)
 	if err != nil {
 		return err
 	}
