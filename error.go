@@ -219,7 +219,7 @@ func (e *StoreError) NextStep() string { return e.Next }
 type MovedError struct {
 	Path    string
 	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // the holder of that landing
+	Holder  string // the holder that made the landing
 	At      time.Time
 }
 
@@ -239,8 +239,8 @@ func (e *MovedError) Code() Code       { return CodeRefused }
 type BehindError struct {
 	Path    string
 	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // the holder of that landing
-	Site    string // the site of that landing
+	Holder  string // the holder that made the landing
+	Site    string // the site where the landing was made
 	At      time.Time
 	Fact    string
 }

@@ -22,8 +22,8 @@ type Process struct {
 // Liveness says whether a process is alive, as far as this process can tell.
 type Liveness uint8
 
-// These are the answers. ProcessUnknown means that this process cannot tell: the other process is on
-// another host or in another PID namespace.
+// These are the values of Liveness. ProcessUnknown means that this process cannot tell: the other
+// process is on another host or in another PID namespace.
 const (
 	ProcessUnknown Liveness = iota
 	ProcessAlive

@@ -87,8 +87,8 @@ func (e *awayError) NextStep() string {
 	return "move the directory back and run `lockkeeper gate recover`; if it is lost, run `lockkeeper gate recover --abandon " + e.landing + "`"
 }
 
-// maxHeld bounds how many directories one landing holds open. It finds the others by the
-// note in the stage.
+// maxHeld bounds how many directories one landing holds open. The landing finds
+// other directories by the note in the stage.
 const maxHeld = 500
 
 // hold keeps the directory of a path open until the landing ends. So a change in it can be rolled

@@ -91,8 +91,8 @@ func (g *Gate) takeLanding(ctx context.Context, by store.TakenLanding) (taken *l
 	return taken, err
 }
 
-// endLanding ends a landing that by has taken, and records the reason unless it is
-// empty. It returns false if another process has taken the landing since.
+// endLanding ends a landing that the taker in by has taken over, and records the reason unless it
+// is empty. It returns false if another process has taken the landing since.
 func (g *Gate) endLanding(ctx context.Context, by store.TakenLanding, state lockkeeper.LandingState, reason string) (ended bool, err error) {
 	kind := lockkeeper.EventFinished
 	if state == lockkeeper.Undone {

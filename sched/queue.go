@@ -319,7 +319,8 @@ func (q *Queue) checkRoot(r store.Reader, it *lockkeeper.Item) error {
 		Next: "start `lockkeeper job work` where that root is, or name another root"}
 }
 
-// everyProject stands for all projects of a rank. Its turn is the last dispatched one.
+// everyProject stands for all projects of a rank. Its turn is that of the item that was dispatched
+// last.
 const everyProject = "*"
 
 // giveTurn puts an item behind the earlier items of its project and rank. Projects alternate,

@@ -69,7 +69,7 @@ type Record struct {
 // A Query asks which locks conflict with Locks.
 type Query struct {
 	Locks  []lockkeeper.Lock
-	Before uint64 // requests waiting with a smaller ticket count; HeldOnly or AnyTicket for none or all
+	Before uint64 // waiting requests are included if their ticket is smaller; HeldOnly: none, AnyTicket: all
 	Except uint64 // the ticket of the request itself
 	Limit  int    // maximum number of answers; 0: no limit
 }

@@ -15,7 +15,7 @@ const (
 	AuditFile      = "audit.json"
 	DecisionsFile  = "decisions.json"
 	BatchesFile    = "batches.json"
-	ResearchFolder = "research" // a text for each topic
+	ResearchFolder = "research" // the folder with one text for each topic
 
 	// These are the documents of a batch, in batches/<batch id>/.
 	ApplyFile        = "apply.json"

@@ -19,8 +19,8 @@ import (
 )
 
 type TaskFile struct {
-	Agent string   // for tasks without an agent
-	Tests []string // test commands, for tasks without tests
+	Agent string   // the agent of tasks that name none
+	Tests []string // the test commands of tasks that name none
 	Tasks []Task
 
 	file string // name of the file in messages

@@ -65,7 +65,7 @@ func (g *WorkTree) Reach(ctx context.Context, a Asked) (Reach, error) {
 	return r, err
 }
 
-// switches finds that a branch is current already, or that no branch is named.
+// switches finds that a command changes no file, because it names the current branch or none.
 func (g *WorkTree) switches(ctx context.Context, a Asked) (Reach, error) {
 	if len(a.Paths) > 0 || len(a.Operands) > 1 || a.has("--detach", "-d") {
 		return Reach{All: true}, nil

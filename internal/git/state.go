@@ -47,8 +47,8 @@ var marks = []mark{
 type PausedError struct {
 	Top       string    // the top of the work tree
 	Operation string    // as in State; empty if HEAD is on another branch
-	File      string    // the mark of the operation
-	Touched   time.Time // when that file last changed
+	File      string    // the file of git that shows the operation is in progress
+	Touched   time.Time // when File last changed
 	Branch    string    // the branch of HEAD; empty if detached
 	Want      string    // the wanted branch
 }

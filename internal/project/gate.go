@@ -183,7 +183,7 @@ func (a *Project) GrantOf(ctx context.Context, name string) (*lockkeeper.Grant, 
 	return &lockkeeper.Grant{ID: id, Token: token}, err
 }
 
-// File returns the path from the root of a file as the user typed it.
+// File returns the path from the root of the file that the user typed.
 func (a *Project) File(path string) (string, error) { return a.FileAt(a.climb(path)) }
 
 func (a *Project) FileAt(base, path string) (string, error) {

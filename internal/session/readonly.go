@@ -41,7 +41,7 @@ type protections struct {
 	changed  bool                  // the list on disk is out of date
 }
 
-// protectionsFile returns the name of the list.
+// protectionsFile returns the file name of the list of protections.
 func (b *Registry) protectionsFile() string {
 	sum := sha256.Sum256([]byte(b.app.Root.Dir()))
 	return filepath.Join(b.dir, "readonly-"+hex.EncodeToString(sum[:8]))

@@ -123,7 +123,7 @@ func (s *Session) EndSubagent() {
 	} else {
 		delete(s.rec.Subagents, s.inner)
 	}
-	for id, texts := range s.rec.Notices { // the main agent continues the work of those that ended
+	for id, texts := range s.rec.Notices { // the main agent continues the work of subagents that ended
 		if _, works := s.rec.Subagents[id]; !works && id != "" {
 			for _, text := range texts {
 				s.Notify("", text)

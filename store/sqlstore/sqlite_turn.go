@@ -36,7 +36,7 @@ var errNoTurn = errors.New("timed out waiting for the turn to write")
 type writeTurn struct {
 	mu   sync.Mutex
 	file *os.File
-	// copy also records the last number. It may be nil.
+	// copy is a second file that records the last number. It may be nil.
 	copy    *os.File
 	pending chan error // an abandoned wait that has not ended, or nil
 	wanted  bool       // a writer waits for pending

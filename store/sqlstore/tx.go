@@ -15,7 +15,7 @@ var errClosed = errors.New("the store is closed")
 // A session runs statements inside one transaction. Parameters are numbered: $1, $2, …
 type session interface {
 	exec(sql string, args ...any) error
-	// query calls each for every row, which scans it.
+	// query calls each for every row, with a function that scans the row.
 	query(sql string, args []any, each func(scan func(dest ...any) error) error) error
 
 	// These statements differ between the dialects.
@@ -27,7 +27,7 @@ type session interface {
 	// landed selects path, landing and new of the latest landing at each path.
 	landed(space int64, grantID string, paths []string, each func(scan func(dest ...any) error) error) error
 	insertChanges(space int64, landing uint64, changes []lockkeeper.PathChange) error
-	// numbered selects the rows of a space with some numbers.
+	// numbered selects the rows of a space that have one of the numbers.
 	numbered(what numberedRows, space int64, numbers []int64, each func(scan func(dest ...any) error) error) error
 }
 

@@ -54,7 +54,8 @@ func (m *model) abandoned(r *store.Record) bool {
 func (m *model) gone(r *store.Record) bool { return m.lapsed(r) || m.abandoned(r) }
 
 // free reports whether a request would be granted: no live grant conflicts with it, and no
-// earlier request in the wait list. ticket is its own position, MaxUint64 for the latest.
+// earlier request in the wait list. ticket is the position of
+// the request in the wait list; MaxUint64 is behind all others.
 func (m *model) free(ls []lockkeeper.Lock, id string, ticket uint64) bool {
 	for _, r := range m.recs {
 		earlier := r.State != store.StateWaiting || r.Ticket < ticket
@@ -84,7 +85,7 @@ type touched struct {
 	leased  bool   // renews the lease of the record
 	grown   bool   // changes the locks of the record
 	entered bool   // adds the record to the wait list or grants it
-	sweeps  bool   // must free every record that is gone
+	sweeps  bool   // the operation must free every record that is gone
 }
 
 // judge compares the state after an operation with the one before it and with the events in

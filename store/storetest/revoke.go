@@ -50,7 +50,7 @@ func (b *bench) lands(g *lock.Grant, commit string) (*lockkeeper.Landing, error)
 	})
 }
 
-// ends ends a landing unless it has another taker.
+// ends sets the end state of a landing, unless another process has taken the landing over.
 func (b *bench) ends(l *lockkeeper.Landing, taker string, state lockkeeper.LandingState) {
 	b.Helper()
 	must(b, b.endLanding(b.ctx, l, taker, state))

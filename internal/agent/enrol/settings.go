@@ -35,7 +35,8 @@ func (s Site) place(name string) string {
 	return filepath.Join(home, filepath.FromSlash(below))
 }
 
-// named lists the files that match a name with *, as people know them.
+// named lists the files that match a name with *. The results have the same form as the name (see
+// place).
 func (s Site) named(name string) ([]string, error) {
 	if !strings.Contains(name, "*") {
 		return []string{name}, nil

@@ -12,7 +12,7 @@ import (
 
 // A Program holds the words with which hosts start this program.
 type Program struct {
-	Shell string // words for a shell command
+	Shell string // the program as the first words of a shell command
 	Path  string // path to start the program without a shell
 }
 

@@ -36,8 +36,8 @@ type login struct {
 	done    sync.WaitGroup
 }
 
-// followLogin copies the login of the person and follows both. It returns nil if there is no
-// login that programs renew.
+// followLogin copies the login of the person and watches the login and the copy. It returns nil if
+// there is no login that programs renew.
 func (d *Dir) followLogin(ctx context.Context, root *os.Root, tell func(error)) (*login, error) {
 	file, err := filepath.EvalSymlinks(filepath.Join(d.path, d.Login))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

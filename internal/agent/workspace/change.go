@@ -39,8 +39,8 @@ type Change struct {
 	Whole bool
 	Files int
 
-	// Base is Was for a gate.Change. It is zero for links and directories, which cannot
-	// land.
+	// Base is the version Was in the form that gate.Change needs. It is zero for links and
+	// directories, which cannot land.
 	Base lockkeeper.Version
 }
 

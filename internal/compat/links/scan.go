@@ -185,7 +185,7 @@ func extent(n *ast.HTMLBlock) (begin, end int) {
 	return begin, end
 }
 
-// target adds a reference whose target is written at or after near.
+// target adds a reference. The text of its target begins at the offset near, or after it.
 func (s *scan) target(kind Kind, written []byte, near int) {
 	if isTemplate(written) {
 		return

@@ -153,7 +153,7 @@ func (s *scan) code(n *ast.CodeSpan) {
 	}
 }
 
-// wordAround returns the word around an offset. Words of a run do not overlap, so none is
+// wordAround returns the word around an offset. The words of run do not overlap, so no byte is
 // examined twice.
 func wordAround(run []byte, at int) (left, right int) {
 	left, right = at, at

@@ -83,7 +83,7 @@ type Options struct {
 
 // Agents configure the calls of agents.
 type Agents struct {
-	Named      func(name string) (agent.Adapter, error) // "" is the default
+	Named      func(name string) (agent.Adapter, error) // returns the adapter of an agent; the name "" is the default agent
 	Default    string                                   // the name of the default agent; only this agent gets Model and Args
 	Model      string
 	Args       []string

@@ -101,7 +101,7 @@ func (p *Pipeline) failureOf(unit, part string) error {
 	return nil
 }
 
-// rest returns Rest for the calls of this run.
+// rest estimates the cost of the remaining work (see Rest) from the calls of this run.
 func (p *Pipeline) rest(units []UnitState) (float64, error) {
 	all, err := p.ledger.all()
 	var calls []flow.Call

@@ -27,7 +27,7 @@ type Large struct {
 const (
 	perModule  = 6
 	maxBatches = 3
-	shapes     = 12 // a script has calls for each shape
+	shapes     = 12 // number of different shapes; a script has calls for each shape
 
 	writesModel   = 0.4
 	writesConcern = 0.25

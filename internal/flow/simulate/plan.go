@@ -42,7 +42,7 @@ const (
 	maxDuration = 7 * 24 * time.Hour
 )
 
-// The units of an item.
+// The kinds of units that an item works on.
 const (
 	unitScreen     = "screen"
 	unitController = "controller"

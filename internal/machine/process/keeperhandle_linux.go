@@ -76,7 +76,7 @@ func (k *keeperHandle) read() {
 	}
 }
 
-// ask sends a wish. It ignores errors: if the keeper is gone, read notices.
+// ask sends a wish. It ignores errors: if the keeper is gone, the method read reports that.
 func (k *keeperHandle) ask(w wish) { k.wishes.Encode(w) }
 
 // dismiss ends a keeper whose command has ended, and returns when it is gone. The keeper

@@ -17,10 +17,10 @@ const FileName = protect.ConfigFile
 // value is single-node; empty means not declared.
 const MultiNode = "multi-node"
 
-// Rails is the Config.Layout of a Rails application. The other value is plain.
+// Rails is the Config.Layout of a Rails application. The other value is "plain".
 const Rails = "rails"
 
-// GrantOptional is the Gate.Grant of the legacy mode. The other value is required.
+// GrantOptional is the Gate.Grant of the legacy mode. The other value is "required".
 const GrantOptional = "optional"
 
 // Config is the whole configuration. A field with a key tag is a value of the file, with its

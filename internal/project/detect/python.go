@@ -14,7 +14,8 @@ var pythonRunners = []struct{ file, program, prefix string }{
 	{"pdm.lock", "pdm", "pdm run "},
 }
 
-// python returns how the interpreter of a module is started, and the program that this needs.
+// python returns the program that must be installed to start a module's interpreter, and the start
+// of the command line.
 func (m module) python() (program, start string) {
 	for _, dir := range []string{".venv", "venv"} {
 		if at := dir + "/bin/python"; m.onDisk(at) {

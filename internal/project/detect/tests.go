@@ -10,7 +10,7 @@ import (
 var declared = []struct {
 	files   []string
 	target  *regexp.Regexp // what the file must contain; nil: nothing
-	program string         // empty: the file itself
+	program string         // the program that must be installed; empty: the file itself
 	text    string
 }{
 	{[]string{"Makefile", "GNUmakefile", "makefile"}, regexp.MustCompile(`(?m)^test[ \t]*::?([^=]|$)`), "make", "make test"},

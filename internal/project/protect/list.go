@@ -137,8 +137,8 @@ func (c *Checker) findInside(path, folded string, matches func(path, name string
 	return 0, false
 }
 
-// isStarter reports whether a folded path, which begins with a slash, matches a starter in any
-// of its directories. A directory above all parts of a starter's name does not.
+// isStarter reports whether a folded path, which begins with a slash, matches a starter in any of
+// its directories. A path that contains no part of a starter's name does not match.
 func (c *Checker) isStarter(path string, matches func(path, name string) bool) bool {
 	for at := range len(path) {
 		if path[at] != '/' {

@@ -24,7 +24,8 @@ type Process struct {
 	Deadline time.Duration               // 0: the constant Deadline
 
 	// Postgres hands a call that concerns a codebase in PostgreSQL to another program, before
-	// any codebase is opened. It returns only if that fails. nil: this program answers.
+	// any codebase is opened. It returns only if the other program cannot be
+	// started. If Postgres is nil, this program answers the call itself.
 	Postgres func(call []byte) error
 }
 

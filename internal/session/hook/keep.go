@@ -22,8 +22,8 @@ const keepTime = 5 * time.Second
 const all = "."
 
 // keep takes a snapshot of uncommitted files before an opaque command, and returns its id.
-// If some files could not be copied, it refuses a command that sweeps where they are, and
-// lets any other command through with a notice.
+// If some files could not be copied, it refuses a command that certainly removes files where
+// they are, and lets any other command through with a notice.
 func (v *visit) keep(ctx context.Context) (id string, err error) {
 	if !v.opaque || !v.codebase.shell {
 		return "", nil

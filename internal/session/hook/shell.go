@@ -149,7 +149,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 			r.inner(func(in *reader) {
 				in.fedBy, in.piped = slices.Concat(r.fedBy, r.named(c.X)), r.printed(c.X)
 				in.statement(c.Y)
-				r.join(in.vars, in.dir) // zsh runs the last part in the shell itself
+				r.join(in.vars, in.dir) // zsh runs the last part of a pipeline in the shell itself
 			})
 			return
 		}

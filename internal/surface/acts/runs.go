@@ -44,7 +44,7 @@ func (r Running) Told(flow string) []run.News {
 	return list
 }
 
-// Troubles returns the same warnings as text.
+// Troubles returns the warnings of Told as text.
 func (r Running) Troubles(flow string) (list []string) {
 	for _, n := range r.Told(flow) {
 		about := strings.Trim(n.Unit+"/"+n.Batch, "/")

@@ -52,7 +52,7 @@ type Server struct {
 	window   *session.Caller // the agent at the standard streams; nil: serves HTTP
 
 	mu     sync.Mutex
-	spoken map[*mcp.ServerSession]bool // sessions over HTTP that must release their claims
+	spoken map[*mcp.ServerSession]bool // sessions over HTTP that have called a tool, and must release their claims
 	active map[string]activity         // activity of sessions over HTTP, by id
 	closed bool
 	done   sync.WaitGroup
@@ -77,7 +77,7 @@ func New(o Options) *Server {
 	s.http = auth.RequireBearerToken(tokenOf, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
 		mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			JSONResponse: true, SessionTimeout: idleSession, MaxRequestBodyBytes: largest,
-			DisableLocalhostProtection: true, // the server that mounts this checks host names
+			DisableLocalhostProtection: true, // the HTTP server that mounts this handler checks host names
 		}))
 	return s
 }

@@ -41,7 +41,7 @@ func write(ctx context.Context, v *call, in writeInput) (out written, err error)
 	if err != nil {
 		return out, err
 	}
-	call := "mcp write " + path // a client can run several at once
+	call := "mcp write " + path // the path is included because a client can run several writes at once
 	out.Path = path
 	err = v.within(ctx, "", func(sess *session.Session) (err error) {
 		out.Refused, err = sess.Claim(ctx, session.Write{Path: path, Whole: change.Base == nil})

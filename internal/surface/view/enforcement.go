@@ -183,8 +183,8 @@ func hookedProtections(ctx context.Context, site enrol.Site, st enrol.Status, w 
 	return list
 }
 
-// belowOf returns the protection of sessions that start in a subdirectory. It runs the hook there
-// that such a session finds.
+// belowOf returns the protection of sessions that start in a subdirectory. It runs the hook
+// that such a session finds, in a subdirectory.
 func belowOf(ctx context.Context, site enrol.Site, st enrol.Status) Protection {
 	name := st.Host.Name
 	w := Protection{Writer: name, Name: "sessions of " + name + " that start in a subdirectory", Level: Advisory, Below: true, Next: "lockkeeper init " + name}

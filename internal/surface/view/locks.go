@@ -73,7 +73,7 @@ type WaitNode struct {
 	State  string     `json:"state"`          // held, stale, waiting or queued
 	Path   string     `json:"path,omitempty"` // path for which the request waits
 	Since  time.Time  `json:"since"`
-	Again  bool       `json:"again,omitempty"` // the request waits for several, and is listed in full elsewhere
+	Again  bool       `json:"again,omitempty"` // the node waits for several others, and was already listed in full below one of them
 	Behind []WaitNode `json:"behind"`
 }
 

@@ -142,7 +142,7 @@ type Slots struct {
 // Enforcement is how agents are kept from writing around the gate.
 type Enforcement struct {
 	Mode        string       `json:"mode"`              // as configured
-	Level       string       `json:"level"`             // what this machine provides
+	Level       string       `json:"level"`             // the level of protection that this machine provides
 	Missing     string       `json:"missing,omitempty"` // why the level is not higher
 	Protections []Protection `json:"ways"`              // by way of writing
 }

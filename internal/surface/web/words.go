@@ -129,7 +129,7 @@ var phaseTones = sync.OnceValue(func() map[string]string {
 			}
 		}
 	}
-	delete(tones, "") // most phases fix nothing
+	delete(tones, "") // Fixing is empty for most phases
 	return tones
 })
 

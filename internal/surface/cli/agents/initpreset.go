@@ -53,7 +53,7 @@ func (p *program) presetCommand(name string) *cobra.Command {
 				return err
 			}
 			if _, _, err := withTables(filepath.Join(p.Base(), config.FileName), preset); err != nil {
-				return err // init checks this before it creates anything
+				return err // init checks the tables before it creates anything
 			}
 			done, err := p.initialize(cmd.Context(), o)
 			if err != nil {

@@ -31,7 +31,7 @@ type runBoard struct {
 	began    time.Time
 	agents   map[string]bool // running agents: unit, or unit/batch, with the phase
 	paused   bool            // nothing new starts
-	finished []string        // agents that finished after the pause
+	finished []string        // agents that finished after the run was paused
 	recent   []string        // the last lines of news
 	picture  []string
 	drawn    int // lines of the picture on the terminal
