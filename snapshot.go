@@ -21,7 +21,7 @@ type GrantSnapshot struct {
 	Metadata         map[string]string `json:"metadata,omitempty"`
 }
 
-// Snapshot returns the description of the grant at now.
+// Snapshot returns the description of the grant at the time now.
 func (g *Grant) Snapshot(now time.Time) GrantSnapshot {
 	s := GrantSnapshot{
 		ID: g.ID, Holder: g.Holder, Space: g.Space, Policy: g.Policy, Fence: g.Fence,

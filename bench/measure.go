@@ -106,8 +106,8 @@ func get[T any](v T, err error) T {
 	return v
 }
 
-// attempt runs do and returns the failure that it raised. A goroutine that can fail needs its
-// own call of attempt.
+// attempt runs the function do and returns the failure that it raised. A goroutine that can fail
+// needs its own call of attempt.
 func attempt(do func()) (err error) {
 	defer func() {
 		switch v := recover().(type) {
@@ -125,7 +125,7 @@ func attempt(do func()) (err error) {
 // cleanup registers a function that runs when the comparison has ended.
 func (b *bench) cleanup(do func() error) { b.cleanups = append(b.cleanups, do) }
 
-// measure runs do and then the functions that it registered, the latest first.
+// measure runs the function do and then the functions that it registered, the latest first.
 func (b *bench) measure(do func()) error {
 	errs := []error{attempt(do)}
 	for _, clean := range slices.Backward(b.cleanups) {

@@ -15,7 +15,7 @@ var _ Disk = OSDisk{}
 // OSDisk is the operating system's Disk.
 type OSDisk struct{}
 
-// within calls do with the descriptor of an open directory.
+// within calls the function do with the descriptor of an open directory.
 func within(at *os.File, op, name string, do func(fd int) error) error {
 	conn, err := at.SyscallConn()
 	if err != nil {

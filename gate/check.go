@@ -64,7 +64,8 @@ func (g *Gate) Check(ctx context.Context, grant *lockkeeper.Grant, paths ...stri
 	return answers
 }
 
-// viewGrant calls see with the record of the grant, or nil if there is no grant and none is required.
+// viewGrant calls the function see with the record of the grant, or nil if there is no grant and
+// none is required.
 func (g *Gate) viewGrant(ctx context.Context, grant *lockkeeper.Grant, see func(store.Reader, *store.Record) error) error {
 	if grant == nil || grant.ID == "" {
 		if !g.opt.GrantOptional {

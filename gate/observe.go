@@ -61,8 +61,8 @@ func (g *Gate) versionOf(f *os.File) (lockkeeper.Version, error) {
 
 const streamBuffer = 32 << 10
 
-// stream passes the content of from to into. It reuses its buffers: most files are small,
-// and allocating a buffer takes longer than reading one.
+// stream passes the content of the reader from to the function into. It reuses its buffers: most
+// files are small, and allocating a buffer takes longer than reading one.
 func (g *Gate) stream(from io.Reader, into func([]byte) (int, error)) error {
 	buf, ok := g.buffers.Get().(*[streamBuffer]byte)
 	if !ok {

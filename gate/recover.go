@@ -275,9 +275,8 @@ func (g *Gate) abandonHere(ctx context.Context, l *lockkeeper.Landing, abandoned
 	return err
 }
 
-// MayNeedRecovery reports whether Recover may have work in a root: a landing is in
-// progress, a crashed process left one, or something was kept longer than keep. It reads
-// only file names.
+// MayNeedRecovery reports whether Recover may have work in a root: a landing is in progress, a
+// crashed process left one, or something is older than the duration keep. It reads only file names.
 func MayNeedRecovery(root string, keep time.Duration) (bool, error) {
 	list := func(name string) ([]fs.DirEntry, error) {
 		entries, err := os.ReadDir(filepath.Join(root, stateDir, name))

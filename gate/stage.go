@@ -145,7 +145,7 @@ func (s *stage) fill(items []*item) error {
 // maxParallel bounds how many files are synced at once.
 const maxParallel = 16
 
-// inParallel calls do for 0 to n-1 and returns the first error.
+// inParallel calls the function do for 0 to n-1 and returns the first error.
 func inParallel(n int, do func(int) error) error {
 	if n == 1 {
 		return do(0)

@@ -47,8 +47,8 @@ func (m *Manager) RetryRecovered(ctx context.Context, grantID, act string, relea
 	return &lockkeeper.RefusedError{Act: act, Reason: "new landings keep starting under it", Next: "stop the process that writes under it"}
 }
 
-// ViewWritable calls see with a grant under which the caller may write, and with the Reader
-// that found it.
+// ViewWritable calls the function see with a grant under which the caller may write, and with the
+// Reader that found it.
 func (m *Manager) ViewWritable(ctx context.Context, id, token string, see func(store.Reader, *store.Record) error) error {
 	if err := validID(id); err != nil {
 		return err

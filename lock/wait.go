@@ -245,8 +245,8 @@ func (tx *Tx) renewWait(rec *store.Record) {
 	rec.Process = cmp.Or(rec.Process, tx.m.opt.Self)
 }
 
-// stillBlocked returns an updated copy of last if the request still waits on the same blocker
-// and that blocker has not left. The caller then needs no search. Otherwise it returns nil.
+// stillBlocked returns an updated copy of the blockers last if the request still waits on the same
+// blocker and that blocker has not left. The caller then needs no search. Otherwise it returns nil.
 func (tx *Tx) stillBlocked(rec *store.Record, last []store.Overlap) ([]store.Overlap, error) {
 	if len(last) == 0 || last[0].Record.Ticket != rec.WaitsOn {
 		return nil, nil

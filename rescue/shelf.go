@@ -110,7 +110,7 @@ func (s *Shelf) Drop(id string) error {
 	})
 }
 
-// Prune drops entries that are older than before, and the remains of calls that crashed
+// Prune drops entries that are older than the given time, and the remains of calls that crashed
 // earlier. Every call of Put and Drop that began before that time must have ended.
 func (s *Shelf) Prune(before time.Time) (dropped int, err error) {
 	_, err = s.within(func(shelf *os.File) error {
@@ -132,7 +132,7 @@ func (s *Shelf) Prune(before time.Time) (dropped int, err error) {
 	return dropped, err
 }
 
-// within calls do with the open shelf. It returns false if the shelf does not exist.
+// within calls the function do with the open shelf. It returns false if the shelf does not exist.
 func (s *Shelf) within(do func(shelf *os.File) error) (found bool, err error) {
 	parent, err := os.Open(s.parent)
 	if errors.Is(err, fs.ErrNotExist) {

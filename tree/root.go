@@ -77,7 +77,7 @@ func (r *Root) identify() (err error) {
 	})
 }
 
-// withFD calls do with the root's descriptor, which Close cannot close meanwhile.
+// withFD calls the function do with the root's descriptor, which Close cannot close meanwhile.
 func (r *Root) withFD(do func(fd int) error) error {
 	conn, err := r.file.SyscallConn()
 	if err != nil {

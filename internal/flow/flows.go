@@ -52,7 +52,7 @@ func ForResearch() Flow {
 	})
 }
 
-// find returns the first flow for which is returns true. Such a flow must exist.
+// find returns the first flow for which the function is returns true. Such a flow must exist.
 func find(is func(Flow) bool) Flow { return All()[slices.IndexFunc(All(), is)] }
 
 // IsCheck reports whether this is the name of a check phase of any flow.

@@ -53,8 +53,8 @@ func (r *Repo) paused(ctx context.Context, branch string) (*PausedError, error) 
 	return &PausedError{Top: r.top, Branch: s.Branch, Want: branch}, nil
 }
 
-// await calls done until it returns true: after each event in a directory, and regularly in
-// case events are missing.
+// await calls the function done until it returns true: after each event in a directory, and
+// regularly in case events are missing.
 func await(ctx context.Context, dir string, done func() (bool, error)) error {
 	if ok, err := done(); ok || err != nil {
 		return err

@@ -21,7 +21,7 @@ func (r *Repo) change(ctx context.Context, in string, args ...string) (string, e
 }
 
 // locked runs a git that needs one of git's locks, and retries for a while if another git
-// has it. It calls may before each attempt.
+// has it. Before each attempt it calls the function may, whose error ends the attempts.
 func (r *Repo) locked(ctx context.Context, may func() error, in string, args ...string) (string, error) {
 	for began := time.Now(); ; {
 		if err := may(); err != nil {

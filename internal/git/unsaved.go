@@ -73,7 +73,7 @@ func (g *WorkTree) AtRisk(ctx context.Context) (list []Status, err error) {
 	return list, err
 }
 
-// status calls each for every line of git status.
+// status calls the function each for every line of git status.
 func (g *WorkTree) status(ctx context.Context, top string, literal bool, each func(state, path string), options ...string) error {
 	args := append([]string{"status", "--porcelain", "-z", "--no-renames"}, options...)
 	if literal {

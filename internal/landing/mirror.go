@@ -179,8 +179,8 @@ func (m *Mirror) isSame(path string, info, there fs.FileInfo) (bool, error) {
 	return sameContent(want, has, info.Size())
 }
 
-// sameContent compares two readers of about this size. It returns an error only if want
-// fails.
+// sameContent compares two readers of about this size. It returns an error only if the
+// reader want fails.
 func sameContent(want, has io.Reader, size int64) (bool, error) {
 	const most = 64 << 10
 	chunk := min(size+1, most)

@@ -7,8 +7,8 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// ReplaceDir replaces the directory dir as a whole with a copy of from, under a grant that
-// holds the directory above it for writing. The landing is nil if it has that content already.
+// ReplaceDir replaces the directory dir as a whole with a copy of the directory from, under a grant
+// that holds the directory above it for writing. The landing is nil if it has that content already.
 func ReplaceDir(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, dir, from string) (*lockkeeper.Landing, error) {
 	target, final := Split(dir)
 	if target == lockkeeper.Root {

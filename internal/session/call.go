@@ -102,8 +102,8 @@ func (s *Session) EndAll(ctx context.Context) (Call, error) {
 	return all, nil
 }
 
-// late treats the calls in progress as ended at now. A call may continue after a prompt or a
-// release; its end is then reported later.
+// late treats the calls in progress as ended at the time now. A call may continue after a prompt or
+// a release; its end is then reported later.
 func (s *Session) late(now int64) {
 	if len(s.rec.Late)+len(s.rec.Calls) > maxCalls {
 		s.rec.Late = nil

@@ -100,8 +100,8 @@ func reaches(changed map[string]bool, path string) bool {
 	return false
 }
 
-// filesOfOthers lists the locks of others on the files that has selects. Locks of a session in
-// another copy of the codebase do not concern this one.
+// filesOfOthers lists the locks of others on the files that the function has selects. Locks of a
+// session in another copy of the codebase do not concern this one.
 func (s *Session) filesOfOthers(ctx context.Context, has func(lockkeeper.Lock) bool) ([]lockkeeper.ConflictInfo, error) {
 	var locks []lockkeeper.Lock
 	err := s.registry.app.Store.View(ctx, func(r store.Reader) error {

@@ -22,9 +22,9 @@ func Snapshots(a *project.Project) *snapshot.Store {
 // orphaned is how long a snapshot of an unknown process stays open.
 const orphaned = 24 * time.Hour
 
-// Recover finishes what sessions or hooks that died left behind, or hooks that ran out of time. It puts
-// files on the rescue shelf that were lost during a command and that no hook compared afterwards, and
-// restores the permissions of files that nobody holds any more.
+// Recover finishes the work of sessions and hooks that died, and of hooks that ran out of time. It
+// puts files on the rescue shelf that were lost during a command and that no hook compared
+// afterwards, and restores the permissions of files that nobody holds any more.
 func Recover(ctx context.Context, a *project.Project) error {
 	store := Snapshots(a)
 	err := store.Recover(func(snap *snapshot.Snapshot) bool { return mayRun(a, snap) }, func(snap *snapshot.Snapshot) error {

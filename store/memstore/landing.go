@@ -91,7 +91,7 @@ func (s *landings) unlink(l *lockkeeper.Landing) {
 	}
 }
 
-// forget drops the landings that goes selects.
+// forget drops the landings that the function goes selects.
 func (s *landings) forget(goes func(*lockkeeper.Landing) bool) {
 	s.all = slices.DeleteFunc(s.all, func(l *lockkeeper.Landing) bool {
 		if !goes(l) {

@@ -128,7 +128,7 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	return xid, nil
 }
 
-// moment returns the time that the server answered. The host read its own clock at asked,
+// moment returns the time that the server answered. The host read its own clock (asked)
 // before it sent the question.
 func (p *Postgres) moment(ns int64, asked time.Time) store.Moment {
 	if p.opt.Clock != nil {

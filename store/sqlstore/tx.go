@@ -15,7 +15,7 @@ var errClosed = errors.New("the store is closed")
 // A session runs statements inside one transaction. Parameters are numbered: $1, $2, …
 type session interface {
 	exec(sql string, args ...any) error
-	// query calls each for every row, with a function that scans the row.
+	// query calls each for every row. The argument of each is a function that scans the row.
 	query(sql string, args []any, each func(scan func(dest ...any) error) error) error
 
 	// These statements differ between the dialects.
@@ -253,7 +253,7 @@ func (t *tx) SetLocks(rec *store.Record, locks []lockkeeper.Lock) error {
 	return t.insertTargets(t.key, rec.Ticket, missing(locks, rec.Locks))
 }
 
-// missing returns the locks that are not in others, compared by all fields.
+// missing returns the locks that are not in the list others, compared by all fields.
 func missing(locks, others []lockkeeper.Lock) (list []lockkeeper.Lock) {
 	has := make(map[lockkeeper.Lock]bool, len(others))
 	for _, l := range others {
@@ -332,8 +332,8 @@ func (t *tx) Wake(id string) {
 // every minute, numbers stay below 2^53, so JSON readers keep them exact.
 const epochSize = 1 << 28
 
-// nextEpoch returns the first number of an epoch above last. The epoch is also above every
-// number that a lost database can have given, because those came from epochs of earlier
+// nextEpoch returns the first number of an epoch above the number last. The epoch is also above
+// every number that a lost database can have given, because those came from epochs of earlier
 // minutes.
 func nextEpoch(last uint64, now time.Time) uint64 {
 	minutes := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) / time.Minute
@@ -344,7 +344,7 @@ func nextEpoch(last uint64, now time.Time) uint64 {
 func epochOf(seq uint64) uint64 { return seq / epochSize * epochSize }
 
 // newEpoch starts a new epoch for this physical database. It does nothing if the space already
-// belongs to this database and its last number is not below above.
+// belongs to this database and its last number is not below the number above.
 func (t *tx) newEpoch(incarnation string, above uint64) error {
 	var was string
 	err := t.query(`SELECT incarnation FROM spaces WHERE key = $1`, []any{t.key},

@@ -123,7 +123,7 @@ func changed(it *lockkeeper.Item) lockkeeper.Item {
 	return c
 }
 
-// overlaid returns the expected item after changed was saved over it.
+// overlaid returns the expected item after another version (changed) was saved over it.
 func overlaid(it *lockkeeper.Item, c lockkeeper.Item) *lockkeeper.Item {
 	c.Seq, c.Key, c.Workflow, c.Unit, c.Project, c.Class = it.Seq, it.Key, it.Workflow, it.Unit, it.Project, it.Class
 	c.Locks, c.Policy, c.Caps, c.After, c.Root = it.Locks, it.Policy, it.Caps, it.After, it.Root

@@ -26,7 +26,7 @@ func (m queueModel) clone() queueModel {
 	return queueModel{maps.Clone(m.items), maps.Clone(m.slots), maps.Clone(m.turns), maps.Clone(m.workers)}
 }
 
-// of returns the items that some selects, in an order.
+// of returns the items that the function some selects, in an order.
 func (m queueModel) of(some func(*lockkeeper.Item) bool, order func(a, b *lockkeeper.Item) int) (out []*lockkeeper.Item) {
 	for _, it := range m.items {
 		if some(it) {

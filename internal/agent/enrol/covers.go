@@ -82,7 +82,7 @@ func refuses(command string) bool {
 	return strings.HasSuffix(command, "|| exit 2") || strings.HasSuffix(command, "exit 2; }")
 }
 
-// covers reports whether a matcher makes a host run a hook for all tools that ours names.
+// covers reports whether a matcher makes a host run a hook for all tools that our matcher names.
 func covers(matcher *node, ours string) bool {
 	text, isText := matcher.plain().(string)
 	if isText && (slices.Contains(anyTool(), text) || text == ours) {

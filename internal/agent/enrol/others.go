@@ -30,7 +30,8 @@ func othersIn(root *node, h Host, file string) (list []Hook) {
 	return list
 }
 
-// intersects reports whether a list of names includes one of ours. An empty ours means all tools.
+// intersects reports whether a list of names includes one of ours. If the list ours is empty, it
+// means all tools.
 func intersects(names, ours string) bool {
 	if idle, is := excepted(ours); is {
 		return slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return !slices.Contains(idle, name) })

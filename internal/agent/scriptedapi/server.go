@@ -26,7 +26,7 @@ type Request struct {
 	Stream  bool
 	Tools   []string // the tools that the model may use, according to Claude Code
 	Prompt  string   // the user's last message
-	Results []string // the results of the tools used since then, all of the last turn
+	Results []string // the results of the tools that the model used in its last turn, if it used any after that message
 
 	answers string // the id of the tool call that the results belong to
 }

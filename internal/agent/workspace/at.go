@@ -142,7 +142,7 @@ func eachName(dir int, do func(names []string) error) error {
 // closeFD closes a descriptor of a file that was only read or will be removed.
 func closeFD(fd int) { unix.Close(fd) }
 
-// opened calls do with an open directory below root.
+// opened calls the function do with an open directory below root.
 func opened(root int, path string, do func(dir int) error) error {
 	dir, err := openFolder(root, path, true)
 	if err != nil {

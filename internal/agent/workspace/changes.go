@@ -278,8 +278,8 @@ func (p *heap) measure(h *worker, dir, length, depth int) error {
 	})
 }
 
-// inside calls do with an open subdirectory of the workspace. It adds missing rights of the
-// owner.
+// inside calls the function do with an open subdirectory of the workspace. It adds missing rights
+// of the owner.
 func inside(dir int, name string, do func(sub int) error) error {
 	sub, err := openFolder(dir, name, false)
 	if errors.Is(err, unix.EACCES) {

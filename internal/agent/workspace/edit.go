@@ -104,7 +104,7 @@ func (s *stoppable) Read(part []byte) (int, error) {
 	return s.Reader.Read(part)
 }
 
-// withParents calls do for a name, and creates missing parent directories first.
+// withParents calls the function do for a name, and creates missing parent directories first.
 func (w *Workspace) withParents(p string, do func(dir int, name string) error) error {
 	err := w.at(p, do)
 	parent, _ := split(p)

@@ -35,7 +35,7 @@ func openOrigin(root string, sums *Sums) (*origin, error) {
 
 func (o *origin) close() { closeFD(o.fd) }
 
-// at calls do with the directory and the name of a path in the shared tree.
+// at calls the function do with the directory and the name of a path in the shared tree.
 func (o *origin) at(p string, do func(dir int, name string) error) error {
 	parent, name := split(p)
 	dir, err := openFolder(o.fd, parent, true)
@@ -75,8 +75,8 @@ func (o *origin) sumAt(h *worker, dir int, name string, seen fileStat) ([32]byte
 // copyTries bounds how often a changing file is copied.
 const copyTries = 8
 
-// copyName copies one name, whose path in the tree is at. For a directory it only returns the
-// node. It returns nil if the name is missing or cannot be copied.
+// copyName copies one name. The argument at is its path in the tree. For a directory it only
+// returns the node. It returns nil if the name is missing or cannot be copied.
 func (o *origin) copyName(h *worker, from int, name string, to int, as, at string) (*node, error) {
 	for try := 1; ; try++ {
 		seen, err := statAt(from, name)

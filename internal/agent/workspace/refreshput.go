@@ -190,8 +190,8 @@ func (w *Workspace) place(p string, n *node) error {
 	return nil
 }
 
-// at calls do with the directory and the name of a path in the workspace, even if the directory
-// is read-only.
+// at calls the function do with the directory and the name of a path in the workspace, even if the
+// directory is read-only.
 func (w *Workspace) at(p string, do func(dir int, name string) error) error {
 	parent, name := split(p)
 	dir, err := w.openOwn(parent)

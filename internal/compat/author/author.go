@@ -242,7 +242,7 @@ func (i Instance) Has(s GrantStatus) bool {
 	return s.Instance == i.ID && !s.Foreign && (i.Named || s.session == i.session())
 }
 
-// session distinguishes sessions with the same ID.
+// session identifies the process of the session, because two sessions can have the same ID.
 func (i Instance) session() string { return sessionOf(*i.Process) }
 
 func sessionOf(p lockkeeper.Process) string {

@@ -321,7 +321,7 @@ func (f *File) directoryError(err error) error {
 		Next: "make it a readable and writable directory inside the root, or set another locks_file; Lockkeeper's claims are safe in its own store"}
 }
 
-// otherThan describes the file at a path if its type is not want, or returns "".
+// otherThan describes the file at a path if its type is not the wanted one, or returns "".
 func otherThan(want fs.FileMode, path string) string {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() == want {

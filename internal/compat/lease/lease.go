@@ -282,7 +282,7 @@ func (l *Lease) Release(ctx context.Context) (bool, error) {
 	return released, err
 }
 
-// guarded calls do while this process holds the guard of the lease file.
+// guarded calls the function do while this process holds the guard of the lease file.
 func (l *Lease) guarded(ctx context.Context, patience time.Duration, do func(*access) error) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err

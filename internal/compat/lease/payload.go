@@ -93,7 +93,7 @@ func (s *stamp) UnmarshalJSON(raw []byte) error {
 	return fmt.Errorf("%q is not an ISO 8601 time", text)
 }
 
-// term returns the stamps of a lease that starts or is renewed at now. The end is rounded
+// term returns the stamps of a lease that starts or is renewed at the time now. The end is rounded
 // up so that whole seconds do not shorten it. A TTL of zero ends where it begins.
 func term(now time.Time, ttl time.Duration) (begin, end stamp) {
 	begin = stamp{now.Truncate(time.Second)}

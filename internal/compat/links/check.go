@@ -336,7 +336,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// parallel calls do n times, each time in a goroutine of its own.
+// parallel calls the function do n times, each time in a goroutine of its own.
 func parallel(ctx context.Context, workers, n int, do func(i int)) error {
 	var next atomic.Int64
 	var working sync.WaitGroup

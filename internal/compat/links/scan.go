@@ -199,7 +199,7 @@ func (s *scan) target(kind Kind, written []byte, near int) {
 }
 
 // offset returns the position of a piece of the source. Goldmark usually returns slices of
-// the source, whose capacity reveals their position; otherwise it searches from near.
+// the source, whose capacity reveals their position; otherwise it searches after the offset near.
 func (s *scan) offset(piece []byte, near int) int {
 	near = min(max(near, 0), len(s.source))
 	if len(piece) == 0 {

@@ -22,8 +22,8 @@ type Resource struct {
 	Below []string // for a node: its files and directories, and those of all nodes below it
 }
 
-// Locks returns the locks of the resource: of a node that node and its files. With all, they
-// include everything below a node.
+// Locks returns the locks of the resource: of a node that node and its files. If all is set,
+// they include everything below a node.
 func (r Resource) Locks(mode lockkeeper.Mode, all bool) []lockkeeper.Lock {
 	files := r.Paths
 	var list []lockkeeper.Lock

@@ -215,8 +215,9 @@ func (f *Folder) Write(ctx context.Context, name string, body any, about About) 
 	return f.put(ctx, name, body, about, func(*location) error { return nil })
 }
 
-// Replace does the same as Write if the content is still that of was; nil means missing. Otherwise
-// it changes nothing and returns a *ChangedError. Documents with equal bodies are equal.
+// Replace does the same as Write if the content is still that of the version was; nil means a
+// missing document. Otherwise it changes nothing and returns a *ChangedError. Documents with equal
+// bodies are equal.
 func (f *Folder) Replace(ctx context.Context, was *Doc, name string, body any, about About) (*Doc, error) {
 	return f.put(ctx, name, body, about, func(p *location) error { return p.expect(ctx, was, name) })
 }
@@ -242,8 +243,8 @@ func (f *Folder) put(ctx context.Context, name string, body any, about About, ma
 	return doc, nil
 }
 
-// Remove removes a document if its content is still that of was. Otherwise it changes nothing
-// and returns a *ChangedError.
+// Remove removes a document if its content is still that of the version was. Otherwise it changes
+// nothing and returns a *ChangedError.
 func (f *Folder) Remove(ctx context.Context, was *Doc, name string) error {
 	if err := documentName(name); err != nil {
 		return err
@@ -260,7 +261,8 @@ func (f *Folder) Remove(ctx context.Context, was *Doc, name string) error {
 	return err
 }
 
-// expect returns a *ChangedError unless the content of the document is still that of was.
+// expect returns a *ChangedError unless the content of the document is still that of the version
+// was.
 func (p *location) expect(ctx context.Context, was *Doc, name string) error {
 	is, err := p.document(ctx, name, nil)
 	if bad, ok := errors.AsType[*MalformedError](err); ok {

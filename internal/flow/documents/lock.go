@@ -15,8 +15,9 @@ import (
 	"lockkeeper/internal/machine/filelock"
 )
 
-// change runs do in the folder under the exclusive lock of the directory of documents. If making is
-// set, it creates the folder. Otherwise it returns fs.ErrNotExist for a missing folder.
+// change runs the function do in the folder under the exclusive lock of the directory of documents.
+// If making is set, it creates the folder. Otherwise it returns fs.ErrNotExist for a missing
+// folder.
 func (f *Folder) change(ctx context.Context, making bool, do func(*location) error) (err error) {
 	if f.err != nil {
 		return f.err

@@ -23,7 +23,7 @@ func (b *Tracker) SplitBatch(ctx context.Context, unit, batch string, items []st
 	})
 }
 
-// MergeBatches moves everything of batch from into batch into.
+// MergeBatches moves everything of one batch (from) into another (into).
 func (b *Tracker) MergeBatches(ctx context.Context, unit, into, from, by string) (warnings []string, err error) {
 	return b.edit(ctx, "merge batches "+into+" and "+from, unit, by, func(p flow.Plan, todo []flow.Decided) (flow.Plan, []string, error) {
 		return p.Merge(todo, into, from)

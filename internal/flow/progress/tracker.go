@@ -127,7 +127,7 @@ func (b *Tracker) time() time.Time { return b.now().Round(0).UTC() }
 
 // act carries out an act on a unit under the lock of its folder. Each write compares the stored
 // document with the one that was read, so that no edit by hand is lost. If a file changed, act
-// calls do again with the new state.
+// calls the function do again with the new state.
 func (b *Tracker) act(ctx context.Context, unit string, do func(*Unit) error) (err error) {
 	return b.actOn(ctx, unit, "", do)
 }

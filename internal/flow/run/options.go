@@ -148,7 +148,7 @@ const (
 	NewsGap      NewsKind = "gap"
 	NewsLanded   NewsKind = "landed"
 	NewsNoChange NewsKind = "no_change" // a batch is done and changed nothing
-	NewsUndone   NewsKind = "undone"    // landings made before their tests are undone
+	NewsUndone   NewsKind = "undone"    // the run undid landings that were made before their tests
 	NewsAgain    NewsKind = "again"     // a batch is tested again
 	NewsStalled  NewsKind = "stalled"
 	NewsWarning  NewsKind = "warning"

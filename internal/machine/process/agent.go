@@ -42,8 +42,8 @@ func signs() []sign {
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9@._-]{0,39}$`) })
 
 // AgentEnvironment reports whether an environment is that of a command of a coding agent, and
-// of which agent. It is a sign, not a proof: an agent can clear its environment, so this
-// refuses actions and never permits one.
+// of which agent. It is a sign, not a proof: an agent can clear its environment. So callers
+// use it to refuse an action, never to permit one.
 func AgentEnvironment(env []string) (name string, inside bool) {
 	for _, sign := range signs() {
 		prefix, open := strings.CutSuffix(sign.variable, "*")

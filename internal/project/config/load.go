@@ -108,7 +108,8 @@ func (l *loader) refuse(where, value, reason, next string) {
 	l.problems = append(l.problems, &lockkeeper.InputError{Field: where, Value: value, Reason: reason, Next: next})
 }
 
-// apply sets one field from text found at where; source is its short form.
+// apply sets one field from a text. where says where the text was found; source is the short form
+// of where.
 func (l *loader) apply(f field, text, where, source string) {
 	if err := f.set(text); err != nil {
 		l.refuse(where, f.hide(text), lockkeeper.Message(err), lockkeeper.NextStep(err))

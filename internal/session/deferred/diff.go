@@ -129,8 +129,8 @@ func (d diff) apply(content string, exact bool) (string, bool) {
 // nowhere stands for an unknown line.
 const nowhere = -1
 
-// place finds lines at index want, or otherwise in the only place after from. An empty list
-// of lines matches everywhere.
+// place returns the index at which the lines old begin: the index want if they are there, or
+// otherwise the only match at or after the index from. An empty list of lines matches everywhere.
 func place(lines, old []string, want, from int) (at int, ok bool) {
 	fits := func(i int) bool {
 		return i >= from && i+len(old) <= len(lines) && slices.Equal(lines[i:i+len(old)], old)

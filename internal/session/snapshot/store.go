@@ -144,8 +144,8 @@ func (s *Store) Close(snap *Snapshot) error {
 	return s.sweep(snap.Files)
 }
 
-// Recover calls do for every snapshot that has ended or whose command no longer runs. If
-// another process is recovering already, Recover does nothing.
+// Recover calls the function do for every snapshot that has ended or whose command no longer runs.
+// If another process is recovering already, Recover does nothing.
 func (s *Store) Recover(runs func(*Snapshot) bool, do func(*Snapshot) error) (err error) {
 	list, err := s.List()
 	list = slices.DeleteFunc(list, func(snap *Snapshot) bool { return !snap.Ended && runs(snap) })
@@ -204,7 +204,7 @@ func (s *Store) sweep(latest []File) (err error) {
 }
 
 // Prune removes the copies that no open snapshot needs, unless a copy was added or removed
-// since before.
+// after the given time.
 func (s *Store) Prune(before time.Time) error {
 	info, err := os.Stat(s.copies())
 	switch {

@@ -90,8 +90,8 @@ func (a *Accounts) issue(ctx context.Context, kind string, p Person, now, until 
 	return text, a.write(ctx, filepath.Join(kind, id+".json"), pass{Person: p.id, Expires: until})
 }
 
-// sweep removes the passes of a kind that have expired or whose person was removed. If a
-// person has more than most, it also removes those that expire first.
+// sweep removes the passes of a kind that have expired or whose person was removed. most is
+// the number of passes that a person keeps: of any more, it removes those that expire first.
 func (a *Accounts) sweep(kind string, now time.Time, most int) error {
 	files, err := os.ReadDir(filepath.Join(a.dir, kind))
 	if errors.Is(err, fs.ErrNotExist) {

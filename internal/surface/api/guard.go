@@ -240,7 +240,7 @@ func (s *Server) readBody(c *call, limit int64) error {
 	case errors.As(err, &over):
 		// Many clients send all of it before they read the response. Discard some more, so
 		// that they get the response and not a connection error.
-		_, _ = io.CopyN(io.Discard, whole, s.opt.Limits.LargeBody) // the response is the same
+		_, _ = io.CopyN(io.Discard, whole, s.opt.Limits.LargeBody) // an error does not change the response
 		return &refusal{code: codeTooLarge, reason: fmt.Sprintf("the body is larger than %d bytes", limit), next: "split the request"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &refusal{code: codeTooLarge, reason: "the body was not complete after " + s.opt.Limits.Read.String()}

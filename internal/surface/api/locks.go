@@ -186,7 +186,7 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 type grantPage struct {
 	Grants []lock.RequestInfo `json:"grants"`
-	Next   string             `json:"next,omitempty"` // after of the next page; empty: this is the last page
+	Next   string             `json:"next,omitempty"` // the parameter "after" for the next page; empty: this is the last page
 }
 
 func listGrants(s *Server, c *call, q struct {

@@ -140,8 +140,8 @@ func (x *examination) trySandbox(ctx context.Context, name string) (wrong string
 	return "", nil
 }
 
-// tryHook locks a file and asks the host's hook whether another session may write it. With below, the
-// session works in a subdirectory, and the hook is the one that it finds there.
+// tryHook locks a file and asks the host's hook whether another session may write it. If below is
+// set, the session works in a subdirectory, and the hook is the one that such a session finds.
 func (x *examination) tryHook(ctx context.Context, host, name string, below bool) (wrong string, err error) {
 	st, from := x.status(host), x.site
 	hook := st.Before()

@@ -46,7 +46,8 @@ type call struct {
 	info session.Info // the caller's session when it was last used
 }
 
-// within calls do with the caller's session; about says what the session works on, if known.
+// within calls the function do with the caller's session; about says what the session works on, if
+// known.
 func (v *call) within(ctx context.Context, about string, do func(*session.Session) error) (err error) {
 	sess, hosted, err := v.enter(ctx, v.who, about)
 	if err != nil {

@@ -92,7 +92,7 @@ func (p *documents) eachBatch(yield func(*unit, *progress.Batch) bool) {
 	}
 }
 
-// eachOf calls do for 0 to n-1, on all processors.
+// eachOf calls the function do for 0 to n-1, on all processors.
 func eachOf(n int, do func(i int)) {
 	var next atomic.Int64
 	var workers sync.WaitGroup

@@ -52,7 +52,8 @@ func eachEvent(r store.Reader, q store.EventQuery) iter.Seq2[lockkeeper.Event, e
 	}
 }
 
-// latest returns the newest events that match, at most most of them, among the newest read.
+// latest returns the newest events that match. most is the largest number of events to return, and
+// read the largest number to read.
 func latest(r store.Reader, q store.EventQuery, most, read int, matches func(lockkeeper.Event) bool) (list []lockkeeper.Event, err error) {
 	q.Latest = true
 	for ev, err := range eachEvent(r, q) {
@@ -224,8 +225,8 @@ type change struct {
 	what string
 }
 
-// since returns what happened after event last. For 0, a first visit, it returns only the
-// latest events.
+// since returns what happened after the event with the number last. For 0, a first visit, it
+// returns only the latest events.
 func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -160,7 +160,7 @@ type Protection struct {
 	Below   bool `json:"-"` // the protection is about sessions that start in a subdirectory
 }
 
-// Now returns the landing page for a person whose last visit ended with event since; 0:
+// Now returns the landing page for a person whose last visit ended with the event number since; 0:
 // this is the first visit.
 func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	n := &Now{}

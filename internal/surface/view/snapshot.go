@@ -35,8 +35,8 @@ type snapshot struct {
 	blocked []*sched.Explanation // set by addBlocked
 }
 
-// snapshot reads the queue and a flow; "": the current or last flow. more, if
-// not nil, reads at the same moment.
+// snapshot reads the queue and a flow; "": the current or last flow. The
+// function more, if not nil, reads in the same transaction.
 func (rd *Reader) snapshot(ctx context.Context, flowName string, more func(*snapshot, store.Reader) error) (*snapshot, error) {
 	s := &snapshot{}
 	var err error

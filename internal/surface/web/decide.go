@@ -21,7 +21,7 @@ type decideData struct {
 	Filter   filter
 	Kinds    []choice
 	Shown    []view.OpenDecision // decisions that pass the filter, around the selected one
-	Before   int                 // how many that pass the filter come before Shown
+	Before   int                 // number of matching decisions before those in Shown
 	Behind   int
 	Items    []view.OpenDecision // items that pass the filter, which one answer can decide together
 	Equal    []equal             // groups of items with the same text

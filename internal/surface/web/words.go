@@ -19,7 +19,8 @@ type moment struct {
 	Age   string
 }
 
-// momentOf returns how a page shows a time at now. live.js formats ages in the same way.
+// momentOf returns how a page shows the time at, seen from the time now. live.js formats ages in
+// the same way.
 func momentOf(at, now time.Time) moment {
 	at = at.In(now.Location())
 	clock := at.Format("15:04:05")

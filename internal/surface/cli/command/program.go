@@ -174,8 +174,8 @@ func Recovered(r gate.Report) (lines []string) {
 	return lines
 }
 
-// Follow calls show after every event, and every WatchEvery without one, until a signal ends
-// it.
+// Follow calls the function show after every event, and every WatchEvery without one, until a
+// signal ends it.
 func Follow(ctx context.Context, open func(context.Context) (*feed.Feed, error), show func(context.Context) error) error {
 	ctx, stop := Interruptible(ctx)
 	defer stop()

@@ -112,8 +112,8 @@ func (p *program) audit(ctx context.Context, a *project.Project, o auditOptions,
 }
 
 // eventBefore returns the number of the event before the first one to show. That is the last event
-// before since. If limit matches are found first, it is the event before them. The events are read backwards and
-// not kept, so that at most one page is in memory.
+// before the time since. If limit matches are found first, it is the event before them. The events
+// are read backwards and not kept, so that at most one page is in memory.
 func eventBefore(ctx context.Context, a *project.Project, since time.Time, limit int, want func(lockkeeper.Event) bool) (uint64, error) {
 	if since.IsZero() && limit == 0 {
 		return 0, nil

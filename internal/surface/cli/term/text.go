@@ -76,7 +76,7 @@ func JoinFew[T any](list []T, limit int, describe func(T) string) string {
 	return text
 }
 
-// Plural returns one if n is 1, and more for any other number.
+// Plural returns the word one if n is 1, and the word more for any other number.
 func Plural(n int, one, more string) string {
 	if n == 1 {
 		return one
