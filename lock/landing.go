@@ -25,9 +25,9 @@ func (m *Manager) RecoverLandings(ctx context.Context, grantID string) error {
 	return m.opt.RecoverLandings(ctx, grantID)
 }
 
-// RetryRecovered calls release until no landing is open under the grant that it frees, and
-// recovers the landings in between. It refuses an act on a grant that another process is revoking:
-// that process frees it, when the work under it has ended.
+// RetryRecovered calls the function release until no landing is open under the grant that it frees,
+// and recovers the landings in between. It refuses an act on a grant that another process is
+// revoking: that process frees it, when the work under it has ended.
 func (m *Manager) RetryRecovered(ctx context.Context, grantID, act string, release func() (landingOpen bool, err error)) error {
 	for range recoverTries {
 		if open, err := release(); err != nil || !open {

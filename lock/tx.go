@@ -25,9 +25,9 @@ type Tx struct {
 	release release
 }
 
-// Update runs body as one transaction. Before it commits, it grants the waiting requests that
-// body unblocked. If Update returns an error, nothing has changed, and the caller must not use
-// anything that body returned.
+// Update runs the function body as one transaction. Before it commits, it grants the waiting
+// requests that body unblocked. If Update returns an error, nothing has changed, and the caller
+// must not use anything that body returned.
 func (m *Manager) Update(ctx context.Context, body func(*Tx) error) error {
 	tx := m.newTx()
 	defer tx.recycle()

@@ -36,8 +36,8 @@ type Runner struct {
 	trouble func(error)
 }
 
-// NewRunner returns a runner for commands in an environment. It calls trouble for errors that do
-// not fail an item.
+// NewRunner returns a runner for commands in an environment. It calls the function trouble for
+// errors that do not fail an item.
 func NewRunner(a *project.Project, env []string, trouble func(error)) (*Runner, error) {
 	kept, err := makeOutputs(a)
 	if err != nil {

@@ -35,7 +35,7 @@ type gateway struct {
 	rules gate.Options // options of the gate
 
 	read    fs.FileInfo // the configuration file when it was read; nil: there was none
-	allowed []string    // the allowlist in that file
+	allowed []string    // the allowlist when the file was read
 }
 
 // open returns the gate, with the allowlist as it is now.

@@ -19,7 +19,7 @@ type Committed struct {
 	Path   string
 	Commit string
 	Holder refusal.Holder // the zero Holder: the session itself
-	During bool           // a command of the session ran at that time, and may have made it
+	During bool           // a command of the session ran when the commit was made, and may have made it
 }
 
 // Head returns the commit of HEAD in the codebase, or "" if it is unknown.
@@ -114,7 +114,7 @@ func (s *Session) Watch(ctx context.Context) {
 }
 
 // committed reports whether the session made a commit: with lockkeeper commit, or probably with a
-// command of git that ran at that time.
+// command of git that ran when the commit was made.
 func (r *record) committed(x git.PushedChange) bool {
 	return slices.Contains(r.Commits, x.Commit) || r.ranDuring(x, true)
 }

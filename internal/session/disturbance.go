@@ -90,7 +90,7 @@ func (d Disturbance) String() string {
 	switch {
 	case d.By.Sure && d.Gone:
 		text = fmt.Sprintf("DISTURBED %s, which you hold, was removed without a lock, by %s.", d.Path, d.By)
-	case d.By.Sure: // also if a command of this session ran at that time
+	case d.By.Sure: // this applies even if a command of this session ran when the file changed
 	case d.DuringCommand && d.Gone:
 		text = fmt.Sprintf("CHANGED %s, which you hold, was removed while your command ran: by the command, or by another program.", d.Path)
 	case d.DuringCommand:

@@ -7,7 +7,7 @@ import (
 // A Writer is the session that changed a file of another holder, as far as the records say.
 type Writer struct {
 	Name string // empty: no record names the writer
-	Sure bool   // the writer's record has the file in this state; otherwise only a command of the writer ran at that time
+	Sure bool   // the writer's record has the file in this state; otherwise only a command of the writer ran when the file changed
 }
 
 // String names who changed a file, as far as the records say.

@@ -167,9 +167,9 @@ func isReadOnlyDisk(err error) bool { return errors.Is(err, syscall.EROFS) }
 // the umask restricts.
 var companions = []string{"-wal", "-shm"}
 
-// guardCompanions gives these files the permissions of the database, which only its owner can
-// read. It creates missing files, so that they never have other permissions. SQLite treats an
-// empty file as missing.
+// guardCompanions gives the companions of a database the permissions of the database, which only
+// its owner can read. It creates missing files, so that they never have other permissions. SQLite
+// treats an empty file as missing.
 func (s *SQLite) guardCompanions() error {
 	info, err := s.file.Stat()
 	if err != nil {

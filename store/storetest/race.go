@@ -109,8 +109,8 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 	}
 }
 
-// A between is a store that calls act before one of the caller's transactions, after the read
-// or the wait that led to it.
+// A between is a store that calls the function act before one of the caller's transactions, after
+// the read or the wait that led to it.
 type between struct {
 	store.Store
 	skip int // number of transactions before that transaction
@@ -125,7 +125,7 @@ func (s *between) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// A following is a store that calls act after each transaction that changed something.
+// A following is a store that calls the function act after each transaction that changed something.
 type following struct {
 	store.Store
 	act func()

@@ -25,7 +25,7 @@ type Copy struct {
 }
 
 // Open makes a copy below a new directory, which the caller removes after Close. If it does not
-// save a login that the call changed, it calls tell with the reason.
+// save a login that the call changed, it calls the function tell with the reason.
 func (d *Dir) Open(ctx context.Context, at string, tell func(error)) (c *Copy, err error) {
 	dir := filepath.Join(at, d.Program.Dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

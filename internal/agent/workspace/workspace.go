@@ -87,7 +87,7 @@ func create(o Options) (_ *Workspace, err error) {
 
 // fill copies the tree. It repeats this for paths that changed meanwhile.
 func (w *Workspace) fill(ctx context.Context, o Options) error {
-	if w.landed != nil { // later calls report every landing from here on
+	if w.landed != nil { // from this call on, landed reports every later landing
 		_, last, err := w.landed(ctx, w.seq)
 		if err != nil {
 			return err

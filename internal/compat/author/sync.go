@@ -41,8 +41,8 @@ type syncPass struct {
 	drop  map[bookfile.Lock]bool // foreign entries to remove
 }
 
-// sync synchronizes the file with the store. It runs act once under the same guard, after
-// importing foreign claims and before writing the file.
+// sync synchronizes the file with the store. It runs the function act once under the same guard,
+// after importing foreign claims and before writing the file.
 func (au *Author) sync(ctx context.Context, act func(*syncPass) error) ([]Note, error) {
 	t := &syncPass{au: au, drop: map[bookfile.Lock]bool{}}
 	if au.file == nil {

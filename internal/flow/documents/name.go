@@ -30,7 +30,7 @@ const (
 	earlierDir  = "earlier" // replaced documents
 )
 
-// isOwn reports whether a unit has a directory of that name for its own documents.
+// isOwn reports whether a name is reserved for a directory in which units have documents.
 func isOwn(name string) bool {
 	return slices.Contains([]string{researchDir, filesDir, batchesDir, earlierDir}, name)
 }

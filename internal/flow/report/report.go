@@ -125,7 +125,7 @@ type Times struct {
 	First   time.Time     `json:"first,omitzero"` // the beginning of the first call
 	Last    time.Time     `json:"last,omitzero"`  // the end of the last call
 	Busy    time.Duration `json:"busy"`           // time in which at least one agent worked
-	Agents  float64       `json:"agents"`         // average concurrency in that time
+	Agents  float64       `json:"agents"`         // average number of agents at work during Busy
 	Most    int           `json:"most_agents"`
 	Queued  time.Duration `json:"queued"`  // the sum of waits before the start
 	Blocked time.Duration `json:"blocked"` // the part of Queued that items waited for locks

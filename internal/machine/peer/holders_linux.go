@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findHolders calls found for each process that has one of the sockets open. It passes
+// findHolders calls the function found for each process that has one of the sockets open. It passes
 // over processes that this process may not inspect.
 func findHolders(inodes map[uint64]pair, found func(uint64, holder)) error {
 	if len(inodes) == 0 {
@@ -50,9 +50,9 @@ func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission)
 }
 
-// inspect calls found for each of the sockets that one process has open. The directory of
-// the process stays open meanwhile, so a later process with the same number is not mistaken
-// for it.
+// inspect calls the function found for each of the sockets that one process has open. The directory
+// of the process stays open meanwhile, so a later process with the same number is not mistaken for
+// it.
 func inspect(pid int, own uint64, inodes map[uint64]pair, found func(uint64, holder)) error {
 	dir, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -113,7 +113,7 @@ type committer struct {
 	done Committed
 }
 
-// holding runs work under locks of this process, which end with the process.
+// holding runs the function work under locks of this process, which end with the process.
 func (c *committer) holding(ctx context.Context, locks []lockkeeper.Lock, wait time.Duration, work func() error) error {
 	if len(locks) == 0 {
 		return work()

@@ -85,8 +85,8 @@ type going struct {
 // warningsKept limits how many of a run's latest warnings are shown.
 const warningsKept = 10
 
-// NewRuns returns a Runs whose agents get env as their environment. It calls tell with news of a run, from any
-// goroutine. tell must return quickly and may be nil.
+// NewRuns returns a Runs whose agents get env as their environment. It calls the function tell with
+// news of a run, from any goroutine. tell must return quickly and may be nil.
 func NewRuns(a *project.Project, env []string, tell func(run.News)) *Runs {
 	if tell == nil {
 		tell = func(run.News) {}

@@ -30,7 +30,8 @@ func Holding(a *project.Project, by lockkeeper.Actor) Hold {
 	return Taking(by.Name, func(ctx context.Context, req lockkeeper.Request) (*lock.Grant, error) { return a.Hold(ctx, req, 0) })
 }
 
-// Taking runs work under a grant that the function take acquires, and releases it after the work.
+// Taking runs the function work under a grant that the function take acquires, and releases it
+// after the work.
 func Taking(holder string, take func(context.Context, lockkeeper.Request) (*lock.Grant, error)) Hold {
 	return func(ctx context.Context, reason string, paths []string, work func(context.Context, *lockkeeper.Grant) error) (err error) {
 		self, err := process.Self()

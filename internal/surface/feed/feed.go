@@ -171,7 +171,7 @@ func (f *Feed) Next(ctx context.Context, after uint64) ([]lockkeeper.Event, erro
 			if err != nil || len(events) > 0 {
 				return events, err
 			}
-			after = f.kept() // the log has pruned the events before
+			after = f.kept() // the log has pruned the events before this number
 			continue
 		}
 		select {

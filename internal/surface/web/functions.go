@@ -208,7 +208,7 @@ func (o offer) with(a view.Act) offer {
 // A diffLine is one line of a diff with its numbers in both files.
 type diffLine struct {
 	Kind     string // add, del, hunk; empty: unchanged
-	Old, New int    // 0: the line is not in that file
+	Old, New int    // the number in the old and in the new file; 0: the line is not in this file
 	Sign     string
 	Text     string
 }
