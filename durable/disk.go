@@ -10,8 +10,8 @@ import (
 // method, so that tests can make any of them fail or crash. An open directory stays the same
 // directory even if its path is renamed or replaced.
 type Disk interface {
-	// OpenDir opens a directory below at. No part of path may be a link or on
-	// another mount; "." opens at itself again.
+	// OpenDir opens a directory below the directory at. No part of path may be a link or on
+	// another mount; The path "." opens the directory at again.
 	OpenDir(at *os.File, path string) (*os.File, error)
 	// OpenFile opens a file for reading, never a link. It does not block on a FIFO.
 	OpenFile(at *os.File, name string) (*os.File, error)

@@ -11,9 +11,9 @@ import (
 	"lockkeeper/store"
 )
 
-// Acquire waits up to wait for the whole request, behind the requests that came earlier. It
-// returns a grant, a *LockTimeoutError that lists the blockers, or the context's error. With
-// an error, nothing is held and nothing waits.
+// Acquire waits for the whole request, behind the requests that came earlier. The argument wait is
+// the longest wait. Acquire returns a grant, a *LockTimeoutError that lists the blockers, or the
+// context's error. With an error, nothing is held and nothing waits.
 func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*Grant, error) {
 	if wait < 0 {
 		return nil, &lockkeeper.InputError{Field: "wait", Value: wait.String(), Reason: "negative", Next: "give a positive duration"}

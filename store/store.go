@@ -63,10 +63,10 @@ type Tx interface {
 	QueueTx
 	// Wake wakes the listeners of an id once the transaction has committed.
 	Wake(id string)
-	// Prune deletes events that are older than before or not among the newest keep.
-	// It also deletes landings that ended and items that completed before that time,
-	// and denials older than an hour. It keeps the newest item, from which new ids
-	// count. It does a bounded amount of work.
+	// Prune deletes events that are older than the given time, and all but the newest events; keep
+	// is their number. It also deletes landings that ended and items that completed before that
+	// time, and denials older than an hour. It keeps the newest item, from which new ids count. It
+	// does a bounded amount of work.
 	Prune(before time.Time, keep int) error
 }
 

@@ -41,7 +41,7 @@ type Task struct {
 	text taskText // the same fields, with positions
 }
 
-// CheckPaths refuses paths that write or read refuses.
+// CheckPaths refuses the paths that the functions write and read refuse.
 func (p *TaskFile) CheckPaths(write, read func(path string) error) error {
 	var problems []error
 	check := func(t Task, paths []located, permits func(path string) error) {

@@ -119,8 +119,9 @@ func (w *watch) holderOf(ctx context.Context, g *store.Record) (h watched, now *
 	return h, now, err
 }
 
-// others compares the files that people, runs and commands hold. It reports a change if another program
-// certainly made it. If a command of a session may have made it, it keeps the version before.
+// others compares the files that people, runs and commands hold. It reports a change if another
+// program certainly made it. If a command of a session may have made it, it keeps the version
+// before the change.
 func (w *watch) others(ctx context.Context, grants []*store.Record, sessions map[string]record) (err error) {
 	seen, moments := map[string]Print{}, map[string]*process.Moment{}
 	for _, g := range grants {

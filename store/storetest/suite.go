@@ -23,8 +23,8 @@ type Fixture struct {
 	// closes it.
 	Open func(t *testing.T, clock *Clock) store.Store
 
-	// Second opens another handle on the space of first, as another process would. It is nil
-	// for a store that one process uses. The suite closes the handle.
+	// Second opens another handle on the space of the store first, as another process would. It is
+	// nil for a store that one process uses. The suite closes the handle.
 	Second func(t *testing.T, first store.Store, clock *Clock) store.Store
 
 	// Random is the number of random operations to compare with the model.

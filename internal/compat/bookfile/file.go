@@ -59,7 +59,7 @@ type Corrupt struct {
 	Saved  int    // number of readable entries
 }
 
-// Update reads the file under the guard, calls change with its content and writes the
+// Update reads the file under the guard, calls the function change with its content and writes the
 // entries that change returns. If a foreign tool wrote in between, its changes are written
 // first and change is called again. So change sees only entries that are in the file.
 func (f *File) Update(ctx context.Context, change func(Reading) ([]Entry, error)) (err error) {
@@ -109,7 +109,7 @@ func (p *pending) applied(entries []Entry) []Entry {
 }
 
 // write replaces the text that was read. If a foreign tool wrote in between, it returns
-// false and adds that tool's changes to lost.
+// false and adds that tool's changes to the argument lost.
 func (f *File) write(ctx context.Context, dir *os.File, text []byte, read []Entry, want []byte, lost *pending) (whole bool, err error) {
 	switch {
 	case bytes.Equal(want, text):

@@ -100,7 +100,7 @@ type Reading struct {
 }
 
 // wallSince returns the wall clock time of r as if the wall clock had not been set after
-// seen. ok is false if the two readings cannot be compared.
+// the reading seen. ok is false if the two readings cannot be compared.
 func (r Reading) wallSince(seen Reading) (wall time.Time, ok bool) {
 	if r.Origin == "" || r.Origin != seen.Origin || r.Ticks < seen.Ticks {
 		return time.Time{}, false

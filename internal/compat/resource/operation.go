@@ -115,7 +115,7 @@ func (s *Set) Operation(name string, a Args) (Need, error) {
 }
 
 // Prompt returns the resources that a prompt works on, in the global order. name is its
-// number or its operation. of selects resources where the table has a pattern or a choice:
+// number or its operation. The argument of selects resources where the table has a pattern or a choice:
 // 5 or Chapter_05 for a chapter, BackMatter for an optional one. The error may be an
 // *UnclearError.
 func (s *Set) Prompt(name string, of ...string) ([]string, error) {

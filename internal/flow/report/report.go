@@ -148,7 +148,7 @@ func Read(ctx context.Context, a *project.Project, name string) (*Report, error)
 }
 
 // Of does the same as Read for a caller that has read the calls and can read a unit. It returns
-// the first error of unit.
+// the first error of the function unit.
 func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, calls []run.PastCall, unit func(string) (*progress.Unit, error)) (*Report, error) {
 	r := &Report{Flow: f.Name, Units: []Unit{}, Phases: []PhaseCost{}, Gaps: []Gap{}, Failures: []Failure{}, Rechecks: []Recheck{}}
 	var err error

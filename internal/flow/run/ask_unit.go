@@ -104,8 +104,8 @@ func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, ph
 	})
 }
 
-// askReader calls an agent that only reads, and stores its answer with put. Changes in its
-// workspace are recorded as gaps and do not land.
+// askReader calls an agent that only reads, and stores its answer with the function put. Changes in
+// its workspace are recorded as gaps and do not land.
 func askReader[T any](ctx context.Context, p *Pipeline, t execution, q question, prompt string, ask flow.Ask, put func(T, []flow.Call) error) (err error) {
 	a, w, err := p.takeOver(ctx, q)
 	if err != nil {

@@ -40,7 +40,7 @@ type kept[T any] struct {
 	at    time.Time // when the value was computed
 }
 
-// get returns the value, and computes it if it is older than limit.
+// get returns the value. It computes the value first if the stored one is older than limit.
 func (k *kept[T]) get(limit time.Duration, compute func() T) T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,7 +70,8 @@ func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func seconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
-// at reads the store with read, if it is not nil, and returns the moment of that read.
+// at calls the function read, if it is not nil, with a view of the store, and returns the moment of
+// that view.
 func (rd *Reader) at(ctx context.Context, read func(store.Reader) error) (m Moment, err error) {
 	err = rd.project.Store.View(ctx, func(r store.Reader) error {
 		last, err := r.Events(store.EventQuery{Limit: 1, Latest: true})
