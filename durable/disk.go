@@ -11,7 +11,7 @@ import (
 // directory even if its path is renamed or replaced.
 type Disk interface {
 	// OpenDir opens a directory below the directory at. No part of path may be a link or on
-	// another mount; The path "." opens the directory at again.
+	// another mount. The path "." opens the directory at again.
 	OpenDir(at *os.File, path string) (*os.File, error)
 	// OpenFile opens a file for reading, never a link. It does not block on a FIFO.
 	OpenFile(at *os.File, name string) (*os.File, error)

@@ -30,7 +30,7 @@ type Grant struct {
 // ErrReleased is the cause of the context of a grant that was released.
 var ErrReleased = errors.New("the grant was released")
 
-// handle returns the handle of a grant that was requested at began.
+// handle returns the handle of a grant that was requested at the time began.
 func (m *Manager) handle(rec *store.Record, token string, began time.Time) *Grant {
 	g := &Grant{Grant: rec.Grant, m: m, hash: rec.TokenHash, began: began}
 	g.Token = token

@@ -17,7 +17,7 @@ import (
 	"lockkeeper/internal/session/refusal"
 )
 
-// A request is what a person asked the session with a grant for.
+// A request is a file that a person asked for, sent to the session that holds it.
 type request struct {
 	Path string `json:"path"`
 	By   string `json:"by"`

@@ -27,7 +27,7 @@ type commit struct {
 func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	var c commit
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) { return p.update(ctx, conn, fn, &c) })
-	if c.lost != "" { // here the broken connection is back in the pool, where others may need its place
+	if c.lost != "" { // asked only here, because with has returned the broken connection, whose place in the pool others may need
 		err = p.outcome(ctx, c.lost, err)
 	}
 	switch {

@@ -349,7 +349,7 @@ func testLeftovers(t *testing.T, f Fixture) {
 	ps.set(1, lockkeeper.ProcessDead)
 	for range 3 {
 		b.recover(0)
-		b.clock.Advance(30 * time.Minute) // also after the lease has expired
+		b.clock.Advance(30 * time.Minute) // the grant blocks others even after its lease has expired
 		b.blocked(asks("k", "", write("a")))
 	}
 	if ev := b.events(lockkeeper.EventRecoverFailed); len(ev) != 1 || !strings.HasSuffix(ev[0].Reason, ps.stuck.Error()) {

@@ -113,7 +113,7 @@ func testHeartbeatReaper(t *testing.T, f Fixture) {
 // the read or the wait that led to it.
 type between struct {
 	store.Store
-	skip int // number of transactions before that transaction
+	skip int // number of transactions to pass before act is called
 	act  func()
 }
 

@@ -42,7 +42,7 @@ func (h *Host) sees(p lockkeeper.Process) bool {
 	return p.Boot == h.self.Boot && p.PIDNS == h.self.PIDNS
 }
 
-// Run calls the function Run. While the command runs, a locked file in the directory of this host
+// Run does the same as the function Run of this package. While the command runs, a locked file in the directory of this host
 // shows that it is alive (presenceDir), also to processes in other PID namespaces.
 func (h *Host) Run(ctx context.Context, c Command) (int, error) {
 	c.presence = h.dir

@@ -118,7 +118,7 @@ func (in claudeCall) ran(c *Call) {
 // commandText is a command, sent as one text or, by some versions, as a list.
 type commandText string
 
-// UnmarshalJSON accepts both forms.
+// UnmarshalJSON accepts a text or a list.
 func (w *commandText) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
