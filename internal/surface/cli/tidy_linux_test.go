@@ -11,7 +11,7 @@ import (
 // run. It refuses an unknown phase before it reports anything.
 func TestTidySaysHowToAllowIt(t *testing.T) {
 	d := newConsole(t)
-	d.env = append(d.env, "NO_COLOR=1")
+	d.env = append(d.env, "NO_COLOR=1", "ALLOWED_WRITE_PATHS=app")
 	if err := os.WriteFile(filepath.Join(d.dir, "build.log"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
