@@ -260,7 +260,7 @@ func (l Lock) Validate() error {
 	return l.Target.Validate()
 }
 
-// ValidateAll refuses invalid locks, and more of them than a request may have.
+// ValidateAll refuses invalid locks, and a list with more locks than a request may have.
 func ValidateAll(locks []Lock) error {
 	if err := CheckCount(len(locks)); err != nil {
 		return err

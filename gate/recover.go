@@ -23,7 +23,7 @@ type Report struct {
 	Working   int      `json:"working"`   // stages on which a running process works
 	Elsewhere []string `json:"elsewhere"` // landings that only another host or root can complete
 	Waiting   []uint64 `json:"waiting"`   // landings that wait for a directory that was moved away
-	Forgot    int      `json:"forgot"`    // expired days of originals and rescue entries that were deleted
+	Forgot    int      `json:"forgot"`    // number of days whose originals and rescue entries had expired and were deleted
 }
 
 // Recover completes or rolls back the decided landings of crashed processes, and removes

@@ -52,7 +52,7 @@ type attempt struct {
 	judged bool // the blockers were checked before and are alive
 
 	found    []store.Overlap // the blockers; none if the request was granted
-	more     bool            // there are more blockers than found
+	more     bool            // there are more blockers than those in found
 	recorded bool            // the log has the refusal
 	now      lockkeeper.Instant
 }

@@ -104,7 +104,8 @@ func (d Disturbance) String() string {
 	return text
 }
 
-// NotifyBeside tells the further agents of the session of a change that the calling one is told of.
+// NotifyBeside notifies the other agents of the session about a change of which the calling agent
+// is told.
 func (s *Session) NotifyBeside(d Disturbance) {
 	text, then := "DISTURBED "+d.Path+", which this session holds, was changed", " Read it again before you continue."
 	if d.Gone {

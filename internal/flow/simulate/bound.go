@@ -16,7 +16,7 @@ type Bound struct {
 	Path   string `json:"path,omitempty"` // the file, if By is "file"
 	Items  int    `json:"items"`          // number of all items, of those in the chain, or of those at the file
 
-	Work  Span `json:"work_seconds"`  // all items over all slots
+	Work  Span `json:"work_seconds"`  // the work of all items, divided by the slots
 	Chain Span `json:"chain_seconds"` // the longest chain of dependent items
 	File  Span `json:"file_seconds"`  // time that the items at one file need one after the other, with the chains before and after them
 }

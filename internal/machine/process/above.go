@@ -51,8 +51,8 @@ type Running struct {
 var interpreters = []string{"node", "nodejs", "bun", "deno", "python", "python3", "sh", "dash", "bash", "zsh", "env"}
 
 // agentOf returns the agent program that a process runs, or "". name is the kernel's name of the
-// process, args its command line. A process chooses both, so this is a sign like
-// AgentEnvironment: it refuses actions and never permits one.
+// process, args its command line. A process chooses both, so the answer is only a
+// sign, as with AgentEnvironment: callers use it to refuse an action, never to permit one.
 func agentOf(name string, args []string) string {
 	names := []string{name}
 	for i, arg := range args {

@@ -18,7 +18,7 @@ import (
 type orphanReaper struct {
 	mu   sync.Mutex
 	runs int
-	was  int32          // the attribute as the first run found it
+	was  int32          // value of the attribute before the first run changed it
 	own  map[int]uint64 // children that were not adopted, and their start times: keepers, and earlier children
 }
 

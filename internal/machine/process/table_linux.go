@@ -137,7 +137,7 @@ func (t table) ancestors(pid int) map[int]bool {
 	return set
 }
 
-// below adds to set every descendant of its members.
+// below adds every descendant of the processes in set to set.
 func (t table) below(set map[int]bool) {
 	for grown := true; grown; {
 		grown = false
