@@ -43,11 +43,13 @@ func (f *Found) File() string {
 		line("  # This command would test each change before it lands. No tests were found that can run here.")
 		line("  #test_command: make test")
 	}
-	line("  # Each change must pass these commands, too.")
-	if len(f.Checks) == 0 {
-		line("  #ci:")
-	} else {
+	switch {
+	case len(f.Checks) > 0:
+		line("  # Each change must pass these commands, too.")
 		line("  ci:")
+	case len(f.Offered) > 0:
+		line("  # Each change could have to pass these commands, too.")
+		line("  #ci:")
 	}
 	for _, c := range f.Checks {
 		line("    - %s", quote(c))
