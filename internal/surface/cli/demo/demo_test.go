@@ -44,7 +44,7 @@ func TestProof(t *testing.T) {
 		with  func(rec *view.Record, now map[string]lockkeeper.Version)
 	}{
 		"as it should be": {"", func(*view.Record, map[string]lockkeeper.Version) {}},
-		"two hold it at once": {"while grant 1 had", func(rec *view.Record, _ map[string]lockkeeper.Version) {
+		"two hold it at once": {"while grant 1 held", func(rec *view.Record, _ map[string]lockkeeper.Version) {
 			rec.Events = slices.Delete(rec.Events, 2, 3)
 		}},
 		"it was not held any more": {"did not hold", func(rec *view.Record, _ map[string]lockkeeper.Version) {
