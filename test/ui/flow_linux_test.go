@@ -144,7 +144,7 @@ func TestFlowByClicking(t *testing.T) {
 	b.decide(ctx, s, func(kind string) {
 		switch kind {
 		case "topic":
-			b.do("pasting", chromedp.SendKeys("textarea[name=text]", "Keyset pagination."))
+			b.do("pasting", chromedp.SendKeys("#found", "Keyset pagination."))
 			b.click("button[value=answer]")
 		case "item":
 			word := "todo"
