@@ -109,6 +109,16 @@ func (a *Project) GrantID(ctx context.Context, text string) (string, error) {
 	return "", &lockkeeper.InputError{Field: "grant", Value: text, Reason: "ambiguous: " + strings.Join(found, ", "), Next: "give more characters of the id"}
 }
 
+// ReleasedID returns the same as GrantID for a release. A text that names no grant is returned as it is, because its
+// release changes nothing.
+func (a *Project) ReleasedID(ctx context.Context, text string) (string, error) {
+	id, err := a.GrantID(ctx, text)
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld || CheckGrantName(text) != nil {
+		return text, nil
+	}
+	return id, err
+}
+
 // CheckGrantName refuses a text that is neither the id of a grant nor the start of one.
 func CheckGrantName(text string) error {
 	if len(text) >= shortestID && len(text) < 36 && strings.Trim(text, "0123456789abcdef-") == "" {

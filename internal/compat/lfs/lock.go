@@ -61,6 +61,9 @@ func (api *API) lock(r *request) (int, any, error) {
 		return 0, nil, err
 	}
 	l, err := api.target(in.Path)
+	if err == nil {
+		err = acts.CheckName(api.app, in.Path)
+	}
 	if err != nil {
 		return 0, nil, err
 	}

@@ -6,12 +6,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"lockkeeper"
 	"lockkeeper/internal/surface/access"
 )
 
@@ -202,6 +205,51 @@ func TestAddressesThatClimb(t *testing.T) {
 	for _, path := range []string{"../outside.rb", "/etc/passwd", "app/../../x", "app/x\x00y", ""} {
 		s.as(access.Admin, "POST", "/api/v1/grants", map[string]any{"write": []string{path}}).want(http.StatusBadRequest, "input")
 	}
+}
+
+// A pattern locks nothing: a request names its files. An existing name may contain such characters.
+func TestPatternsAreRefused(t *testing.T) {
+	s := newScene(t)
+	must(t, os.WriteFile(filepath.Join(s.App.Root.Dir(), "app", "[id].rb"), nil, 0o644))
+	for _, path := range []string{"*", "app/*.rb", "app/**", "app/?.rb"} {
+		for _, body := range []map[string]any{{"write": []string{path}}, {"read": []string{path}}, {"upgradeable": []string{path}, "policy": "dal"}, {"lock_request": map[string]any{"write_paths": []string{path}}}} {
+			s.as(access.Agent, "POST", "/api/v1/grants", body).want(http.StatusBadRequest, "input").has("a pattern", "list the files")
+		}
+	}
+	s.as(access.Agent, "GET", "/api/v1/check?write=*", nil).want(http.StatusBadRequest, "input").has("list the files")
+	for _, path := range []string{"app/[id].rb", "app/[name].rb"} {
+		s.as(access.Agent, "POST", "/api/v1/grants", map[string]any{"write": []string{path}}).want(ok).has(path)
+	}
+}
+
+// A grant is named by its id or the start of it.
+func TestShortGrantIDs(t *testing.T) {
+	s := newScene(t)
+	g := s.taken(access.Agent, "app/x.rb")
+	short, token := g.ID[:8], map[string]any{"token": g.Token}
+	at := "/api/v1/grants/" + short
+	s.as(access.Agent, "GET", at, nil).want(ok).has(g.ID)
+	s.as(access.Agent, "POST", at+"/renew", token).want(ok).has(g.ID)
+	s.as(access.Agent, "POST", "/api/v1/write", map[string]any{"grant": short, "token": g.Token, "changes": []map[string]any{{"path": "app/x.rb", "text": "x"}}}).want(ok)
+	s.as(access.Agent, "POST", at+"/release", map[string]any{"token": "wrong"}).want(http.StatusConflict, "not_held")
+	s.as(access.Agent, "POST", at+"/release", token).want(ok).has(`"released":true`, g.ID)
+	s.as(access.Agent, "POST", at+"/release", token).want(ok).has(`"released":false`)
+	s.as(access.Agent, "POST", at+"/renew", token).want(http.StatusConflict, "not_held")
+	s.as(access.Agent, "GET", at, nil).want(http.StatusNotFound, codeNotFound)
+
+	// Of many ids two start alike.
+	seen := map[string]string{}
+	for i := range 2_000 {
+		g, err := s.App.Hold(t.Context(), lockkeeper.Request{Holder: "x", Locks: []lockkeeper.Lock{{Target: lockkeeper.Target{Path: fmt.Sprintf("app/f%d.rb", i), Kind: lockkeeper.File}, Mode: lockkeeper.Read}}}, 0)
+		must(t, err)
+		start := g.ID[:4]
+		if other := seen[start]; other != "" {
+			s.as(access.Agent, "GET", "/api/v1/grants/"+start, nil).has("ambiguous", g.ID, other)
+			return
+		}
+		seen[start] = g.ID
+	}
+	t.Error("no two ids start alike")
 }
 
 // Text from models and files is escaped on every page.

@@ -70,6 +70,9 @@ func (t targets) locks(a *project.Project) (list []lockkeeper.Lock, err error) {
 		list = append(list, of...)
 		for _, path := range given.paths {
 			l, err := a.Root.Resolve(a.Root.Dir(), path, given.mode)
+			if err == nil {
+				err = acts.CheckName(a, path)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -216,13 +219,14 @@ func placeOf(e lock.RequestInfo) string {
 }
 
 func (s *Server) grant(c *call) (*lock.RequestInfo, error) {
-	id := c.r.PathValue("id")
-	if err := project.CheckGrantID(id); err != nil {
-		return nil, err
+	name := c.r.PathValue("id")
+	id, err := s.opt.App.GrantID(c.r.Context(), name)
+	var e *lock.RequestInfo
+	if err == nil {
+		e, err = s.opt.App.Locks.Request(c.r.Context(), id)
 	}
-	e, err := s.opt.App.Locks.Request(c.r.Context(), id)
-	if err == nil && e == nil {
-		err = &refusal{code: codeNotFound, reason: "grant " + id + " is unknown here: released, expired or never granted", next: "GET " + api + "/grants lists them all"}
+	if err == nil && e == nil || lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld {
+		err = &refusal{code: codeNotFound, reason: "grant " + name + " is unknown here: released, expired or never granted", next: "GET " + api + "/grants lists them all"}
 	}
 	return e, err
 }
@@ -242,8 +246,8 @@ func (o ownership) check() error {
 // change returns the route of an act on a grant. The caller must have its token.
 func change[In interface{ check() error }](name, summary string, do func(s *Server, c *call, id string, in In) (lockkeeper.Grant, error)) route {
 	return act(api+"/grants/{id}/"+name, writers, summary, func(s *Server, c *call, in In) (changed lockkeeper.GrantSnapshot, err error) {
-		id := c.r.PathValue("id")
-		if err := cmp.Or(project.CheckGrantID(id), in.check()); err != nil {
+		id, err := s.opt.App.GrantID(c.r.Context(), c.r.PathValue("id"))
+		if err := cmp.Or(err, in.check()); err != nil {
 			return changed, err
 		}
 		g, err := do(s, c, id, in)
@@ -288,8 +292,8 @@ type released struct {
 }
 
 func release(s *Server, c *call, in ownership) (released, error) {
-	id := c.r.PathValue("id")
-	if err := in.check(); err != nil {
+	id, err := s.opt.App.ReleasedID(c.r.Context(), c.r.PathValue("id"))
+	if err := cmp.Or(in.check(), err); err != nil {
 		return released{}, err
 	}
 	done, err := s.opt.App.Locks.Release(c.r.Context(), id, in.Token) // done is false for an unknown id

@@ -60,7 +60,8 @@ type writtenFile struct {
 }
 
 func write(s *Server, c *call, in writing) (written, error) {
-	if err := project.CheckGrantID(in.Grant); err != nil {
+	grant, err := s.opt.App.GrantID(c.r.Context(), in.Grant)
+	if err != nil {
 		return written{}, err
 	}
 	if len(in.Changes) == 0 {
@@ -68,12 +69,11 @@ func write(s *Server, c *call, in writing) (written, error) {
 	}
 	changes := make([]gate.Change, len(in.Changes))
 	for i, w := range in.Changes {
-		var err error
 		if changes[i], err = w.change(s.opt.App); err != nil {
 			return written{}, err
 		}
 	}
-	done, err := landing.ApplyUnder(c.r.Context(), s.opt.App, &lockkeeper.Grant{ID: in.Grant, Token: in.Token}, changes, in.Whole)
+	done, err := landing.ApplyUnder(c.r.Context(), s.opt.App, &lockkeeper.Grant{ID: grant, Token: in.Token}, changes, in.Whole)
 	if err != nil {
 		return written{}, err
 	}
@@ -141,14 +141,15 @@ type replaced struct {
 }
 
 func replaceDir(s *Server, c *call, in replacing) (out replaced, err error) {
-	if err := project.CheckGrantID(in.Grant); err != nil {
+	grant, err := s.opt.App.GrantID(c.r.Context(), in.Grant)
+	if err != nil {
 		return out, err
 	}
 	from := ""
 	if out.Path, from, err = acts.Replacement(s.opt.App, in.Dir, in.From); err != nil {
 		return out, err
 	}
-	out.Landing, err = landing.ReplaceDir(c.r.Context(), s.opt.App, &lockkeeper.Grant{ID: in.Grant, Token: in.Token}, out.Path, from)
+	out.Landing, err = landing.ReplaceDir(c.r.Context(), s.opt.App, &lockkeeper.Grant{ID: grant, Token: in.Token}, out.Path, from)
 	return out, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"lockkeeper/internal/encoding/strictjson"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/session/refusal"
+	"lockkeeper/internal/surface/acts"
 )
 
 // nameOf returns the program that started this process, under the name that its client gave.
@@ -126,6 +127,9 @@ func (s *Server) file(path string) (string, error) {
 		return "", &lockkeeper.InputError{Field: "path", Reason: "required", Next: "name a file, relative to the root of the codebase"}
 	}
 	name, err := s.registry.Path(s.at(path))
+	if err == nil {
+		err = acts.CheckName(s.app, path)
+	}
 	if err != nil {
 		return "", err
 	}

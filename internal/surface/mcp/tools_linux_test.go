@@ -117,6 +117,7 @@ func tour(s *scene, one, other *client) {
 	}
 	more(s, other)
 	resources(s, one)
+	patterns(s, one)
 }
 
 // more calls ask_for_more. The grant does not change: the call records a gap, and an item that waits for a
@@ -149,6 +150,19 @@ func more(s *scene, c *client) {
 	if gaps["app/mailer.rb"] != 2 || gaps["app/user.rb"] == 0 || !slices.ContainsFunc(kept, func(e rescue.Entry) bool { return e.ID == gap.value.Rescue }) {
 		t.Errorf("the gaps are %v", gaps)
 	}
+	c.call("release", nil).fine()
+}
+
+// patterns checks that a pattern is refused, and that an existing name with such characters is none.
+func patterns(s *scene, c *client) {
+	t := s.t
+	must(t, os.WriteFile(filepath.Join(s.App.Root.Dir(), "app", "[id].rb"), nil, 0o644))
+	for _, path := range []string{"*", "app/*.rb", "app/?.rb", filepath.Join(s.App.Root.Dir(), "app/**")} {
+		c.call("claim", args{"paths": []string{path}}).not("a pattern", "list the files")
+		c.call("check", args{"paths": []string{path}}).not("a pattern")
+		c.call("write", args{"path": path, "text": "x"}).not("a pattern")
+	}
+	c.call("claim", args{"paths": []string{"app/[id].rb", "app/[name].rb"}}).fine("CLAIMED", "app/[id].rb", "app/[name].rb")
 	c.call("release", nil).fine()
 }
 

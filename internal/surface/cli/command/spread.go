@@ -1,16 +1,15 @@
 package command
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
 	"lockkeeper/internal/encoding/shellword"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/term"
 )
 
@@ -18,7 +17,7 @@ import (
 // that match a pattern. With dirs a pattern also matches directories. A value that exists is one path, whatever
 // characters it has.
 func (p *Program) Spread(value string, dirs bool) ([]string, error) {
-	if p.there(value) {
+	if acts.Exists(p.Path(value)) {
 		return []string{value}, nil
 	}
 	var paths []string
@@ -26,7 +25,7 @@ func (p *Program) Spread(value string, dirs bool) ([]string, error) {
 		if part == "" && strings.Contains(value, ",") {
 			return nil, &lockkeeper.InputError{Field: "path", Value: value, Reason: "a list with an empty path", Next: "separate paths with one comma each; for a name with a comma use --write-from or --read-from"}
 		}
-		found, err := p.match(part, dirs)
+		found, err := acts.Match(p.Path, part, dirs)
 		if err != nil {
 			return nil, err
 		}
@@ -42,11 +41,6 @@ func (p *Program) noteSpread(value string, paths []string) {
 	if !p.JSON {
 		p.Note("%s is %s", term.Clean(value), term.JoinFew(paths, term.Few(p.Err, notesShown), term.Clean))
 	}
-}
-
-func (p *Program) there(typed string) bool {
-	_, err := os.Lstat(p.Path(typed))
-	return err == nil
 }
 
 // alternatives splits a list at its commas. As in a shell, braces around a list make one path of each of its
@@ -82,40 +76,6 @@ func alternatives(value string) (list []string) {
 	return append(list, value[start:])
 }
 
-// match returns the files that a pattern matches. Leading directories that exist are taken literally, as
-// app/[id] is in app/[id]/*.tsx.
-func (p *Program) match(value string, dirs bool) ([]string, error) {
-	if p.there(value) || !strings.ContainsAny(value, "*?[") {
-		return []string{value}, nil
-	}
-	base, pattern := "", value
-	for {
-		first, rest, more := strings.Cut(pattern, "/")
-		if !more || first != "" && !p.there(base+first) {
-			break
-		}
-		base, pattern = base+first+"/", rest
-	}
-	options := []doublestar.GlobOption{doublestar.WithNoFollow(), doublestar.WithNoHidden(), doublestar.WithFailOnIOErrors()}
-	if !dirs {
-		options = append(options, doublestar.WithFilesOnly())
-	}
-	found, err := doublestar.Glob(os.DirFS(p.Path(base)), strings.NewReplacer("{", `\{`, "}", `\}`).Replace(pattern), options...)
-	for i := range found {
-		found[i] = base + found[i]
-	}
-	slices.Sort(found)
-	switch {
-	case err == nil && len(found) == 0 && !strings.ContainsAny(pattern, "*?"):
-		return []string{value}, nil // the value is the name of a new file, such as [id].tsx
-	case err == nil && len(found) == 0:
-		return nil, &lockkeeper.InputError{Field: "path", Value: value, Reason: "no file matches this pattern", Next: "name the files; a new file has no pattern"}
-	case err != nil:
-		return nil, &lockkeeper.InputError{Field: "path", Value: value, Reason: "not a usable pattern: " + err.Error(), Next: "name the files"}
-	}
-	return found, nil
-}
-
 // NoWords refuses words after the flags of a command that locks paths. Usually the shell expanded a pattern, so
 // it suggests the same command with one flag for each path.
 func (p *Program) NoWords(cmd *cobra.Command, args []string) error {
@@ -146,7 +106,7 @@ func (p *Program) expanded(words, rest []string) error {
 	mode, isPath := strings.CutPrefix(name, "--")
 	isPath = isPath && slices.Contains([]string{"write", "read", "upgradeable"}, mode)
 	paths := 0
-	for paths < len(words) && p.there(words[paths]) && filepath.Dir(words[paths]) == filepath.Dir(value) {
+	for paths < len(words) && acts.Exists(p.Path(words[paths])) && filepath.Dir(words[paths]) == filepath.Dir(value) {
 		paths++
 	}
 	if !isPath || paths == 0 {

@@ -293,10 +293,7 @@ that is unknown, or was released before, is harmless: exit code 0 and a note.`,
 		Example: `  lockkeeper lock release 1b4e28ba-2fa1-41d2-883f-0016d3cca427`,
 		Args:    command.Exactly(1, "the id of a grant"),
 		RunE: p.OnProject(func(cmd *cobra.Command, a *project.Project, args []string) error {
-			id, err := a.GrantID(cmd.Context(), args[0])
-			if lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld || err != nil && project.CheckGrantName(args[0]) != nil {
-				id, err = args[0], nil // the id names nothing that could be released
-			}
+			id, err := a.ReleasedID(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
