@@ -38,6 +38,7 @@ type Report struct {
 type Unit struct {
 	Name      string        `json:"name"`
 	Status    string        `json:"status"`
+	Failed    bool          `json:"failed,omitempty"` // it waits for a retry
 	Cost      Cost          `json:"cost"`
 	Decisions DecisionCount `json:"decisions"`
 	Batches   []Batch       `json:"batches"`
@@ -47,6 +48,7 @@ type Batch struct {
 	ID      string       `json:"id"`
 	Title   string       `json:"title,omitempty"`
 	Status  string       `json:"status"`
+	Failed  bool         `json:"failed,omitempty"` // it waits for a retry
 	Summary string       `json:"summary,omitempty"`
 	Files   []string     `json:"files"` // the files that the batch changes or changed
 	Fixes   int          `json:"fixes"`
@@ -159,6 +161,10 @@ func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, ca
 		r.Run = nil
 	}
 	costs := r.count(f, calls)
+	open, err := addItems(ctx, a, r, f, unit)
+	if err != nil {
+		return nil, err
+	}
 	units = slices.Clone(units)
 	for unit := range costs { // includes units without a document
 		units = append(units, unit)
@@ -169,9 +175,9 @@ func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, ca
 		if err != nil {
 			return nil, err
 		}
-		r.addUnit(u, costs[name])
+		r.addUnit(u, costs[name], run.Overlay{Flow: f}.Unit(u, open[name]))
 	}
-	return r, addItems(ctx, a, r, f, unit)
+	return r, nil
 }
 
 // count sums up the calls and returns the cost of each unit.
@@ -235,8 +241,13 @@ func (t *Times) busy(calls []run.PastCall) {
 	}
 }
 
-func (r *Report) addUnit(u *progress.Unit, cost Cost) {
-	unit := Unit{Name: u.Name, Status: u.Status(), Cost: cost, Batches: []Batch{}}
+// addUnit adds a unit. The argument state has the failures of its work.
+func (r *Report) addUnit(u *progress.Unit, cost Cost, state run.UnitState) {
+	failed := map[string]bool{}
+	for _, b := range state.Batches {
+		failed[b.ID] = b.Status == flow.Failed
+	}
+	unit := Unit{Name: u.Name, Status: u.Status(), Failed: state.Status == flow.Failed, Cost: cost, Batches: []Batch{}}
 	for _, item := range u.Items {
 		switch item.Decision {
 		case flow.Todo:
@@ -252,7 +263,7 @@ func (r *Report) addUnit(u *progress.Unit, cost Cost) {
 	r.Decisions.add(unit.Decisions)
 	for i := range u.Batches {
 		b := &u.Batches[i]
-		done := Batch{ID: b.ID, Title: b.Title, Status: b.Status, Summary: b.Summary(), Files: []string{}, Fixes: b.Fixes(), Landed: b.Landed, Untested: b.Untested()}
+		done := Batch{ID: b.ID, Title: b.Title, Status: b.Status, Failed: failed[b.ID], Summary: b.Summary(), Files: []string{}, Fixes: b.Fixes(), Landed: b.Landed, Untested: b.Untested()}
 		for state, c := range map[*flow.CheckState]*flow.Checked{&done.Tests: b.Tested, &done.CI: b.CI} {
 			if c != nil {
 				*state = c.State
@@ -276,12 +287,11 @@ func (r *Report) addUnit(u *progress.Unit, cost Cost) {
 	r.Units = append(r.Units, unit)
 }
 
-// addItems adds failures and waits from the queue.
-func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, unit func(string) (*progress.Unit, error)) error {
+// addItems adds failures and waits from the queue. It returns the incomplete items of each unit.
+func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, unit func(string) (*progress.Unit, error)) (open map[string][]*lockkeeper.Item, err error) {
 	ids := map[string]bool{}
 	var first uint64
-	var open map[string][]*lockkeeper.Item
-	err := a.Store.View(ctx, func(read store.Reader) (err error) {
+	err = a.Store.View(ctx, func(read store.Reader) (err error) {
 		clear(ids)
 		r.Times.Queued = 0
 		if open, err = run.OpenItems(read, r.Flow); err != nil {
@@ -299,17 +309,17 @@ func addItems(ctx context.Context, a *project.Project, r *Report, f flow.Flow, u
 		})
 	})
 	if err != nil || len(ids) == 0 {
-		return err
+		return open, err
 	}
 	failed, err := run.FailuresIn(f, open, unit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, f := range failed {
 		r.Failures = append(r.Failures, Failure{Item: f.Item, Work: f.Name(), Phase: f.Phase, Reason: f.Reason, At: f.At})
 	}
 	r.Times.Blocked, err = blockedFor(ctx, a, ids, first)
-	return err
+	return open, err
 }
 
 const eventPage = 1_000

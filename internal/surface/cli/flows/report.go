@@ -19,6 +19,7 @@ import (
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 )
 
 func (p *program) reportCommand() *cobra.Command {
@@ -66,8 +67,12 @@ func (p *program) flowReport(ctx context.Context, a *project.Project, name, file
 	if p.JSON && file == "" {
 		return p.PrintJSON(report)
 	}
+	v, err := view.New(a).Run(ctx, name)
+	if err != nil {
+		return err
+	}
 	var text bytes.Buffer
-	(&reportWriter{out: &text, r: report}).write()
+	(&reportWriter{out: &text, r: report, now: v.Line}).write()
 	if file == "" {
 		_, err = p.Out.Write(text.Bytes())
 		return err
@@ -83,15 +88,19 @@ func (p *program) flowReport(ctx context.Context, a *project.Project, name, file
 type reportWriter struct {
 	out io.Writer
 	r   *report.Report
+	now view.RunLine
 }
 
 func (w *reportWriter) write() {
 	r := w.r
 	w.line("# Report of the flow %s", r.Flow)
 	if r.Run != nil {
-		state := "not finished"
+		state := string(w.now.State)
 		if !r.Run.Ended.IsZero() {
 			state = "finished " + term.Stamp(r.Run.Ended)
+		}
+		if w.now.Failed > 0 {
+			state += fmt.Sprintf(", %d failed", w.now.Failed)
 		}
 		w.line("\nRun %s, started %s, %s.", r.Run.ID, term.Stamp(r.Run.Began), state)
 	}
@@ -138,14 +147,14 @@ func (w *reportWriter) changes() {
 		w.line("\n**%s**", term.Clean(untestedLine(untested, landed, why)))
 	}
 	for _, u := range w.r.Units {
-		w.line("\n### %s: %s\n", term.Clean(u.Name), term.Clean(u.Status))
+		w.line("\n### %s: %s\n", term.Clean(u.Name), term.Clean(statusWords(u.Status, u.Failed)))
 		if len(u.Batches) == 0 {
 			w.line("No batches.")
 			continue
 		}
 		w.head("Batch", "Status", "Landing", "Commit", "Fixes", "Files", "Summary")
 		for _, b := range u.Batches {
-			status, landing, commit := strings.ReplaceAll(b.Status, "_", " "), "-", "-"
+			status, landing, commit := statusWords(b.Status, b.Failed), "-", "-"
 			if b.Landed != nil {
 				landing = cmp.Or(strings.Trim(fmt.Sprint(b.Landed.Landings), "[]"), "-")
 				if b.Landed.Commit != "" {
@@ -162,6 +171,14 @@ func (w *reportWriter) changes() {
 			w.row(name, status, landing, commit, fmt.Sprint(b.Fixes), strings.Join(b.Files, ", "), b.Summary)
 		}
 	}
+}
+
+// statusWords returns the status of a unit or batch for people.
+func statusWords(status string, failed bool) string {
+	if failed {
+		return "failed"
+	}
+	return strings.ReplaceAll(status, "_", " ")
 }
 
 func (w *reportWriter) costs() {
