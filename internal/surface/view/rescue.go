@@ -82,11 +82,29 @@ func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 	for _, e := range slices.Backward(list) {
 		entry := rd.rescueEntry(e, refs)
 		entry.Done = done(e)
-		v.Entries = append(v.Entries, entry)
-		v.Kinds[e.Kind]++
-		v.Bytes += e.Size
+		v.add(entry)
 	}
 	return v, nil
+}
+
+// Unsettled returns the kept changes that need attention, and how many others there are.
+func (v Rescue) Unsettled() (open *Rescue, settled int) {
+	all := v.Entries
+	v.Entries, v.Kinds, v.Bytes = []RescueEntry{}, map[string]int{}, 0
+	for _, e := range all {
+		if e.Done {
+			settled++
+		} else {
+			v.add(e)
+		}
+	}
+	return &v, settled
+}
+
+func (v *Rescue) add(e RescueEntry) {
+	v.Entries = append(v.Entries, e)
+	v.Kinds[e.Kind]++
+	v.Bytes += e.Size
 }
 
 // settled returns whether a kept change needs no attention: all its gaps are answered, or it is work of a batch that

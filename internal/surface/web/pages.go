@@ -112,8 +112,18 @@ func (d *Dashboard) nodesPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	return data, err
 }
 
+type rescueData struct {
+	*view.Rescue
+	Settled int // kept changes that are not listed, because they need no attention
+}
+
 func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return d.view.Rescue(r.Context())
+	kept, err := d.view.Rescue(r.Context())
+	if err != nil || r.URL.Query().Get("all") != "" {
+		return rescueData{Rescue: kept}, err
+	}
+	open, settled := kept.Unsettled()
+	return rescueData{open, settled}, nil
 }
 
 type keptData struct{ *view.RescueDetail }

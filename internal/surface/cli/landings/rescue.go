@@ -49,13 +49,12 @@ only with --all.`,
 			if err != nil {
 				return err
 			}
-			list := []view.KeptChange{}
 			hidden := 0
+			if !all {
+				v, hidden = v.Unsettled()
+			}
+			list := []view.KeptChange{}
 			for _, e := range slices.Backward(v.Entries) {
-				if e.Done && !all {
-					hidden++
-					continue
-				}
 				list = append(list, e.KeptChange)
 			}
 			switch {
