@@ -323,10 +323,9 @@ func enrolledOf(root string, plan *enrol.Enrolment, undone bool, report *doctor.
 	return out
 }
 
-// mayDismiss returns an error unless a person at a terminal runs the command. A script may
+// mayDismiss returns an error unless a person at a terminal runs the command act. A script may
 // run it with --yes if no session is open, because an open session would continue unchecked.
-func (p *program) mayDismiss(ctx context.Context, yes bool) error {
-	const act = "init --undo"
+func (p *program) mayDismiss(ctx context.Context, act string, yes bool) error {
 	return p.AsPerson(ctx, act, func(a *project.Project) error {
 		if !yes || p.Attended() {
 			return p.MayForce(act)
@@ -342,7 +341,7 @@ func (p *program) mayDismiss(ctx context.Context, yes bool) error {
 }
 
 func (p *program) dismiss(cmd *cobra.Command, o enrolOptions, hosts ...enrol.Host) error {
-	if err := p.mayDismiss(cmd.Context(), o.yes); err != nil {
+	if err := p.mayDismiss(cmd.Context(), "init --undo", o.yes); err != nil {
 		return err
 	}
 	root, err := project.FindRoot(p.Settings())

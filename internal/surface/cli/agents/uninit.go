@@ -13,6 +13,7 @@ import (
 	"lockkeeper/internal/agent/enrol"
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/store"
@@ -42,7 +43,8 @@ func (p *program) uninitCommand() *cobra.Command {
 		Long: `Remove what Lockkeeper made for this codebase: the hooks of agents and of git, the settings
 in your home directory, lockkeeper.yaml and .lockkeeper. It shows the list and asks. A git
 hook that was there before gets its name back. Your own settings of agents stay if other
-codebases of yours use them. Work that landed stays as it is.
+codebases of yours use them. Work that landed stays as it is. So do the locks and the queue of
+this codebase in a PostgreSQL database, because other machines may use them.
 
 It refuses while work is queued, or while other processes use the codebase. It also refuses while the
 rescue shelf has content that did not land; --export moves that content to a new directory
@@ -71,7 +73,7 @@ func (p *program) uninit(cmd *cobra.Command, o uninitOptions) error {
 	}
 	r := &removal{Footprint: foot, Hooks: []git.InstalledHook{}, Agents: []string{}}
 	if isRoot, err := project.IsRoot(p.Settings()); err == nil && isRoot {
-		if err := p.mayDismiss(ctx, o.yes); err != nil {
+		if err := p.mayDismiss(ctx, "uninit", o.yes); err != nil {
 			return err
 		}
 		if err := p.survey(ctx, r, o); err != nil {
@@ -157,6 +159,9 @@ func (p *program) showRemoval(r *removal) {
 	}
 	for _, path := range append(append([]string{}, r.Paths...), r.Documents...) {
 		fmt.Fprintf(p.Out, "remove   %s\n", term.Clean(path))
+	}
+	if config.IsPostgres(r.Store) {
+		fmt.Fprintf(p.Out, "keep     the locks and the queue of space %s in %s: other machines may use them\n", r.Space, term.Clean(r.Store))
 	}
 	for _, h := range r.Hooks {
 		fmt.Fprintf(p.Out, "git hook %s: %s\n", term.Clean(h.Path), h.What)
