@@ -80,6 +80,7 @@ func TestHostileRequests(t *testing.T) {
 		{"an unknown password", "stranger", "GET", at, "", http.StatusUnauthorized, nil},
 		{"a password for another API", "ann", "GET", address + "/api/v1/me", "", http.StatusUnauthorized, nil},
 		{"a path above", "ann", "POST", at, body("../x"), http.StatusBadRequest, nil},
+		{"a pattern", "ann", "POST", at, body("art/*"), http.StatusBadRequest, nil},
 		{"a path above, inside", "ann", "POST", at, body("art/../../x"), http.StatusBadRequest, nil},
 		{"an absolute path", "ann", "POST", at, body("/etc/passwd"), http.StatusBadRequest, nil},
 		{"a link to outside", "ann", "POST", at, body("outside/passwd"), http.StatusBadRequest, nil},
