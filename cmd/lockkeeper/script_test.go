@@ -66,6 +66,9 @@ func scripts() testscript.Params {
 			switch name {
 			case "superuser":
 				return os.Getuid() == 0, nil
+			case "sandbox": // a command in the sandbox sees only listed files
+				level, err := sandbox.Probe(context.Background())
+				return level.HoldsReads(), err
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
 		},

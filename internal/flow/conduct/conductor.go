@@ -73,6 +73,37 @@ func (c *Conductor) Survey(ctx context.Context) (*run.Pipeline, error) {
 	return c.seen, c.seen.Survey(ctx)
 }
 
+// TryTests runs the test commands of the surveyed run once, on the unchanged tree, in the sandbox.
+// It changes nothing. While another process conducts a run, no command runs. TryTests returns nil
+// if no test command is configured. It calls began before the commands start.
+func (c *Conductor) TryTests(ctx context.Context, began func(commands []string)) (*run.Trial, error) {
+	busy, err := Holder(ctx, c.project)
+	if err != nil {
+		return nil, err
+	}
+	if busy != "" {
+		busy = "a run by " + busy + " is in progress and uses the test slots"
+	}
+	return c.seen.TryTests(ctx, busy, began)
+}
+
+// TryTests does the same for the configured test command, within a limit of its own, if no run is
+// surveyed.
+func TryTests(ctx context.Context, a *project.Project, env []string, limit time.Duration, began func(commands []string)) (*run.Trial, error) {
+	if a.Config.Run.TestCommand == "" && a.Config.Run.SuiteCommand == "" {
+		return nil, nil
+	}
+	c, err := New(ctx, a, Options{Flow: flow.Default().Name, Env: env})
+	if err != nil {
+		return nil, err
+	}
+	c.parts.Limits.CheckTimeout = min(c.parts.Limits.CheckTimeout, limit)
+	if c.seen, err = run.New(c.parts); err != nil {
+		return nil, err
+	}
+	return c.TryTests(ctx, began)
+}
+
 // Check refuses a run that could not work, before it starts.
 func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 	a, cfg := c.project, c.project.Config

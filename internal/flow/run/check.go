@@ -330,17 +330,10 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 		return flow.CheckRun{}, err
 	}
 	run := flow.CheckRun{Command: command, Attempt: attempt, Output: filepath.ToSlash(kept)}
-	limited, cancel := context.WithTimeoutCause(ctx, l.p.opt.Limits.CheckTimeout, errTooLong)
-	defer cancel()
-	began := time.Now()
-	run.Exit, err = l.p.confined(limited, l.t, l.w, "", process.Command{
-		Argv: []string{"sh", "-c", command}, Dir: l.w.Dir(), Env: l.p.checkEnv(l.t, l.w), Stdout: out, Stderr: out,
-	})
-	run.Took = time.Since(began)
-	if errors.Is(err, errTooLong) && ctx.Err() == nil {
-		_, werr := fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)
-		err = werr
-		run.Exit = max(run.Exit, 124)
+	ran, err := l.p.execute(ctx, l.t, l.w, command, out)
+	run.Exit, run.Took = ran.exit, ran.took
+	if ran.tooLong {
+		_, err = fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)
 	}
 	var changes []workspace.Change
 	if err == nil {
@@ -355,6 +348,28 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 	said = strings.TrimSpace(said)
 	run.Last = said[strings.LastIndexByte(said, '\n')+1:]
 	return run, errors.Join(err, l.undo(ctx, changes))
+}
+
+// An executed is a test or CI command that has ended.
+type executed struct {
+	exit    int
+	took    time.Duration
+	tooLong bool // it was stopped at the time limit
+}
+
+// execute runs a test or CI command in a workspace, in the sandbox and within the time limit.
+func (p *Pipeline) execute(ctx context.Context, t execution, w *workspace.Workspace, command string, out *os.File) (ran executed, err error) {
+	limited, cancel := context.WithTimeoutCause(ctx, p.opt.Limits.CheckTimeout, errTooLong)
+	defer cancel()
+	began := time.Now()
+	ran.exit, err = p.confined(limited, t, w, "", process.Command{
+		Argv: []string{"sh", "-c", command}, Dir: w.Dir(), Env: p.checkEnv(t, w), Stdout: out, Stderr: out,
+	})
+	ran.took = time.Since(began)
+	if errors.Is(err, errTooLong) && ctx.Err() == nil {
+		ran.exit, ran.tooLong, err = max(ran.exit, 124), true, nil
+	}
+	return ran, err
 }
 
 var errTooLong = errors.New("timed out")

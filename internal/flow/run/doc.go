@@ -12,6 +12,7 @@
 //	queue.go               work items, their keys and locks, and how they are executed
 //	batch.go               a batch from its first phase to its landing
 //	ask.go, call.go        calls of agents, their records, the budget
+//	trial.go               the test commands on the unchanged tree, before a run
 //	overlay.go, state.go   the state of a run for viewers
 //
 // Invariants:

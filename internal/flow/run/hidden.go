@@ -26,22 +26,34 @@ var (
 // exists on this machine, or could not write one. Agents are not told: otherwise they could find out
 // which files exist outside their sandbox.
 func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
-	if !l.p.opt.Sandbox.HoldsReads() {
-		return nil
-	}
 	said, err := l.p.endOf(failed.Output, maxShown)
 	if err != nil {
 		return err
 	}
-	if path := hiddenPath(said, l.w.Dir()); path != "" {
-		l.p.news(NewsWarning, q, lockkeeper.JoinNext(fmt.Sprintf("%s exists on this machine, but the sandbox may not show it to %q", path, failed.Command),
-			"add it to agent.read in lockkeeper.yaml if the command needs it"))
-	}
-	if path := readOnlyPath(said, l.w.Dir()); path != "" {
-		l.p.news(NewsWarning, q, lockkeeper.JoinNext(fmt.Sprintf("%q failed because it may not write %s in the sandbox, not because of the change", failed.Command, path),
-			"add its directory to agent.caches in lockkeeper.yaml, or make the command write below $TMPDIR"))
+	for _, r := range l.p.refusals(said, l.w.Dir(), failed.Command) {
+		l.p.news(NewsWarning, q, lockkeeper.JoinNext(r.fact, r.next))
 	}
 	return nil
+}
+
+// A refusalBySandbox is a path that a failed command needed and that the sandbox kept from it.
+type refusalBySandbox struct{ fact, next string }
+
+// refusals lists what the output of a failed command reports as missing or read-only because of the
+// sandbox.
+func (p *Pipeline) refusals(output, workspace, command string) (list []refusalBySandbox) {
+	if !p.opt.Sandbox.HoldsReads() {
+		return nil
+	}
+	if path := hiddenPath(output, workspace); path != "" {
+		list = append(list, refusalBySandbox{fmt.Sprintf("%s exists on this machine, but the sandbox may not show it to %q", path, command),
+			"add it to agent.read in lockkeeper.yaml if the command needs it"})
+	}
+	if path := readOnlyPath(output, workspace); path != "" {
+		list = append(list, refusalBySandbox{fmt.Sprintf("%q failed because it may not write %s in the sandbox, not because of the change", command, path),
+			"add its directory to agent.caches in lockkeeper.yaml, or make the command write below $TMPDIR"})
+	}
+	return list
 }
 
 // readOnlyPath returns the first path outside the workspace that the output reports as read-only.
@@ -78,8 +90,13 @@ func hiddenPath(output, workspace string) string {
 }
 
 // endOf returns the last n bytes of an output file. Its path is relative to the root.
-func (p *Pipeline) endOf(output string, n int64) (_ string, err error) {
-	f, err := os.Open(filepath.Join(p.opt.Root.Dir(), filepath.FromSlash(output)))
+func (p *Pipeline) endOf(output string, n int64) (string, error) {
+	return tailOf(filepath.Join(p.opt.Root.Dir(), filepath.FromSlash(output)), n)
+}
+
+// tailOf returns the last n bytes of a file.
+func tailOf(name string, n int64) (_ string, err error) {
+	f, err := os.Open(name)
 	if err != nil {
 		return "", err
 	}

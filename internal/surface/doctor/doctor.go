@@ -3,12 +3,15 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/agent/enrol"
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/view"
 )
@@ -65,6 +68,39 @@ func Examine(ctx context.Context, s project.Settings) (_ *Report, err error) {
 	x.report.OK = !x.failed && len(x.report.Silent) == 0 && !slices.ContainsFunc(x.report.Protections, func(w view.Protection) bool { return w.Broken })
 	x.report.Summary = x.summary()
 	return x.report, nil
+}
+
+// testLimit is how long TryTests lets the tests run.
+const testLimit = 2 * time.Minute
+
+// TryTests adds a check that runs the configured test command once, on the unchanged tree and in
+// the sandbox of a run. It adds nothing if no command is configured, or if the codebase cannot be
+// opened, which Examine reports. A failed test breaks no protection.
+func (r *Report) TryTests(ctx context.Context, s project.Settings, env []string, began func(commands []string)) (err error) {
+	const name = "tests"
+	s.SkipRecovery = true
+	a, err := project.Open(ctx, s)
+	if err != nil {
+		return nil // Examine reported it
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	t, err := conduct.TryTests(ctx, a, env, testLimit, began)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		r.Checks = append(r.Checks, view.Check{Name: name, Fact: lockkeeper.Message(err), Next: lockkeeper.NextStep(err)})
+	case t != nil:
+		c := view.Check{Name: name, OK: t.Passed || t.Skipped != "", Fact: t.String(), Next: t.Next}
+		if t.TooLong {
+			c.Next = "lockkeeper run --dry-run, which lets the tests run for run.check_timeout"
+		}
+		if len(t.Last) > 0 {
+			c.Fact += "; it ended with: " + strings.Join(t.Last, " | ")
+		}
+		r.Checks = append(r.Checks, c)
+	}
+	return nil
 }
 
 // unopened runs the checks that need no store. Hooks refuse every write meanwhile.

@@ -30,6 +30,7 @@ import (
 type runOptions struct {
 	conduct.Options
 	dry, noUI  bool
+	untried    bool     // a dry run does not run the tests
 	conducting []string // given flags that only a run that starts applies
 }
 
@@ -54,6 +55,10 @@ It stops when every remaining step needs your decision: see lockkeeper decide. R
 are kept, so the same command resumes where the last one stopped, also after a crash.
 Only one process runs a flow at a time. A second run attaches to it and shows its
 progress.
+
+With --dry-run it runs the test command once, on the unchanged tree and in the sandbox,
+and says whether it passes here. That calls no agent and changes nothing. It runs the
+tests of the plan, else run.test_command or, if that tests one file, run.suite_command.
 
 Ctrl-C finishes running agents and starts no new ones. Press it again, a second or more
 later, to stop them; their work returns to the queue.
@@ -90,7 +95,8 @@ With --json each line is an object; the last one is the result.`,
 	f.BoolVar(&o.Wait, "wait", false, "wait for decisions instead of stopping")
 	f.BoolVar(&o.New, "new", false, "start a new run, with its own budget")
 	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard")
-	f.BoolVar(&o.dry, "dry-run", false, "show what the run would do, and change nothing")
+	f.BoolVar(&o.dry, "dry-run", false, "show what the run would do and whether the tests pass now, and change nothing")
+	f.BoolVar(&o.untried, "no-tests", false, "with --dry-run: do not run the tests on the unchanged tree")
 	return cmd
 }
 
@@ -104,6 +110,8 @@ func (o *runOptions) parse(cmd *cobra.Command) error {
 		return wrong("slots", o.Slots, fmt.Sprintf("out of range, must be 1 to %d", jobs.MostSlots), "give the number of agents to run at once")
 	case given("tokens") && o.Tokens < 1:
 		return wrong("tokens", o.Tokens, "out of range", "give a number such as 5000000, or omit the flag")
+	case o.untried && !o.dry:
+		return wrong("no-tests", o.untried, "only a dry run can leave out the tests", "add --dry-run, or omit the flag")
 	case given("plan") && o.Plan == "":
 		return wrong("plan", o.Plan, "empty", "name a file with tasks")
 	}
@@ -133,7 +141,9 @@ func (r *flowRun) run(ctx context.Context) error {
 	o := r.o.Options
 	o.Env, o.By = r.Env, r.Actor()
 	r.board = newRunBoard(r)
-	o.Tell = r.board.hear
+	if o.Tell = r.board.hear; r.o.dry {
+		o.Tell = func(n run.News) { r.Note("%s", term.Clean(n.Text)) } // the answer is the forecast alone
+	}
 	var err error
 	if r.c, err = conduct.New(ctx, r.a, o); err != nil {
 		return err

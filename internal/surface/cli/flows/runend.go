@@ -23,6 +23,7 @@ type foreseen struct {
 	*run.Forecast
 	Held     []heldBatch `json:"held"`
 	Untested string      `json:"untested,omitempty"` // the work that has no tests
+	Tests    *run.Trial  `json:"tests,omitempty"`    // the tests on the unchanged tree
 	Refusal  string      `json:"refusal,omitempty"`  // why the run would not start
 	Next     string      `json:"next,omitempty"`
 }
@@ -61,6 +62,9 @@ func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 		all.Refusal, all.Next = refusal.Error(), ""
 	}
 	if r.JSON {
+		if all.Tests, err = r.tryTests(ctx, f); err != nil {
+			return err
+		}
 		if err := r.PrintJSON(all); err != nil || refusal == nil {
 			return err
 		}
@@ -73,12 +77,41 @@ func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 	if all.Untested != "" {
 		fmt.Fprintln(r.Out, "warning: "+term.Clean(all.Untested))
 	}
+	if all.Tests, err = r.tryTests(ctx, f); err != nil {
+		return err
+	}
+	r.showTrial(all.Tests)
 	fmt.Fprintln(r.Out, "nothing changed")
 	if f.Complete == len(f.State.Units) {
 		fmt.Fprintln(r.Out, "everything is complete: a run would do nothing")
 	}
 	r.Advise(all.Next)
 	return refusal
+}
+
+// tryTests runs the tests on the unchanged tree, unless the run would do nothing.
+func (r *flowRun) tryTests(ctx context.Context, f *run.Forecast) (t *run.Trial, err error) {
+	if r.o.untried || f.Complete == len(f.State.Units) {
+		return nil, nil
+	}
+	err = r.WhileTesting(ctx, func(ctx context.Context, began func([]string)) (err error) {
+		t, err = r.c.TryTests(ctx, began)
+		return err
+	})
+	return t, err
+}
+
+func (r *flowRun) showTrial(t *run.Trial) {
+	if t == nil {
+		return
+	}
+	fmt.Fprintln(r.Out, "tests: "+term.Clean(t.String()))
+	for _, line := range t.Last {
+		fmt.Fprintln(r.Out, "  | "+term.Clean(line))
+	}
+	if t.Next != "" {
+		fmt.Fprintln(r.Out, "  next: "+term.Clean(t.Next))
+	}
 }
 
 // afterForecast returns the next step: the run, unless every remaining step needs a decision.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,8 @@ Passwords are hidden.`,
 }
 
 func (p *program) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var untried bool
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Test what is enforced here and how to improve it",
 		Long: `Test this machine and this codebase. For each writer and each way to write, doctor
@@ -54,7 +56,8 @@ reports one of three levels: enforced (the write is impossible), detected (it is
 afterwards) or advisory (nothing prevents it). It also says how to improve that. It
 proves "enforced" by trying: a forbidden write through the gate, from a sandbox, and by
 the installed hook of each agent. It also checks the store, the clock, the file system,
-versions, leftovers, and sessions that do not report.
+versions, leftovers, and sessions that do not report. If a test command is configured,
+it runs once, on the unchanged tree and in the sandbox of a run, for at most two minutes.
 
 The exit code is 1 if something that should be enforced is not.`,
 		Example: `  lockkeeper doctor
@@ -64,12 +67,22 @@ The exit code is 1 if something that should be enforced is not.`,
 			if err != nil {
 				return err
 			}
+			if !untried {
+				err := p.WhileTesting(cmd.Context(), func(ctx context.Context, began func([]string)) error {
+					return r.TryTests(ctx, p.Settings(), p.Env, began)
+				})
+				if err != nil {
+					return err
+				}
+			}
 			if err = p.Show(r, func() { p.showReport(r) }); err == nil && !r.OK {
 				err = &command.ExitError{Code: command.ExitFailed}
 			}
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&untried, "no-tests", false, "do not run the test command")
+	return cmd
 }
 
 func (p *program) showReport(r *doctor.Report) {

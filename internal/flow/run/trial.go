@@ -1,0 +1,146 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockkeeper/sched"
+)
+
+// A Trial is the result of the test commands on the unchanged tree, in the sandbox of a run.
+type Trial struct {
+	Commands []string `json:"commands"`
+	Passed   bool     `json:"passed"`
+	Seconds  float64  `json:"seconds"`
+	Failed   string   `json:"failed,omitempty"`    // the command that failed
+	Exit     int      `json:"exit,omitempty"`      // its exit status
+	TooLong  bool     `json:"timed_out,omitempty"` // it was stopped at the time limit
+	Last     []string `json:"last,omitempty"`      // the last lines of its output
+	Sandbox  string   `json:"sandbox,omitempty"`   // what the sandbox refused to it; empty: nothing is known
+	Skipped  string   `json:"skipped,omitempty"`   // why no command ran
+	Next     string   `json:"next,omitempty"`
+}
+
+// String says how the commands ended, in one line.
+func (t *Trial) String() string {
+	took := spanOf(t.Seconds)
+	switch {
+	case t.Skipped != "":
+		return "not run: " + t.Skipped
+	case t.Passed:
+		return "pass here in " + took + ", on the unchanged tree"
+	case t.TooLong:
+		return fmt.Sprintf("stopped after %s, the time limit, on the unchanged tree: %q had not ended", took, t.Failed)
+	case t.Sandbox != "":
+		return fmt.Sprintf("fail here after %s, probably because of the sandbox: %s", took, t.Sandbox)
+	}
+	return fmt.Sprintf("fail here after %s, also without a change: %q ended with exit status %d", took, t.Failed, t.Exit)
+}
+
+func spanOf(seconds float64) string {
+	switch {
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	case seconds < 120:
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+}
+
+// lastShown is how many lines of output a Trial has.
+const lastShown = 5
+
+// TryTests runs the test commands once in a workspace of the unchanged tree, as a batch would run
+// them. The commands are those of the plan, or else of the configuration. TryTests changes nothing
+// and calls no agent. It returns nil if no test command is configured. If busy says why the commands
+// cannot run now, none runs.
+func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(commands []string)) (result *Trial, err error) {
+	commands, skipped := p.commonTests()
+	if len(commands) == 0 {
+		if skipped == "" {
+			return nil, nil
+		}
+		return &Trial{Skipped: skipped, Next: "set run.suite_command in lockkeeper.yaml"}, nil
+	}
+	if busy != "" {
+		return &Trial{Skipped: busy}, nil
+	}
+	began(commands)
+	t := p.newUnqueued(fmt.Sprintf("tests-%d", os.Getpid()))
+	defer t.freeSlots()
+	if err := t.Phase(ctx, "test", sched.PoolTest); err != nil {
+		return nil, err
+	}
+	w, err := p.makeWorkspace(ctx)
+	if errors.Is(err, errUnrecovered) {
+		return &Trial{Skipped: err.Error(), Next: "lockkeeper gate recover"}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
+	result = &Trial{Commands: commands}
+	for i, command := range commands {
+		name := filepath.Join(w.Home(), fmt.Sprintf("output-%d", i))
+		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		ran, err := p.execute(ctx, t, w, command, out)
+		if err = errors.Join(err, out.Close()); err != nil {
+			return nil, err
+		}
+		result.Seconds += ran.took.Seconds()
+		if ran.exit == 0 {
+			continue
+		}
+		said, err := tailOf(name, maxShown)
+		if err != nil {
+			return nil, err
+		}
+		result.Failed, result.Exit, result.TooLong, result.Last = command, ran.exit, ran.tooLong, lastLines(said, lastShown)
+		result.Next = "make the command pass, or correct it; otherwise agents are asked to fix what it finds"
+		if ran.tooLong {
+			result.Next = "make the tests faster, or raise run.check_timeout in lockkeeper.yaml"
+		} else if found := p.refusals(said, w.Dir(), command); len(found) > 0 {
+			result.Sandbox, result.Next = found[0].fact, found[0].next
+		}
+		return result, nil
+	}
+	result.Passed = true
+	return result, nil
+}
+
+// commonTests returns the test commands that do not depend on a batch. If there are none although
+// tests are configured, it says why.
+func (p *Pipeline) commonTests() (commands []string, skipped string) {
+	if p.opt.Tasks != nil && len(p.opt.Tasks.Tests) > 0 {
+		return slices.Clone(p.opt.Tasks.Tests), ""
+	}
+	c := p.opt.Checks
+	switch {
+	case c.Test != "" && !strings.Contains(c.Test, "{path}") && !strings.Contains(c.Test, "{controller}"):
+		return []string{c.Test}, ""
+	case c.Suite != "":
+		return []string{c.Suite}, ""
+	case c.Test != "":
+		return nil, "run.test_command tests one file, and run.suite_command is not set"
+	}
+	return nil, ""
+}
+
+// lastLines returns the last n lines of a text that are not empty.
+func lastLines(text string, n int) (lines []string) {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			lines = append(lines, strings.TrimRight(line, "\r\n"))
+		}
+	}
+	return lines[max(0, len(lines)-n):]
+}
