@@ -353,7 +353,15 @@ func (i *initializer) writeConfig(ctx context.Context) error {
 		}
 		i.result.Made = append(i.result.Made, config.FileName)
 	}
-	if allowed := i.config.Gate.AllowedWritePaths; !slices.ContainsFunc(allowed, i.exists) {
+	allowed := i.config.Gate.AllowedWritePaths
+	if i.config.Source("gate.allowed_write_paths") == config.FromDefault { // the file as it is now decides which default
+		now, err := config.LoadFile(filepath.Join(i.root, config.FileName))
+		if err != nil {
+			return err
+		}
+		allowed = now.Gate.AllowedWritePaths
+	}
+	if !slices.ContainsFunc(allowed, i.exists) {
 		i.result.Allowed = allowed
 	}
 	if err := makeDir(filepath.Dir(i.world.path)); err != nil {
