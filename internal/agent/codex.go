@@ -52,7 +52,7 @@ type codexItem struct {
 	Command  string          `json:"command"` // of a command_execution
 	Output   string          `json:"aggregated_output"`
 	Status   string          `json:"status"`
-	Changes  json.RawMessage `json:"changes"` // of a file_change
+	Changes  json.RawMessage `json:"changes"` // of an item of the type file_change
 	Server   string          `json:"server"`  // of an mcp_tool_call
 	Tool     string          `json:"tool"`
 	Query    string          `json:"query"` // of a web_search

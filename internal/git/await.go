@@ -17,7 +17,7 @@ const (
 	// pollInterval is how often await checks its condition without an event.
 	pollInterval = 2 * time.Second
 	// lockPatience is how long an index.lock is not reported, because editors and
-	// prompts run git all the time. It is also how long an operation waits for one.
+	// prompts run git all the time. It is also how long an operation waits for an index.lock to go.
 	lockPatience = 10 * time.Second
 )
 

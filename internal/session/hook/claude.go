@@ -248,7 +248,7 @@ func (claude) deny(c Call, reason string) ([]byte, error) {
 }
 
 func notUnderstood(err error) error {
-	reason := "it does not say which session and event it is of"
+	reason := "it names neither its session nor its event"
 	if err != nil {
 		reason = err.Error()
 	}
