@@ -92,7 +92,7 @@ func (r *Request) asked() string {
 type Result struct {
 	Text       string          `json:"text"`
 	Structured json.RawMessage `json:"structured,omitempty"` // matches the schema of the request
-	Note       string          `json:"note,omitempty"`       // what the answer had besides the structured value
+	Note       string          `json:"note,omitempty"`       // what the answer had in addition to the structured value
 
 	Session string `json:"session,omitempty"`
 	Model   string `json:"model,omitempty"`

@@ -140,8 +140,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// OntoCurrent makes the current versions of the files the bases of changes, so that the changes land whoever wrote
-// these versions. A change with a base keeps it.
+// OntoCurrent makes the current versions of the files the bases of changes. So the changes also land over versions
+// that others wrote. A change with a base keeps it.
 func OntoCurrent(a *project.Project, changes []gate.Change) error {
 	for i, c := range changes {
 		if c.Base != nil {

@@ -104,7 +104,7 @@ func TestPages(t *testing.T) {
 	must(t, err)
 	s.until(ctx, "the run to end", func() bool { return !s.Runs.Now().Active })
 	if out := s.Runs.Now().Outcome; out == nil || out.Failed != 0 || out.Complete != len(s.Runs.Now().Units) {
-		t.Fatalf("what is to be looked at when all is done is %+v", out)
+		t.Fatalf("when all is done, these need attention: %+v", out)
 	}
 	look("done")
 	b.sized(1280, 900, false)
