@@ -104,10 +104,16 @@ func below(base, file string) string {
 	return strings.TrimPrefix(file, base+"/")
 }
 
-// excluded reports whether an exclude matches the name, the path, the path without extension,
-// or the last part of that: application_controller matches every application_controller.rb.
+// excluded reports whether a file is in a directory of shared modules, or an exclude matches the
+// name, the path, the path without extension, or the last part of that: application_controller
+// matches every application_controller.rb.
 func (o DiscoverOptions) excluded(base, file, name string) bool {
 	rest := below(base, file)
+	for dir := range strings.SplitSeq(path.Dir(rest), "/") {
+		if dir == o.Layout.Shared && dir != "" {
+			return true
+		}
+	}
 	bare := strings.TrimSuffix(rest, path.Ext(rest))
 	for _, pattern := range o.Excludes {
 		for _, called := range []string{name, bare, path.Base(bare), file} {
@@ -154,12 +160,40 @@ func (o DiscoverOptions) found(fsys fs.FS, name, file string) FoundUnit {
 	if dir := path.Dir(name); dir != "." {
 		f.Module = dir
 	}
-	for _, part := range append(o.Layout.of(name, file), f.Test) {
+	parts := append(o.Layout.of(name, file), f.Test)
+	for _, template := range o.Layout.Tests {
+		parts = append(parts, expand(template, name))
+	}
+	for _, scope := range scopes(name) {
+		for _, template := range slices.Concat(o.Layout.Models, o.Layout.ModelTests) {
+			parts = append(parts, expand(template, scope))
+		}
+	}
+	for _, part := range parts {
 		if _, err := fs.Stat(fsys, strings.TrimSuffix(part, "/")); part != "" && err == nil && !slices.Contains(f.Files, part) {
 			f.Files = append(f.Files, part)
 		}
 	}
 	return f
+}
+
+// scopes lists the names under which a controller finds its model, the most exact first: for
+// api/blog/posts also blog/posts and api/posts, and then posts.
+func scopes(name string) []string {
+	list := []string{name}
+	dir, base := path.Split(name)
+	modules := strings.Split(strings.Trim(dir, "/"), "/")
+	if dir == "" {
+		modules = nil
+	}
+	for n := len(modules) - 1; n >= 0; n-- {
+		for _, some := range [][]string{modules[len(modules)-n:], modules[:n]} {
+			if at := path.Join(append(slices.Clone(some), base)...); !slices.Contains(list, at) {
+				list = append(list, at)
+			}
+		}
+	}
+	return list
 }
 
 // Units has the units of a flow and the facts about each from its source.
@@ -197,7 +231,10 @@ type Layout struct {
 	Controller string
 	Views      string
 	Models     []string
+	ModelTests []string
+	Tests      []string // tests of the controller
 	Also       []string // dependencies of every controller
+	Shared     string   // name of the directories with modules of controllers, which are no controllers; empty: none
 }
 
 func Rails() Layout {
@@ -205,7 +242,10 @@ func Rails() Layout {
 		Controller: "app/controllers/{controller}_controller.rb",
 		Views:      "app/views/{controller}/",
 		Models:     []string{"app/models/{module}/{model}.rb"},
+		ModelTests: []string{"spec/models/{module}/{model}_spec.rb", "test/models/{module}/{model}_test.rb"},
+		Tests:      []string{"spec/controllers/{controller}_controller_spec.rb", "spec/requests/{controller}_spec.rb", "test/controllers/{controller}_controller_test.rb"},
 		Also:       []string{"config/routes.rb"},
+		Shared:     "concerns",
 	}
 }
 

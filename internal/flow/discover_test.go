@@ -58,6 +58,50 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+// A controller in a module reads the models of its own module, of the modules around it and of no
+// module, with their tests. Modules in concerns are not controllers.
+//
+// shows: PL-10 PL-12
+func TestDiscoverModules(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "app/controllers/admin/users_controller.rb", "app/controllers/api/v1/blog/posts_controller.rb", "app/controllers/users_controller.rb",
+		"app/controllers/concerns/tracked_controller.rb", "app/controllers/admin/concerns/api/audited_controller.rb", "app/controllers/concerns_controller.rb",
+		"app/models/user.rb", "app/models/admin/user.rb", "app/models/blog/post.rb", "app/models/api/post.rb", "app/models/post.rb", "app/models/v1/user.rb",
+		"spec/models/user_spec.rb", "spec/models/admin/user_spec.rb", "spec/requests/admin/users_spec.rb", "spec/requests/users_spec.rb",
+		"spec/controllers/admin/users_controller_spec.rb", "spec/models/blog/post_spec.rb", "test/models/user_test.rb", "test/controllers/users_controller_test.rb")
+	found, err := Discover(os.DirFS(root), DiscoverOptions{Glob: rails, Layout: Rails()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"admin/users": "spec/controllers/admin/users_controller_spec.rb spec/requests/admin/users_spec.rb app/models/admin/user.rb spec/models/admin/user_spec.rb " +
+			"app/models/user.rb spec/models/user_spec.rb test/models/user_test.rb",
+		"api/v1/blog/posts": "app/models/blog/post.rb spec/models/blog/post_spec.rb app/models/api/post.rb app/models/post.rb",
+		"concerns":          "",
+		"users":             "app/models/user.rb spec/requests/users_spec.rb test/controllers/users_controller_test.rb spec/models/user_spec.rb test/models/user_test.rb",
+	}
+	for _, f := range found {
+		reads, known := want[f.Name]
+		if !known {
+			t.Errorf("%s is not a controller", f.Name)
+		}
+		if got := strings.Join(f.Files[1:], " "); !sameWords(got, reads) {
+			t.Errorf("%s reads\n%s\nwant\n%s", f.Name, got, reads)
+		}
+		delete(want, f.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not found: %v", want)
+	}
+}
+
+func sameWords(a, b string) bool {
+	x, y := strings.Fields(a), strings.Fields(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
+}
+
 // Names come from the glob. Excludes match a name in every documented spelling.
 //
 // shows: PL-10 PL-74
