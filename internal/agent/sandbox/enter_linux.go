@@ -13,14 +13,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockkeeper/internal/machine/overlay"
 	"lockkeeper/internal/machine/peer"
 )
 
-// Main runs a stage of a sandbox if this program was started as one. It must be called
-// before anything else. If handled is true, the program must exit with code.
+// Main runs a stage of a sandbox, or mounts an overlay (overlay.Main), if this program was started
+// for that. It must be called before anything else. If handled is true, the program must exit with code.
 func Main(args []string) (handled bool, code int) {
-	if len(args) < 2 {
-		return false, 0
+	if handled, code := overlay.Main(args); handled || len(args) < 2 {
+		return handled, code
 	}
 	var act func(order, []string) (int, error)
 	switch args[1] {

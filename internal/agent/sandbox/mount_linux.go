@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machine/overlay"
 )
 
 // clone makes a mount of a tree, including the mounts in it.
@@ -60,8 +61,7 @@ func newOverlay(lower, changes string) (*os.File, error) {
 	if err := os.Chmod(upper, info.Mode().Perm()); err != nil { // the overlay shows the mode of this directory
 		return nil, err
 	}
-	escape := strings.NewReplacer(`\`, `\\`, `:`, `\:`)
-	return newMount("overlay", map[string]string{"lowerdir": escape.Replace(lower), "upperdir": upper, "workdir": work, "userxattr": ""}, unix.MOUNT_ATTR_NODEV)
+	return overlay.Stack{Lower: []string{lower}, Upper: upper, Work: work}.Mount()
 }
 
 // moveMount attaches a mount at a target.
