@@ -225,7 +225,7 @@ func (i *initializer) verify(ctx context.Context, marked *marker) error {
 
 // tryStore opens and closes the store of a space.
 func (i *initializer) tryStore(ctx context.Context, space string) error {
-	store, err := openStore(ctx, i.config.Store, i.root, space, nil)
+	store, err := openStore(ctx, i.config.Store, i.root, space, sqlstore.Options{})
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ type Settings struct {
 
 	Caller       func() Caller // who uses the tokens of grants; nil: a person
 	SkipRecovery bool          // do not recover landings
+	Brief        bool          // the process ends after one task, so it opens the store only once
 
 	Configuration *Configuration // configuration of this codebase, from the same settings; nil: Open reads it
 }
@@ -111,7 +112,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 	if a.Host, err = process.NewHost(filepath.Join(root, DirName)); err != nil {
 		return nil, err
 	}
-	if a.Store, err = openStore(ctx, a.Config.Store, root, a.Space, a.alive); err != nil {
+	if a.Store, err = openStore(ctx, a.Config.Store, root, a.Space, sqlstore.Options{Mark: a.alive, OneConnection: s.Brief}); err != nil {
 		return nil, err
 	}
 	self, err := process.Self()
@@ -218,9 +219,8 @@ func storePath(st, root string) string {
 	return filepath.Join(root, st)
 }
 
-// openStore opens the store of a space. mark is the file outside of the tree in which an SQLite
-// store records its last number.
-func openStore(ctx context.Context, st, root, space string, mark *os.File) (store.Store, error) {
+// openStore opens the store of a space.
+func openStore(ctx context.Context, st, root, space string, opt sqlstore.Options) (store.Store, error) {
 	if config.IsPostgres(st) {
 		s, err := sqlstore.OpenPostgres(ctx, st, space, sqlstore.Options{})
 		if err != nil {
@@ -231,7 +231,7 @@ func openStore(ctx context.Context, st, root, space string, mark *os.File) (stor
 	if err := checkOwner(storePath(st, root)); err != nil {
 		return nil, err
 	}
-	s, err := sqlstore.OpenSQLite(ctx, storePath(st, root), space, sqlstore.Options{Mark: mark})
+	s, err := sqlstore.OpenSQLite(ctx, storePath(st, root), space, opt)
 	if err != nil {
 		return nil, err
 	}

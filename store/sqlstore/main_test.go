@@ -103,7 +103,7 @@ func (s site) postgres(t testing.TB, opt Options) *Postgres {
 }
 
 // conforms opens stores for the conformance suite, which closes them.
-func conforms(t *testing.T, make func(testing.TB) site, fix storetest.Fixture) {
+func conforms(t *testing.T, make func(testing.TB) site, opt Options, fix storetest.Fixture) {
 	var mu sync.Mutex
 	where := map[string]site{}
 	fix.Open = func(t *testing.T, clock *storetest.Clock) store.Store {
@@ -111,20 +111,21 @@ func conforms(t *testing.T, make func(testing.TB) site, fix storetest.Fixture) {
 		mu.Lock()
 		where[s.space] = s
 		mu.Unlock()
-		return opened(t, s, clock)
+		return opened(t, s, opt, clock)
 	}
 	fix.Second = func(t *testing.T, first store.Store, clock *storetest.Clock) store.Store {
 		mu.Lock()
 		s := where[first.Space()]
 		mu.Unlock()
-		return opened(t, s, clock)
+		return opened(t, s, opt, clock)
 	}
 	storetest.Run(t, fix)
 }
 
-func opened(t *testing.T, s site, clock *storetest.Clock) store.Store {
+func opened(t *testing.T, s site, opt Options, clock *storetest.Clock) store.Store {
 	t.Helper()
-	st, err := s.open(t.Context(), Options{Clock: clock.Now})
+	opt.Clock = clock.Now
+	st, err := s.open(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,11 +134,16 @@ func opened(t *testing.T, s site, clock *storetest.Clock) store.Store {
 
 func TestSQLiteConforms(t *testing.T) {
 	t.Parallel()
-	conforms(t, sqliteSite, storetest.Fixture{Random: 300, Rounds: 12})
+	conforms(t, sqliteSite, Options{}, storetest.Fixture{Random: 300, Rounds: 12})
+}
+
+func TestOneConnectionConforms(t *testing.T) {
+	t.Parallel()
+	conforms(t, sqliteSite, Options{OneConnection: true}, storetest.Fixture{Random: 100, Rounds: 4})
 }
 
 // shows: DL-78
 func TestPostgresConforms(t *testing.T) {
 	t.Parallel()
-	conforms(t, postgresSite, storetest.Fixture{Random: 300, Rounds: 12})
+	conforms(t, postgresSite, Options{}, storetest.Fixture{Random: 300, Rounds: 12})
 }

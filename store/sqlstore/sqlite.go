@@ -33,6 +33,9 @@ type Options struct {
 	Mark *os.File
 	// Busy bounds how long a transaction waits for its turn to write. The default is 10 s.
 	Busy time.Duration
+	// OneConnection makes SQLite read through the connection that writes, which saves opening
+	// another one. It is for a process that makes one short transaction after the other.
+	OneConnection bool
 }
 
 // applicationID marks our database files ("LKpr").
@@ -313,28 +316,37 @@ func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) (err err
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	s.reading.Lock()
-	defer s.reading.Unlock()
+	reads := s.opt.OneConnection && s.writing.TryLock() // in an Update of this process it fails
+	if reads {
+		defer s.writing.Unlock()
+	} else {
+		s.reading.Lock()
+		defer s.reading.Unlock()
+	}
 	if s.writer == nil {
 		return &lockkeeper.StoreError{Store: s.path, Reason: "closed"}
 	}
 	if err := s.checkNotReplaced(); err != nil {
 		return err
 	}
-	if s.reader == nil {
-		if s.reader, err = s.connect(ctx); err != nil {
-			return err
+	sess := s.writer
+	if !reads {
+		if s.reader == nil {
+			if s.reader, err = s.connect(ctx); err != nil {
+				return err
+			}
 		}
+		sess = s.reader
 	}
-	if err := s.reader.exec(`BEGIN`); err != nil {
+	if err := sess.exec(`BEGIN`); err != nil {
 		return s.explain(err)
 	}
 	defer func() {
-		if rb := s.reader.exec(`ROLLBACK`); rb != nil && err == nil {
+		if rb := sess.exec(`ROLLBACK`); rb != nil && err == nil {
 			err = s.explain(rb)
 		}
 	}()
-	return s.explain(fn(s.snapshot(s.reader)))
+	return s.explain(fn(s.snapshot(sess)))
 }
 
 // Peek implements store.Peeker. It reads through the writer's connection, whose page cache is

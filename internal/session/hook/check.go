@@ -34,7 +34,7 @@ type check struct {
 
 // settings returns the settings of a codebase.
 func (k *check) settings(root string) project.Settings {
-	return project.Settings{Dir: root, Store: k.proc.Store, Env: k.proc.Env, SkipRecovery: true}
+	return project.Settings{Dir: root, Store: k.proc.Store, Env: k.proc.Env, SkipRecovery: true, Brief: true}
 }
 
 // configuration reads the configuration of a codebase once for each call.
