@@ -43,6 +43,9 @@ func mounts() (list []mount) {
 
 // unescape decodes the octal escapes with which the kernel writes blanks in a path.
 func unescape(path string) string {
+	if !strings.Contains(path, `\`) {
+		return path
+	}
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 

@@ -230,13 +230,20 @@ type Lease struct {
 
 // Default returns the configuration without a file, environment or flags.
 func Default() *Config {
+	c, _ := defaults()
+	return c
+}
+
+// defaults returns a Config with the built-in defaults, and its fields.
+func defaults() (*Config, []field) {
 	c := &Config{Leases: map[string]*Lease{}, sources: map[string]string{}, places: map[string]string{}}
 	for name, p := range lockkeeper.Policies() {
 		if p.TTL > 0 {
 			c.Leases[name] = &Lease{TTL: p.TTL, Grace: p.Grace, Heartbeat: p.Heartbeat}
 		}
 	}
-	for _, f := range fieldsOf(c) {
+	fields := fieldsOf(c)
+	for _, f := range fields {
 		if f.initial == "" {
 			continue
 		}
@@ -245,7 +252,7 @@ func Default() *Config {
 		}
 	}
 	c.documents = []string{c.Run.SidecarDir, c.Run.AnalysisDir}
-	return c
+	return c, fields
 }
 
 // Policies returns the built-in policies with the configured times. The caller may change the

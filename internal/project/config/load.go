@@ -51,8 +51,8 @@ func loadFile(path string) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := Default()
-	l := &loader{config: c, fields: fieldsOf(c), tables: tablesOf(c), path: path}
+	c, fields := defaults()
+	l := &loader{config: c, fields: fields, tables: tablesOf(c), path: path}
 	l.file(text)
 	l.layout(len(text) > 0)
 	return l, nil

@@ -113,11 +113,12 @@ func (l *loader) pair(pair *ast.MappingValueNode, prefix string) {
 		}
 		return
 	}
-	known := l.keysBelow(prefix)
-	if slices.Contains(known, name.Value) {
+	isGroup := func(f field) bool { return strings.HasPrefix(f.key, key+".") }
+	if !strings.Contains(name.Value, ".") && slices.ContainsFunc(l.fields, isGroup) {
 		l.group(pair.Value, key+".")
 		return
 	}
+	known := l.keysBelow(prefix)
 	next := "use one of " + strings.Join(known, ", ")
 	if near, ok := Nearest(name.Value, known); ok {
 		next = "did you mean " + near + "?"

@@ -1,6 +1,8 @@
 package protect
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,10 +34,16 @@ func New(o Options) *List {
 // files cost little more than one. Use a new Checker for each operation.
 type Checker struct {
 	list  *List
-	names []name            // protected names, folded
-	start []string          // starters, folded, each after a slash
-	dirs  map[string]string // real path of each directory
+	names []name           // protected names, folded
+	start []string         // starters, folded, each after a slash
+	dirs  map[string]place // by directory
 	git   *gitChecker
+}
+
+// A place is the real path of a file or directory.
+type place struct {
+	real    string
+	missing bool // then nothing is below it
 }
 
 // A name is a protected file or directory.
@@ -46,7 +54,7 @@ type name struct {
 
 // Checker returns a Checker with an empty cache.
 func (l *List) Checker() *Checker {
-	c := &Checker{list: l, dirs: map[string]string{}, git: newGitChecker(l.opt.Root, l.opt.Env)}
+	c := &Checker{list: l, dirs: map[string]place{}, git: newGitChecker(l.opt.Root, l.opt.Env)}
 	for _, n := range starters() {
 		c.start = append(c.start, "/"+fold(n))
 	}
@@ -74,8 +82,8 @@ func (c *Checker) addBelow(root string, class Class, paths ...string) {
 // add protects a file or directory under the given path and under its real one.
 func (c *Checker) add(path string, class Class) {
 	c.names = append(c.names, name{fold(path), class})
-	if real := c.real(path); real != path {
-		c.names = append(c.names, name{fold(real), class})
+	if at := c.real(path); at.real != path {
+		c.names = append(c.names, name{fold(at.real), class})
 	}
 }
 
@@ -95,7 +103,7 @@ func (c *Checker) Tree(dir string) (Class, bool) {
 
 func (c *Checker) find(file string, matches func(path, name string) bool) (Class, bool) {
 	// The path itself is checked, and the path of the file that it leads to.
-	spelled := []string{filepath.Join(c.realDir(filepath.Dir(file)), filepath.Base(file))}
+	spelled := []string{filepath.Join(c.realDir(filepath.Dir(file)).real, filepath.Base(file))}
 	if info, err := os.Lstat(spelled[0]); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		spelled = append(spelled, Real(file))
 	}
@@ -159,25 +167,32 @@ func (c *Checker) isStarter(path string, matches func(path, name string) bool) b
 	return false
 }
 
-// realDir returns Real of a clean directory and caches it, because many files share a directory.
-func (c *Checker) realDir(dir string) string {
+// realDir returns the place of a clean directory and caches it, because many files share a directory.
+func (c *Checker) realDir(dir string) place {
 	if dir == filepath.Dir(dir) {
-		return dir
+		return place{real: dir}
 	}
-	real, known := c.dirs[dir]
+	at, known := c.dirs[dir]
 	if !known {
-		real = c.real(dir)
-		c.dirs[dir] = real
+		at = c.real(dir)
+		c.dirs[dir] = at
 	}
-	return real
+	return at
 }
 
-// real returns Real of a clean path. It looks only at the last name if the directory is cached.
-func (c *Checker) real(path string) string {
-	at := filepath.Join(c.realDir(filepath.Dir(path)), filepath.Base(path))
-	if info, err := os.Lstat(at); err == nil && info.Mode()&os.ModeSymlink != 0 {
-		return Real(at)
+// real returns the place of a clean path. It looks only at the last name if the directory is cached,
+// and not even at that if the directory is missing.
+func (c *Checker) real(path string) place {
+	dir := c.realDir(filepath.Dir(path))
+	at := place{filepath.Join(dir.real, filepath.Base(path)), dir.missing}
+	if at.missing {
+		return at
 	}
+	info, err := os.Lstat(at.real)
+	if err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return place{real: Real(at.real)}
+	}
+	at.missing = errors.Is(err, fs.ErrNotExist)
 	return at
 }
 
