@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/machine/overlay"
 )
 
 // ExitFailed is the exit code if the sandbox could not be made. In that case the command did not
@@ -32,10 +34,28 @@ type Confinement struct {
 	// read-only.
 	Scratch []string
 
+	// Overlays lists merged directories that the command sees. Only a Level with
+	// namespaces can show them (Level.Overlays).
+	Overlays []Overlay
+
+	// Dir is the working directory of the command, if it exists only inside, such as
+	// a directory in an overlay. If it is empty, the command has the directory in
+	// which the wrapped command starts.
+	Dir string
+
 	// Private is a directory that the caller makes for this command and removes
 	// afterwards. It holds the command's home directory and its /tmp. If it is
 	// empty, both are in memory with namespaces, and missing with Landlock alone.
 	Private string
+}
+
+// An Overlay shows a merged directory at a path. The command may change it if the stack has an
+// Upper, and does not see the directories of the stack themselves. Nothing else may use Upper and
+// Work while the command runs.
+type Overlay struct {
+	overlay.Stack
+	Sub string // the directory in the merged directory that the command sees; "" for all
+	At  string // an empty directory outside, where the command sees it
 }
 
 // An order is a checked Confinement with its Level, as Wrap passes it to the stages
@@ -64,6 +84,9 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, &lockkeeper.InputError{Field: "command", Reason: "empty"}
 	}
+	if err := checkOverlays(l, c.Overlays); err != nil {
+		return nil, err
+	}
 	if !l.On() {
 		return slices.Clone(argv), nil
 	}
@@ -79,7 +102,8 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 		}
 	}
 	l.Missing = "" // people read this text, and no stage needs it
-	o := order{l, Confinement{Write: outermost(c.Write), Read: slices.Clone(c.Read), Scratch: outermost(c.Scratch), Private: c.Private}}
+	c.Write, c.Scratch = outermost(c.Write), outermost(c.Scratch)
+	o := order{l, c}
 	if err := o.prepare(); err != nil {
 		return nil, err
 	}
@@ -115,7 +139,28 @@ func (o order) argv(arg string, command []string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	return append([]string{self, arg, string(text)}, command...), nil
+	parts := []string{self, arg, fmt.Sprint((len(text) + longest - 1) / longest)}
+	for part := range slices.Chunk(text, longest) {
+		parts = append(parts, string(part))
+	}
+	return append(parts, command...), nil
+}
+
+// longest is the size of the parts in which an order is passed. The kernel limits one argument to
+// 128 KiB.
+const longest = 100 << 10
+
+// readOrder reads the arguments that argv made, after the name of the stage.
+func readOrder(args []string) (o order, command []string, err error) {
+	parts := 0
+	if len(args) > 0 {
+		parts, err = strconv.Atoi(args[0])
+	}
+	if err != nil || parts < 1 || len(args) < parts+2 {
+		return o, nil, errors.New("no command")
+	}
+	err = json.Unmarshal([]byte(strings.Join(args[1:parts+1], "")), &o)
+	return o, args[parts+1:], err
 }
 
 // check refuses a path that is not clean and absolute, leads through a link, or has a type that
@@ -144,8 +189,30 @@ func check(field, path string) error {
 	switch {
 	case field == "write" && !info.IsDir() && !info.Mode().IsRegular():
 		return wrong("neither a directory nor a file", "")
-	case (field == "scratch" || field == "private") && !info.IsDir():
+	case (field == "scratch" || field == "private" || field == "overlay") && !info.IsDir():
 		return wrong("not a directory", "")
+	}
+	return nil
+}
+
+// checkOverlays refuses overlays that a Level cannot show, and paths where they cannot be shown. The
+// directories of the stacks are checked when they are mounted.
+func checkOverlays(l Level, list []Overlay) error {
+	if len(list) > 0 && !l.Overlays() {
+		return &lockkeeper.RefusedError{Act: "showing an overlay", Reason: fmt.Sprintf("it needs namespaces, and the sandbox has: %s", l)}
+	}
+	used := map[string]bool{}
+	for _, v := range list {
+		if err := check("overlay", v.At); err != nil {
+			return err
+		}
+		if v.Sub != "" && !filepath.IsLocal(v.Sub) {
+			return &lockkeeper.InputError{Field: "overlay", Value: v.Sub, Reason: "not inside the merged directory"}
+		}
+		if v.Upper != "" && used[v.Upper] {
+			return &lockkeeper.InputError{Field: "overlay", Value: v.Upper, Reason: "the upper directory of two overlays"}
+		}
+		used[v.Upper] = true
 	}
 	return nil
 }

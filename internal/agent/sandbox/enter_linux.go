@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,14 +33,11 @@ func Main(args []string) (handled bool, code int) {
 	default:
 		return false, 0
 	}
-	var o order
-	if len(args) < 4 {
-		return true, report(errors.New("no command"))
-	}
-	if err := json.Unmarshal([]byte(args[2]), &o); err != nil {
+	o, command, err := readOrder(args[2:])
+	if err != nil {
 		return true, report(err)
 	}
-	code, err := act(o, args[3:])
+	code, err = act(o, command)
 	if err != nil {
 		return true, report(err)
 	}

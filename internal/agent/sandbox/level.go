@@ -47,6 +47,10 @@ func (l Level) HoldsReads() bool { return l.Landlock > 0 || l.Namespaces }
 // alone shows names, sizes and times of all files, and does not block sockets.
 func (l Level) Hides() bool { return l.Namespaces }
 
+// Overlays reports whether a Confinement may have overlays. Whether they work with the directories
+// of a disk is what overlay.Probe reports.
+func (l Level) Overlays() bool { return l.Namespaces }
+
 // String describes the level for people.
 func (l Level) String() string {
 	var parts []string

@@ -61,7 +61,7 @@ func newOverlay(lower, changes string) (*os.File, error) {
 	if err := os.Chmod(upper, info.Mode().Perm()); err != nil { // the overlay shows the mode of this directory
 		return nil, err
 	}
-	return overlay.Stack{Lower: []string{lower}, Upper: upper, Work: work}.Mount()
+	return overlay.Stack{Lower: []string{lower}, Upper: upper, Work: work}.Mount("")
 }
 
 // moveMount attaches a mount at a target.

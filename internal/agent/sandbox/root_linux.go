@@ -37,9 +37,13 @@ type mountPoint struct {
 // enterRoot makes the root of an order and makes it this process's root. It returns the writable
 // paths in it. Files named on the command line are found through the same links as outside.
 func enterRoot(o order, argv []string) (writable []string, err error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the working directory: %w", err)
+	here := o.Dir
+	if here == "" {
+		if here, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("find the working directory: %w", err)
+		}
+	} else if err := os.Setenv("PWD", here); err != nil {
+		return nil, err
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("separate the mounts: %w", err)
@@ -95,6 +99,9 @@ func (r *root) fill(o order) error {
 			return err
 		}
 		r.writable = append(r.writable, path)
+	}
+	if err := r.addOverlays(o); err != nil {
+		return err
 	}
 	return r.addKernel()
 }
@@ -184,6 +191,34 @@ func (r *root) seal(path, mode string) error {
 		return err
 	}
 	r.put(path, &mountPoint{mount: mount, dir: true, sealed: true})
+	return nil
+}
+
+// addOverlays places the merged directories, and hides the directories of their stacks.
+func (r *root) addOverlays(o order) error {
+	if len(o.Overlays) == 0 {
+		return nil
+	}
+	seen := slices.Concat(systemPaths(), o.Read, o.Scratch, o.Write)
+	for _, v := range o.Overlays {
+		for _, path := range append(slices.Clone(v.Lower), v.Upper, v.Work) {
+			if slices.ContainsFunc(seen, func(dir string) bool { return within(path, dir) }) {
+				if err := r.seal(path, "555"); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, v := range o.Overlays {
+		mount, err := v.Mount(v.Sub)
+		if err != nil {
+			return err
+		}
+		r.put(v.At, &mountPoint{mount: mount, dir: true})
+		if v.Upper != "" {
+			r.writable = append(r.writable, v.At)
+		}
+	}
 	return nil
 }
 

@@ -3,24 +3,29 @@ package overlay
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Mount makes a mount of the stack, which is attached nowhere: the result can be given to
-// move_mount(2). The calling process must have the capabilities to mount.
+// Mount makes a mount of a directory in the merged directory, or of all of it if sub is empty. The
+// mount is attached nowhere: the result can be given to move_mount(2). The calling process must have
+// the capabilities to mount.
 //
 // The mount is made in a mount namespace that exists only for this call. So the mounts and the
 // working directory of the process stay as they are.
-func (s Stack) Mount() (*os.File, error) {
+func (s Stack) Mount(sub string) (*os.File, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	if sub != "" && !filepath.IsLocal(sub) {
+		return nil, fmt.Errorf("overlay: %q is not inside the merged directory", sub)
+	}
 	var made *os.File
 	err := onOwnThread(func() (err error) {
-		made, err = s.mount()
+		made, err = s.mount(sub)
 		return err
 	})
 	return made, err
@@ -51,7 +56,7 @@ const over = "/proc"
 //
 // Options of mount(2) must fit in one page and give a meaning to some characters. So the directories
 // are opened, and named by the numbers of their descriptors.
-func (s Stack) mount() (*os.File, error) {
+func (s Stack) mount(sub string) (*os.File, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return nil, fmt.Errorf("overlay: make a mount namespace: %w", err)
 	}
@@ -90,7 +95,12 @@ func (s Stack) mount() (*os.File, error) {
 	if err := unix.Mount("overlay", over, "overlay", flags, options+",lowerdir="+strings.Join(lower, ":")); err != nil {
 		return nil, fmt.Errorf("overlay: mount: %w", err)
 	}
-	fd, err := unix.OpenTree(unix.AT_FDCWD, over, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	_, tops, err := openAll([]string{filepath.Join(over, sub)})
+	defer closeAll(tops)
+	if err != nil {
+		return nil, fmt.Errorf("open %q in the merged directory: %w", sub, err)
+	}
+	fd, err := unix.OpenTree(int(tops[0].Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return nil, fmt.Errorf("overlay: detach the mount: %w", err)
 	}

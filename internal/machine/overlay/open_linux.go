@@ -64,7 +64,7 @@ func Open(ctx context.Context, s Stack) (*os.File, error) {
 
 // open mounts the stack in this process and opens the merged directory.
 func (s Stack) open() (*os.File, error) {
-	mount, err := s.Mount()
+	mount, err := s.Mount("")
 	if err != nil {
 		return nil, err
 	}

@@ -298,7 +298,7 @@ func TestMountLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := mounts()
-	mount, err := s.Mount()
+	mount, err := s.Mount("")
 	if err != nil {
 		t.Fatal(err)
 	}

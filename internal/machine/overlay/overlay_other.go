@@ -15,7 +15,7 @@ var errOther = fmt.Errorf("overlay: only Linux has overlays: %w", errors.ErrUnsu
 func Main([]string) (handled bool, code int) { return false, 0 }
 
 // Mount is not supported on this system.
-func (s Stack) Mount() (*os.File, error) { return nil, errOther }
+func (s Stack) Mount(string) (*os.File, error) { return nil, errOther }
 
 // Open is not supported on this system.
 func Open(context.Context, Stack) (*os.File, error) { return nil, errOther }
