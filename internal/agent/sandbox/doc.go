@@ -12,6 +12,10 @@
 //     the listed paths are mounted.
 //   - Landlock: the command cannot open a path that is not listed.
 //
+// With namespaces, a Confinement may have overlays: merged directories, which the first process
+// of the namespaces mounts (package overlay). The command sees one at a path that is an empty
+// directory outside. It does not see the directories that the overlay consists of.
+//
 // Wrap turns a command into one that starts this same program again, which calls
 // Main first:
 //
@@ -28,8 +32,9 @@
 //  2. No file can be read, and no directory listed, outside of the Confinement
 //     and the system (HoldsReads). Files of the system that not every user of the
 //     machine may read, such as password hashes and host keys, are left out, also for root.
-//  3. No file's content and no directory changes outside of Confinement.Write,
-//     devices that keep nothing, and the command's own directories (HoldsWrites).
+//  3. No file's content and no directory changes outside of Confinement.Write, the upper
+//     directories of overlays, devices that keep nothing, and the command's own
+//     directories (HoldsWrites).
 //  4. Paths are opened without following links. A link that is swapped in after
 //     the check is refused.
 //  5. Nothing inside gains privileges: no set-user-ID program, and root keeps no
@@ -64,6 +69,8 @@
 //   - The root is read-only and has few directories. For root, /proc is read-only.
 //   - A rename or a hard link from one path of Write into another fails with EXDEV,
 //     as between disks.
+//   - In an overlay, a rename of a directory from a lower directory fails with EXDEV, as
+//     between disks. The first change to a file ends its hard links.
 //   - A file that Write lists can be written in place, but not replaced by a rename.
 //   - The process group has the number 0, because its leader is outside.
 //
