@@ -25,7 +25,9 @@ type Item struct {
 	Root     string   `json:"root,omitempty"`  // only nodes that have this root may run it; empty: every node
 	Command  []string `json:"command,omitempty"`
 	Dir      string   `json:"dir,omitempty"` // where the command runs, below the root
-	By       Actor    `json:"by"`
+	// Estimate is how long the item is expected to run.
+	Estimate time.Duration `json:"-"`
+	By       Actor         `json:"by"`
 
 	Phase        string        `json:"phase"`
 	Rank         int           `json:"rank"`            // rank of the phase; see QueueKey
@@ -34,6 +36,7 @@ type Item struct {
 	Stage        ItemStage     `json:"-"`
 	Escalated    bool          `json:"escalated,omitempty"`
 	Turn         uint64        `json:"-"`                   // see QueueKey
+	Chain        time.Duration `json:"-"`                   // estimated time from the start of the item to the end of all work that waits for it
 	WaitsOn      string        `json:"parked_on,omitempty"` // the key that the item waits on (package store)
 	WokenBy      string        `json:"-"`                   // the key that the item waited on before it was made ready
 	Since        Instant       `json:"-"`                   // when the item began to wait on a lock, or last counted a retry; 0: it does not wait
@@ -157,17 +160,20 @@ func (it *Item) HasReserved() bool { return it.Status == ItemQueued && it.GrantI
 type QueueKey struct {
 	Precedence int    // see Item.Precedence
 	Rank       int    // rank of the phase
+	Place      int64  // see Item.Place
 	Turn       uint64 // turn of the project among the projects of the rank
 	Seq        uint64 // the item that was queued first comes first
 }
 
 // Compare returns a negative number if k comes before l.
 func (k QueueKey) Compare(l QueueKey) int {
-	return cmp.Or(cmp.Compare(k.Precedence, l.Precedence), cmp.Compare(k.Rank, l.Rank), cmp.Compare(k.Turn, l.Turn), cmp.Compare(k.Seq, l.Seq))
+	return cmp.Or(cmp.Compare(k.Precedence, l.Precedence), cmp.Compare(k.Rank, l.Rank), cmp.Compare(k.Place, l.Place), cmp.Compare(k.Turn, l.Turn), cmp.Compare(k.Seq, l.Seq))
 }
 
 // QueueKey returns the position of an item in the queue.
-func (it *Item) QueueKey() QueueKey { return QueueKey{it.Precedence(), it.Rank, it.Turn, it.Seq} }
+func (it *Item) QueueKey() QueueKey {
+	return QueueKey{it.Precedence(), it.Rank, it.Place(), it.Turn, it.Seq}
+}
 
 // CompareItems compares the QueueKeys of two items.
 func CompareItems(a, b *Item) int { return a.QueueKey().Compare(b.QueueKey()) }
@@ -183,6 +189,23 @@ func (it *Item) Precedence() int {
 		precedence--
 	}
 	return precedence
+}
+
+// TurnsInRound is how many turns of each project are one round. A project gets at most a round
+// ahead of another one.
+const TurnsInRound = 64
+
+// maxChain is more than two years in milliseconds. The part of a place that orders chains is
+// below it.
+const maxChain = 1 << 36
+
+// Place returns the position of an item in its rank as one number. Earlier rounds of turns come
+// first, and in a round the item with the longest Chain. Escalated items have the same place.
+func (it *Item) Place() int64 {
+	if it.Escalated {
+		return 0
+	}
+	return int64(it.Turn/TurnsInRound)*maxChain - min(max(it.Chain.Milliseconds(), 0), maxChain-1)
 }
 
 // Clone returns a shallow copy.

@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -165,5 +166,48 @@ func TestSlotsOfTestRuns(t *testing.T) {
 	y.finish(jobs[1], nil)
 	if next := y.claim(); next == nil || next.Item.Slot != 2 || y.item(jobs[1].Item.ID).Slot != 0 {
 		t.Errorf("the next one is %+v", next)
+	}
+}
+
+// In a rank the item with the longest chain of work behind it starts first, also if what waits for
+// it is queued later. A project gets at most a round of turns ahead of another.
+//
+// shows: SW-31 CF-24
+func TestLongestChainFirst(t *testing.T) {
+	y := newYard(t, sched.Options{})
+	_, err := y.queue.Enqueue(t.Context(),
+		sched.ItemSpec{Workflow: "long", Key: "long", Project: "a", Estimate: time.Hour},
+		sched.ItemSpec{Workflow: "short", Key: "short", Project: "a", Estimate: time.Minute},
+		sched.ItemSpec{Workflow: "after short", Project: "a", Estimate: 2 * time.Hour, After: []string{"short"}},
+		sched.ItemSpec{Workflow: "behind", Key: "behind", Project: "b", Estimate: time.Second, Behind: 90 * time.Minute},
+		sched.ItemSpec{Workflow: "late", Key: "late", Project: "b", Estimate: time.Second})
+	must(t, err)
+	y.enqueue(sched.ItemSpec{Workflow: "after late", Project: "b", Estimate: 3 * time.Hour, After: []string{"late"}})
+	if got, _ := y.started(); !slices.Equal(got, []string{"late", "short", "behind", "long"}) {
+		t.Errorf("dispatched %v", got)
+	}
+	for i := range 2*lockkeeper.TurnsInRound + 1 {
+		y.enqueue(sched.ItemSpec{Workflow: fmt.Sprint("c", i), Project: "c", Estimate: time.Hour})
+	}
+	y.enqueue(sched.ItemSpec{Workflow: "small", Project: "d", Estimate: time.Minute})
+	got, _ := y.started()
+	if at := slices.Index(got, "small"); at < 1 || at >= lockkeeper.TurnsInRound {
+		t.Errorf("an item of another project starts after %d with longer chains", at)
+	}
+}
+
+// Chains count the writers of a file one after the other, and a reader lets those first that do not
+// wait for it.
+func TestChains(t *testing.T) {
+	got := sched.Chains([]sched.Step{
+		{Estimate: 1, Locks: reads("f"), After: nil},
+		{Estimate: 2, Locks: writes("f"), After: []int{0}},
+		{Estimate: 4, Locks: writes("f"), After: []int{1}},
+		{Estimate: 8, Locks: writes("f", "g")},
+		{Estimate: 16, Locks: reads("g"), Behind: 32},
+	})
+	// The writers of f run in the order of their earliest starts: 3, 1, 2.
+	if want := []time.Duration{1 + 12 + 6, 2 + 4, 4, 8 + 6, 16 + 8 + 32}; !slices.Equal(got, want) {
+		t.Errorf("chains %v, want %v", got, want)
 	}
 }

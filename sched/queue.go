@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"lockkeeper"
@@ -46,7 +47,9 @@ type ItemSpec struct {
 	Command  []string
 	Dir      string
 	By       lockkeeper.Actor
-	Person   string // why a person must start the item, by retrying it; empty: no person needed
+	Estimate time.Duration // how long the item is expected to run; default: DefaultEstimate
+	Behind   time.Duration // how long the work takes that waits for the item and is not queued yet
+	Person   string        // why a person must start the item, by retrying it; empty: no person needed
 }
 
 // Enqueue adds items to the queue, all of them or none, and returns them in the same order.
@@ -83,8 +86,9 @@ func (q *Queue) Enqueue(ctx context.Context, orders ...ItemSpec) ([]*lockkeeper.
 		if cycle := findCycle(items); cycle != nil {
 			return &lockkeeper.InputError{Field: "after", Value: strings.Join(cycle, " → "), Reason: "they wait for each other forever", Next: "remove one of the dependencies"}
 		}
+		setChains(items, orders)
 		for _, it := range items {
-			if err := q.insert(tx, it); err != nil {
+			if err := errors.Join(q.insert(tx, it), lengthen(tx, it)); err != nil {
 				return err
 			}
 		}
@@ -103,7 +107,7 @@ func (q *Queue) item(o ItemSpec) (*lockkeeper.Item, error) {
 	}
 	it := &lockkeeper.Item{
 		Key: o.Key, Workflow: o.Workflow, Unit: o.Unit, Project: o.Project, Class: o.Class, Policy: cmp.Or(o.Policy, lockkeeper.DefaultPolicy), Root: o.Root,
-		Command: o.Command, Dir: o.Dir, By: o.By, Phase: cmp.Or(o.Phase, DefaultPhase),
+		Command: o.Command, Dir: o.Dir, By: o.By, Estimate: cmp.Or(max(o.Estimate, 0), DefaultEstimate), Phase: cmp.Or(o.Phase, DefaultPhase),
 		Locks: lockkeeper.Normalize(slices.Clone(o.Locks)), Status: lockkeeper.ItemQueued,
 	}
 	for _, name := range []struct{ field, value string }{{"name", o.Workflow}, {"key", o.Key}, {"unit", o.Unit}, {"project", o.Project}, {"root", o.Root}} {

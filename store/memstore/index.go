@@ -134,7 +134,7 @@ func (x *index) leaders(prefix string) (list []*lockkeeper.Item) {
 			break
 		}
 		list = append(list, it)
-		p.Turn, p.Seq = math.MaxUint64, math.MaxUint64
+		p.Place, p.Turn, p.Seq = math.MaxInt64, math.MaxUint64, math.MaxUint64
 		at = p
 	}
 	return list

@@ -255,7 +255,7 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 	old, next := s.Item, it.Clone()
 	next.Seq, next.Key, next.Workflow, next.Unit, next.Project, next.Class = old.Seq, old.Key, old.Workflow, old.Unit, old.Project, old.Class
 	next.Locks, next.Policy, next.Caps, next.After, next.Root = old.Locks, old.Policy, old.Caps, old.After, old.Root
-	next.Command, next.Dir, next.By, next.QueuedAt = old.Command, old.Dir, old.By, old.QueuedAt
+	next.Command, next.Dir, next.By, next.Estimate, next.QueuedAt = old.Command, old.Dir, old.By, old.Estimate, old.QueuedAt
 	t.replaceItem(s, next)
 	return nil
 }

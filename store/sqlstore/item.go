@@ -9,7 +9,7 @@ import (
 )
 
 // itemColumns lists the columns of an item in the order of itemRow.
-const itemColumns = `seq, id, key, root, locks, body, phase, pools, status, stage, standing, rank, tag, parked_on, roused_by, since, leads, blocked, due,
+const itemColumns = `seq, id, key, root, locks, body, phase, pools, status, stage, standing, rank, place, tag, chain, parked_on, roused_by, since, leads, blocked, due,
  blockers, retries, attempts, grant_id, worker, slot, shuns, dispatched_at, completed_at, note, failure`
 
 // An itemRow is one row of the items table. The columns up to body never change after the
@@ -20,7 +20,8 @@ type itemRow struct {
 	locks, body             string
 	phase, pools, status    string
 	stage, precedence       int64
-	rank, turn              int64
+	rank, place             int64
+	turn, chain             int64
 	waitsOn, wokenBy        string
 	since, firstSince       int64
 	blocked, checkAt        int64
@@ -34,7 +35,7 @@ type itemRow struct {
 }
 
 func (r *itemRow) dest() []any {
-	return []any{&r.seq, &r.id, &r.key, &r.root, &r.locks, &r.body, &r.phase, &r.pools, &r.status, &r.stage, &r.precedence, &r.rank, &r.turn,
+	return []any{&r.seq, &r.id, &r.key, &r.root, &r.locks, &r.body, &r.phase, &r.pools, &r.status, &r.stage, &r.precedence, &r.rank, &r.place, &r.turn, &r.chain,
 		&r.waitsOn, &r.wokenBy, &r.since, &r.firstSince, &r.blocked, &r.checkAt, &r.blockers, &r.retries, &r.attempts, &r.grantID, &r.worker, &r.slot, &r.avoidNode,
 		&r.dispatchedAt, &r.completed, &r.note, &r.failure}
 }
@@ -51,6 +52,7 @@ type itemBody struct {
 	Command  []string         `json:"command,omitempty"`
 	Dir      string           `json:"dir,omitempty"`
 	By       lockkeeper.Actor `json:"by"`
+	Estimate time.Duration    `json:"estimate,omitempty"`
 	QueuedAt time.Time        `json:"queued_at"`
 }
 
@@ -62,9 +64,9 @@ func (r *itemRow) item(known *locksCache) (*lockkeeper.Item, error) {
 	it := &lockkeeper.Item{
 		ID: r.id, Seq: uint64(r.seq), Key: r.key, Root: r.root,
 		Workflow: b.Workflow, Unit: b.Unit, Project: b.Project, Class: b.Class, Policy: b.Policy, Caps: b.Caps, After: b.After,
-		Command: b.Command, Dir: b.Dir, By: b.By, QueuedAt: b.QueuedAt,
+		Command: b.Command, Dir: b.Dir, By: b.By, Estimate: b.Estimate, QueuedAt: b.QueuedAt,
 		Phase: r.phase, Rank: int(r.rank), Status: lockkeeper.ItemStatus(r.status), Stage: lockkeeper.ItemStage(r.stage),
-		Escalated: r.precedence%2 == 0, Turn: uint64(r.turn), WaitsOn: r.waitsOn, WokenBy: r.wokenBy,
+		Escalated: r.precedence%2 == 0, Turn: uint64(r.turn), Chain: time.Duration(r.chain), WaitsOn: r.waitsOn, WokenBy: r.wokenBy,
 		Since: lockkeeper.Instant(r.since), FirstSince: lockkeeper.Instant(r.firstSince), Blocked: time.Duration(r.blocked), CheckAt: lockkeeper.Instant(r.checkAt), Blockers: uint64(r.blockers),
 		Retries: int(r.retries), Attempts: int(r.attempts), GrantID: r.grantID, Worker: r.worker, Slot: int(r.slot), AvoidNode: r.avoidNode,
 		DispatchedAt: toTime(r.dispatchedAt), CompletedAt: toTime(r.completed), Note: r.note,
@@ -119,7 +121,7 @@ func (t *tx) item(sql string, args ...any) (*lockkeeper.Item, error) {
 func (t *tx) InsertItem(it *lockkeeper.Item) error {
 	body, err := encode(itemBody{
 		Workflow: it.Workflow, Unit: it.Unit, Project: it.Project, Class: it.Class, Policy: it.Policy, Caps: it.Caps, After: it.After,
-		Command: it.Command, Dir: it.Dir, By: it.By, QueuedAt: it.QueuedAt.UTC(),
+		Command: it.Command, Dir: it.Dir, By: it.By, Estimate: it.Estimate, QueuedAt: it.QueuedAt.UTC(),
 	})
 	if err != nil {
 		return err
@@ -130,7 +132,7 @@ func (t *tx) InsertItem(it *lockkeeper.Item) error {
 	}
 	args := append([]any{t.key, int64(it.Seq), it.ID, it.Key, it.Root, encodeLocks(it.Locks), body}, rest...)
 	err = t.exec(`INSERT INTO items (space, `+itemColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
- $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)`, args...)
+ $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)`, args...)
 	if err == nil {
 		t.keep(it, stored{seq: int64(it.Seq)})
 	}
@@ -151,9 +153,9 @@ func (t *tx) SaveItem(it *lockkeeper.Item) error {
 	if err != nil {
 		return err
 	}
-	err = t.exec(`UPDATE items SET phase = $3, pools = $4, status = $5, stage = $6, standing = $7, rank = $8, tag = $9, parked_on = $10,
- roused_by = $11, since = $12, leads = $13, blocked = $14, due = $15, blockers = $16, retries = $17, attempts = $18, grant_id = $19,
- worker = $20, slot = $21, shuns = $22, dispatched_at = $23, completed_at = $24, note = $25, failure = $26 WHERE space = $1 AND seq = $2`,
+	err = t.exec(`UPDATE items SET phase = $3, pools = $4, status = $5, stage = $6, standing = $7, rank = $8, place = $9, tag = $10, chain = $11, parked_on = $12,
+ roused_by = $13, since = $14, leads = $15, blocked = $16, due = $17, blockers = $18, retries = $19, attempts = $20, grant_id = $21,
+ worker = $22, slot = $23, shuns = $24, dispatched_at = $25, completed_at = $26, note = $27, failure = $28 WHERE space = $1 AND seq = $2`,
 		append([]any{t.key, was.seq}, rest...)...)
 	if err == nil {
 		t.keep(it, was)
@@ -171,7 +173,7 @@ func changingColumns(it *lockkeeper.Item) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), int64(it.Precedence()), int64(it.Rank), int64(it.Turn), it.WaitsOn, it.WokenBy,
+	return []any{it.Phase, pools, string(it.Status), int64(it.Stage), int64(it.Precedence()), int64(it.Rank), it.Place(), int64(it.Turn), int64(it.Chain), it.WaitsOn, it.WokenBy,
 		int64(it.Since), int64(it.FirstSince), int64(it.Blocked), int64(it.CheckAt), int64(it.Blockers), int64(it.Retries), int64(it.Attempts), it.GrantID, it.Worker,
 		int64(it.Slot), it.AvoidNode, fromTime(it.DispatchedAt), fromTime(it.CompletedAt), it.Note, failure}, nil
 }

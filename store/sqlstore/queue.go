@@ -13,7 +13,7 @@ import (
 // queueOrder is the order of lockkeeper.CompareItems in columns; standing is the precedence.
 // The indexes items_ready and items_parked have the same order. Otherwise the queries below
 // would sort, which a test forbids.
-const queueOrder = `standing, rank, tag, seq`
+const queueOrder = `standing, rank, place, tag, seq`
 
 // Each item query repeats the condition of the partial index that serves it and writes the
 // space as the index does. This keeps the planner from reading a whole space.

@@ -102,9 +102,9 @@ func fullItem(now store.Moment) lockkeeper.Item {
 		ID: ident(1), Key: "order 7, line 'a'", Workflow: `Zoë "quote"`, Unit: "unit\n1", Project: "名前", Class: "io",
 		Locks:  lockkeeper.Normalize(append(write("app/it's.rb", "b"), read("c")...)),
 		Policy: "agent", Caps: []string{"api", "two words"}, After: []string{ident(8), ident(9)}, Root: "/srv/a root",
-		Command: []string{"sh", "-c", `echo "$1" '%s'`, ""}, Dir: "sub dir/ö", By: lockkeeper.Actor{Name: "p", Kind: lockkeeper.ActorPerson},
+		Command: []string{"sh", "-c", `echo "$1" '%s'`, ""}, Dir: "sub dir/ö", Estimate: time.Minute + 1, By: lockkeeper.Actor{Name: "p", Kind: lockkeeper.ActorPerson},
 		Phase: "merge", Rank: -3, Pools: []string{"claude"}, Status: lockkeeper.ItemDispatched, Stage: lockkeeper.StageWaiting, Escalated: true,
-		Turn: 1<<63 - 1, WaitsOn: store.OnPath(lockkeeper.Write, "app/it's.rb"), WokenBy: store.OnPool("claude"), Since: now.Lease, FirstSince: now.Lease + 1, Blocked: time.Hour + 1,
+		Turn: 1<<63 - 1, Chain: time.Hour + 7, WaitsOn: store.OnPath(lockkeeper.Write, "app/it's.rb"), WokenBy: store.OnPool("claude"), Since: now.Lease, FirstSince: now.Lease + 1, Blocked: time.Hour + 1,
 		CheckAt: now.Lease.Add(time.Minute), Blockers: 1<<64 - 5, Retries: 2, Attempts: 3, GrantID: ident(2), Worker: "w 'x'", Slot: 4, AvoidNode: "node-1",
 		QueuedAt: now.Wall.Add(-time.Hour - 1), DispatchedAt: now.Wall.Add(time.Nanosecond), CompletedAt: now.Wall.Add(time.Second), Note: "half\tdone",
 		Failure: &lockkeeper.Failure{Phase: "merge", Reason: `because "so"`, Waited: time.Minute, Attempts: 4,
@@ -117,7 +117,7 @@ func fullItem(now store.Moment) lockkeeper.Item {
 // store.
 func changed(it *lockkeeper.Item) lockkeeper.Item {
 	c := lockkeeper.Item{ID: it.ID, Seq: it.Seq + 1000, Key: "other", Workflow: "other", Root: "other", Policy: "other", Locks: write("other"), After: []string{"x"},
-		Phase: "verify", Rank: 7, Pools: []string{"api", "c p u"}, Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, Turn: 5, WaitsOn: store.OnItem("x"),
+		Phase: "verify", Rank: 7, Pools: []string{"api", "c p u"}, Status: lockkeeper.ItemError, Stage: lockkeeper.StageEnded, Turn: 5, Estimate: 3, Chain: 13, WaitsOn: store.OnItem("x"),
 		WokenBy: "r", Since: 4, FirstSince: 5, Blocked: 6, CheckAt: 8, Blockers: 9, Retries: 10, Attempts: 11, GrantID: "g", Worker: "other", Slot: 12, AvoidNode: "s",
 		DispatchedAt: it.DispatchedAt.Add(1), CompletedAt: it.CompletedAt.Add(1), Note: "n", Failure: &lockkeeper.Failure{Phase: "p", Reason: "r"}}
 	return c
@@ -127,7 +127,7 @@ func changed(it *lockkeeper.Item) lockkeeper.Item {
 func overlaid(it *lockkeeper.Item, c lockkeeper.Item) *lockkeeper.Item {
 	c.Seq, c.Key, c.Workflow, c.Unit, c.Project, c.Class = it.Seq, it.Key, it.Workflow, it.Unit, it.Project, it.Class
 	c.Locks, c.Policy, c.Caps, c.After, c.Root = it.Locks, it.Policy, it.Caps, it.After, it.Root
-	c.Command, c.Dir, c.By, c.QueuedAt = it.Command, it.Dir, it.By, it.QueuedAt
+	c.Command, c.Dir, c.By, c.Estimate, c.QueuedAt = it.Command, it.Dir, it.By, it.Estimate, it.QueuedAt
 	return &c
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/store"
@@ -51,7 +52,8 @@ var (
 
 // move puts an item into a random state.
 func move(rnd *rand.Rand, it *lockkeeper.Item) {
-	it.Escalated, it.Rank, it.Turn, it.WaitsOn, it.CheckAt = rnd.IntN(3) == 0, rnd.IntN(3)-1, uint64(rnd.IntN(4)), "", 0
+	it.Escalated, it.Rank, it.Turn, it.WaitsOn, it.CheckAt = rnd.IntN(3) == 0, rnd.IntN(3)-1, uint64(rnd.IntN(4)*40), "", 0
+	it.Chain = time.Duration(rnd.IntN(4)) * time.Second
 	it.Note = fmt.Sprint(rnd.IntN(1000))
 	it.Status = []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched}[rnd.IntN(2)]
 	switch rnd.IntN(5) {

@@ -17,7 +17,7 @@ import (
 func someItem(rnd *rand.Rand) lockkeeper.Item {
 	return lockkeeper.Item{
 		Status:    []lockkeeper.ItemStatus{lockkeeper.ItemQueued, lockkeeper.ItemDispatched}[rnd.IntN(2)],
-		Escalated: rnd.IntN(3) == 0, Rank: rnd.IntN(4) - 1, Turn: uint64(rnd.IntN(5)), Root: []string{"", "a", "b"}[rnd.IntN(3)],
+		Escalated: rnd.IntN(3) == 0, Rank: rnd.IntN(4) - 1, Turn: uint64(rnd.IntN(5) * 40), Chain: time.Duration(rnd.IntN(4)) * time.Second, Root: []string{"", "a", "b"}[rnd.IntN(3)],
 	}
 }
 

@@ -29,8 +29,8 @@ type Bound struct {
 //     their tails. At most one item runs per slot at a time, and only one in all if every two of
 //     them conflict.
 //   - Items that write a path, or a directory above it, conflict with each other and with every item
-//     that reads above or below it. Readers do not conflict with each other, so the set has only
-//     one reader.
+//     that reads above or below it. Readers do not conflict with each other, so they need at least
+//     the longest of them, and at least their work divided by the slots.
 func (m *model) bound() Bound {
 	heads, tails := m.chains()
 	b := Bound{}
@@ -42,27 +42,30 @@ func (m *model) bound() Bound {
 			b.Chain, longest = Span(chain), i
 		}
 	}
-	byTail := func(i, j int) int { return cmp.Or(cmp.Compare(tails[j], tails[i]), cmp.Compare(i, j)) }
-	slices.SortFunc(all, byTail)
-	b.Work = Span(m.atLeast(all, m.slots, heads, tails))
+	b.Work = Span(m.atLeast(all, 0, heads, tails))
 	b.Finish, b.By, b.Items = b.Work, "work", len(all)
 	if b.Chain > b.Finish {
 		b.Finish, b.By, b.Items = b.Chain, "chain", m.chainLength(longest, heads, tails)
 	}
 	for _, path := range m.paths.sorted {
-		rivals := m.rivals(path)
-		if len(rivals) < 2 {
+		writers, readers := m.rivals(path)
+		if len(writers) == 0 || len(writers)+len(readers) < 2 {
 			continue
 		}
-		slices.SortFunc(rivals, byTail)
-		if least := Span(m.atLeast(rivals, 1, heads, tails)); least > b.File {
-			b.File = least
-			if least > b.Finish {
-				b.Finish, b.By, b.Items, b.Path = least, "file", len(rivals), path
-			}
-		}
+		one := slices.Concat(writers, readers[:min(1, len(readers))])
+		b.atFile(path, m.atLeast(one, len(one), heads, tails), len(one))
+		all := slices.Concat(writers, readers)
+		b.atFile(path, m.atLeast(all, len(writers), heads, tails), len(all))
 	}
 	return b
+}
+
+// atFile raises the bound to that of some items at a file.
+func (b *Bound) atFile(path string, least time.Duration, items int) {
+	b.File = max(b.File, Span(least))
+	if b.File > b.Finish {
+		b.Finish, b.By, b.Items, b.Path = b.File, "file", items, path
+	}
 }
 
 // chains returns for each item the length of the longest chain before and after it.
@@ -113,22 +116,32 @@ func (m *model) chainLength(i int, heads, tails []time.Duration) int {
 	return n
 }
 
-// atLeast returns a lower bound for items of which atOnce can run concurrently. For each minimum
-// head and each minimum tail it bounds the items with at least these, and returns the largest
-// bound. The items are sorted by tail, the largest first.
-func (m *model) atLeast(items []int, atOnce int, heads, tails []time.Duration) (least time.Duration) {
+// atLeast returns a lower bound for items of which the first ones, alone in number, run while no
+// other of the items runs. For each minimum head and each minimum tail it bounds the items with at
+// least these, and returns the largest bound.
+func (m *model) atLeast(items []int, alone int, heads, tails []time.Duration) (least time.Duration) {
 	begin := make([]time.Duration, len(items))
+	byTail := make([]int, len(items)) // positions in items
 	for k, i := range items {
-		begin[k] = heads[i]
+		begin[k], byTail[k] = heads[i], k
 	}
+	slices.SortFunc(byTail, func(j, k int) int {
+		return cmp.Or(cmp.Compare(tails[items[k]], tails[items[j]]), cmp.Compare(j, k))
+	})
 	slices.Sort(begin)
 	for _, head := range slices.Compact(begin) {
-		var work time.Duration
-		for _, i := range items {
-			if heads[i] >= head {
-				work += m.tasks[i].duration
-				least = max(least, head+ceil(work, atOnce)+tails[i])
+		var single, together time.Duration
+		for _, k := range byTail {
+			i := items[k]
+			switch {
+			case heads[i] < head:
+				continue
+			case k < alone:
+				single += m.tasks[i].duration
+			default:
+				together += m.tasks[i].duration
 			}
+			least = max(least, head+single+ceil(together, m.slots)+tails[i])
 		}
 	}
 	return least
@@ -139,25 +152,23 @@ func ceil(work time.Duration, among int) time.Duration {
 	return (work + time.Duration(among) - 1) / time.Duration(among)
 }
 
-// rivals lists items that all conflict with each other at one path: its writers, the writers of
-// paths above it, and the longest item that reads it or a path above or below it.
-func (m *model) rivals(path string) (items []int) {
+// rivals lists the items that conflict at one path: its writers and those of paths above it, each
+// of which conflicts with all others, and the items that read it or a path above or below it, the
+// longest first.
+func (m *model) rivals(path string) (writers, readers []int) {
 	m.paths.upTo(path, func(u use) {
-		if u.lock.Mode == lockkeeper.Write && !slices.Contains(items, u.item) {
-			items = append(items, u.item)
+		if u.lock.Mode == lockkeeper.Write && !slices.Contains(writers, u.item) {
+			writers = append(writers, u.item)
 		}
 	})
-	if len(items) == 0 {
-		return nil
+	if len(writers) == 0 {
+		return nil, nil
 	}
-	reader := -1
 	m.paths.around(path, func(u use) {
-		if u.lock.Mode == lockkeeper.Read && !slices.Contains(items, u.item) && (reader < 0 || m.tasks[u.item].duration > m.tasks[reader].duration) {
-			reader = u.item
+		if u.lock.Mode == lockkeeper.Read && !slices.Contains(writers, u.item) && !slices.Contains(readers, u.item) {
+			readers = append(readers, u.item)
 		}
 	})
-	if reader >= 0 {
-		items = append(items, reader)
-	}
-	return items
+	slices.SortStableFunc(readers, func(i, j int) int { return cmp.Compare(m.tasks[j].duration, m.tasks[i].duration) })
+	return writers, readers
 }

@@ -67,7 +67,7 @@ func (s *simulation) enqueue(ctx context.Context, p *Plan) error {
 	var orders []sched.ItemSpec
 	for i := range p.Items {
 		it := &p.Items[i]
-		orders = append(orders, sched.ItemSpec{Key: it.Name, Workflow: it.Name, Unit: it.Unit, Phase: it.phase(), Project: it.Project,
+		orders = append(orders, sched.ItemSpec{Key: it.Name, Workflow: it.Name, Unit: it.Unit, Phase: it.phase(), Project: it.Project, Estimate: it.Duration,
 			Locks: it.locks(), After: it.After, By: lockkeeper.Actor{Name: "plan", Kind: lockkeeper.ActorSystem}})
 	}
 	_, err := s.queue.Enqueue(ctx, orders...)

@@ -26,13 +26,13 @@ func TestByHand(t *testing.T) {
 		{"chain", "a 1m\n b 2m ^a\n c 3m ^b", 2, "a 0s, b 1m0s, c 3m0s", 6 * time.Minute, 6 * time.Minute, "chain"},
 		{"slots", "a 1m\n b 1m\n c 1m\n d 1m", 2, "a 0s, b 0s, c 1m0s, d 1m0s", 2 * time.Minute, 2 * time.Minute, "work"},
 		{"one file", "a 2m >f\n b 3m >f\n c 4m >f", 3, "a 0s, b 2m0s, c 5m0s", 9 * time.Minute, 9 * time.Minute, "file"},
-		{"readers share", "a 2m <f\n b 3m <f\n c 1m <f", 3, "a 0s, b 0s, c 0s", 3 * time.Minute, 3 * time.Minute, "chain"},
-		{"a writer waits for all readers", "a 2m <f\n b 3m <f\n w 1m >f", 3, "a 0s, b 0s, w 3m0s", 4 * time.Minute, 4 * time.Minute, "file"},
+		{"readers share", "a 2m <f\n b 3m <f\n c 1m <f", 3, "b 0s, a 0s, c 0s", 3 * time.Minute, 3 * time.Minute, "chain"},
+		{"a writer waits for all readers", "a 2m <f\n b 3m <f\n w 1m >f", 3, "b 0s, a 0s, w 3m0s", 4 * time.Minute, 4 * time.Minute, "file"},
 		{"a directory is read", "a 2m <app/views/\n w 1m >app/views/x.erb\n v 1m >app/views_old/x.erb", 3, "a 0s, v 0s, w 2m0s", 3 * time.Minute, 3 * time.Minute, "file"},
 		{"what is blocked is passed over", "a 4m >f\n b 1m >f\n c 1m >g\n d 1m >h", 2, "a 0s, c 0s, d 1m0s, b 4m0s", 5 * time.Minute, 5 * time.Minute, "file"},
 		{"work near its end first", "a 1m\n b 1m apply\n c 1m verify", 1, "c 0s, b 1m0s, a 2m0s", 3 * time.Minute, 3 * time.Minute, "work"},
 		{"projects take turns", "a 1m @p\n b 1m @p\n c 1m @q", 1, "a 0s, c 1m0s, b 2m0s", 3 * time.Minute, 3 * time.Minute, "work"},
-		{"no barrier between phases", "a 1m\n b 5m\n c 1m apply ^a", 2, "a 0s, b 0s, c 1m0s", 5 * time.Minute, 5 * time.Minute, "chain"},
+		{"no barrier between phases", "a 1m\n b 5m\n c 1m apply ^a", 2, "b 0s, a 0s, c 1m0s", 5 * time.Minute, 5 * time.Minute, "chain"},
 		// The items v and w write f and can start after a minute at the earliest. Two minutes of work
 		// follow each of them.
 		{"before and after a file", "a 1m\n b 1m\n v 3m >f ^a\n w 3m >f ^b\n x 2m ^v\n y 2m ^w", 3, "a 0s, b 0s, v 1m0s, w 4m0s, x 4m0s, y 7m0s", 9 * time.Minute, 9 * time.Minute, "file"},
@@ -80,7 +80,7 @@ func TestBlockedTime(t *testing.T) {
 //
 // shows: SW-32
 func TestEscalates(t *testing.T) {
-	text := "gate 1m\n w 1m apply >f ^gate\n" + strings.Repeat("r 4m <f\n", 10)
+	text := "gate 1m verify\n w 1m apply >f ^gate\n" + strings.Repeat("r 4m <f\n", 10)
 	p := plan(t, text)
 	for i := range p.Items[2:] {
 		p.Items[2+i].Name += string(rune('0' + i))
