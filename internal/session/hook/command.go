@@ -128,8 +128,15 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	}
 	w := noValues.read(rest)
 	operands := w.all()
+	r.settled = !r.plan.Opaque
 	r.effect(args[0], rest, s)
 	switch name {
+	case "shift":
+		r.shift(operands)
+	case "set":
+		if !isSet(rest) || slices.Contains(rest, "--") {
+			r.params = nil
+		}
 	case "cd", "pushd":
 		r.cd(operands)
 	case "cat", "nl", "bat", "batcat", "head", "tail", "less", "more":
@@ -180,6 +187,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
 		r.shell(rest, s)
 	case "source", ".":
+		r.params = nil
 		r.branch(func() { r.script(r.fed(s) + r.texts[absolute(r.dir, strings.Join(operands, " "))]) })
 	case "trap":
 		if len(operands) > 0 {

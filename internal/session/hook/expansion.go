@@ -213,13 +213,33 @@ func (r *reader) declare(c *syntax.DeclClause) {
 	}
 }
 
+// value returns the value of a variable if it is known and the expansion does not modify it.
+func (r *reader) value(p *syntax.ParamExp) (value string, known bool) {
+	if !isPlain(p) {
+		return "", false
+	}
+	if p.Param.Value == "PWD" {
+		return r.dir, true
+	}
+	if value, known = r.vars[p.Param.Value]; known {
+		return value, true
+	}
+	return r.param(p.Param.Value)
+}
+
+// isPlain reports whether an expansion yields the value of a variable as it is.
+func isPlain(p *syntax.ParamExp) bool {
+	return p.Param != nil && !p.Length && !p.Excl && p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Width && !p.IsSet
+}
+
 // branch reads a part that runs only under a condition. Variables and the directory become
 // unknown if the part changes them.
 func (r *reader) branch(do func()) {
-	was, dir, vars := r.maybe, r.dir, maps.Clone(r.vars)
+	was, dir, vars, params := r.maybe, r.dir, maps.Clone(r.vars), r.params
 	r.maybe = true
 	do()
 	r.maybe = was
+	r.meet(params)
 	r.join(vars, dir)
 }
 
@@ -242,8 +262,8 @@ func (r *reader) repeat(do func()) {
 	r.loops++
 	defer func() { r.loops-- }()
 	for range mostRounds {
-		before := maps.Clone(r.vars)
-		if r.branch(do); maps.Equal(before, r.vars) {
+		before, params := maps.Clone(r.vars), r.params
+		if r.branch(do); maps.Equal(before, r.vars) && (r.params != nil || params == nil) {
 			return
 		}
 		if r.loops > mostLoops { // each round reads the inner loops again

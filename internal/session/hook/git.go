@@ -87,6 +87,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	}
 	in := *r
 	in.dir = dir
+	rest = in.spelled(rest, s)
 	var patch []string
 	if act == "apply" && !noValues.read(rest).has("--check", "--stat", "--numstat", "--summary") {
 		if patch = in.gitApply(rest, s); !noValues.read(rest).has("--cached") {

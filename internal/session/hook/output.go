@@ -134,6 +134,11 @@ func depthOf(given []string, depth int) int {
 // gitApply returns the files named by the patches that git applies.
 func (r *reader) gitApply(args []string, s *syntax.Stmt) (list []string) {
 	w := allowed("-p= -C= --strip= --directory=").read(args)
+	if slices.Equal(args, []string{"--cached"}) || slices.Equal(args, []string{"--cached", "-R"}) || slices.Equal(args, []string{"-R", "--cached"}) {
+		if files := r.stashed(s); len(files) > 0 {
+			return files
+		}
+	}
 	text := r.input(s)
 	for _, file := range w.all() {
 		text += contentOf(absolute(r.dir, file))

@@ -55,9 +55,16 @@ type reader struct {
 	vars map[string]string
 	plan *Effects
 
+	params    []string // the parameters of the function; nil: unknown
+	functions *functions
+
 	prefixes map[string]string // variables of the environment that are set for the current command
 	aliases  map[string]string // aliases of git that the command sets
 	depth    int
+
+	settled   bool         // the parts of the command so far have only known effects
+	pipedFrom *syntax.Stmt // what writes into the pipe that pipedTo reads
+	pipedTo   *syntax.Stmt
 
 	piped   string              // the known text that the current command reads from a pipe
 	fedBy   []string            // files named by the commands whose output the current command reads
@@ -77,11 +84,12 @@ const maxDepth = 8
 // effectsOf returns the effects of a command. A text that is not valid shell is opaque.
 func effectsOf(command, dir string, env func(string) (string, bool)) Effects {
 	var p Effects
-	r := &reader{dir: dir, env: env, vars: map[string]string{}, aliases: map[string]string{}, plan: &p, sources: map[string][]string{}, texts: map[string]string{}}
+	r := &reader{dir: dir, env: env, vars: map[string]string{}, aliases: map[string]string{}, functions: &functions{}, plan: &p, sources: map[string][]string{}, texts: map[string]string{}}
 	if home, known := env("HOME"); known {
 		r.vars["HOME"] = home
 	}
 	r.script(command)
+	r.uncalled(command)
 	return p
 }
 
@@ -139,6 +147,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 	}
 	r.derive(s)
 	if _, ok := s.Cmd.(*syntax.CallExpr); ok {
+		r.calls(args)
 		r.command(args, s)
 		return
 	}
@@ -148,7 +157,9 @@ func (r *reader) statement(s *syntax.Stmt) {
 			r.inner(func(in *reader) { in.statement(c.X) })
 			r.inner(func(in *reader) {
 				in.fedBy, in.piped = slices.Concat(r.fedBy, r.named(c.X)), r.printed(c.X)
+				in.pipedFrom, in.pipedTo = c.X, c.Y
 				in.statement(c.Y)
+				r.meet(in.params)
 				r.join(in.vars, in.dir) // zsh runs the last part of a pipeline in the shell itself
 			})
 			return
@@ -183,9 +194,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 			r.branch(func() { r.statements(item.Stmts) })
 		}
 	case *syntax.FuncDecl:
-		r.left = true
-		r.opaque() // the function may replace any program
-		r.inner(func(in *reader) { in.statement(c.Body) })
+		r.define(c)
 	case *syntax.TimeClause:
 		r.statement(c.Stmt)
 	case *syntax.CoprocClause:
@@ -256,6 +265,9 @@ func (r *reader) call(c *syntax.CallExpr) (args []string) {
 func (r *reader) expand(w *syntax.Word) (list []string) {
 	if w == nil {
 		return []string{""}
+	}
+	if list, is := r.positional(w); is {
+		return list
 	}
 	braces := &syntax.Word{Parts: slices.Clone(w.Parts)} // SplitBraces modifies the word, and a loop reads it again
 	if !syntax.SplitBraces(braces) {
@@ -378,16 +390,4 @@ func (r *reader) part(b *strings.Builder, part syntax.WordPart, first bool, patt
 		return false
 	}
 	return true
-}
-
-// value returns the value of a variable if it is known and the expansion does not modify it.
-func (r *reader) value(p *syntax.ParamExp) (value string, known bool) {
-	if p.Param == nil || p.Length || p.Excl || p.Exp != nil || p.Repl != nil || p.Slice != nil || p.Index != nil || p.Width || p.IsSet {
-		return "", false
-	}
-	if p.Param.Value == "PWD" {
-		return r.dir, true
-	}
-	value, known = r.vars[p.Param.Value]
-	return value, known
 }

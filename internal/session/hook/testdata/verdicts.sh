@@ -34,6 +34,7 @@ git branch -f behind start
 printf 'older\n' >other.txt && git stash push -qm older
 git tag stashed 'stash@{0}'
 git worktree add -q -b tree tree
+printf 'x = 1\ny = 4\n' >held.txt && git tag heldstash "$(git stash create)" && git checkout -q held.txt
 printf 'half of an edit\n' >held.txt
 printf 'half = 1\n' >src/held.py
 printf 'mine\n' >own.txt
@@ -42,6 +43,8 @@ mkdir build && printf 'o\n' >build/o && printf 'l\n' >a.log
 git diff own.txt | sed 's/+mine/+ours/' >/dev/null
 printf -- '--- a/free.txt\n+++ b/free.txt\n@@ -1,2 +1,2 @@\n-x = 1\n+x = 3\n y = 2\n' >build/free.patch
 printf -- '--- a/src/held.ts\n+++ b/src/held.ts\n@@ -1,2 +1,2 @@\n-x = 1\n+x = 3\n y = 2\n' >build/held.patch
+printf 'own.txt\n' >build/own.list
+printf 'held.txt\n' >build/held.list
 printf 'echo done\n' >build/harmless.sh
 printf 'echo x >>held.txt\n' >build/harmful.sh
 git clone -q ../origin.git ../clone
