@@ -58,6 +58,7 @@ var mayChange = map[string]string{
 	"internal/flow/sample":                       "an application of its own, in a directory that the caller gives",
 	"internal/agent/sandbox":                     "the command's own home, temporary files and cache layers; mount points in a new root; a trial in a directory of its own",
 	"internal/machine/overlay":                   "the kernel's work directory beside an agent's changes, and a trial in a directory of its own",
+	"internal/flow/run/baseline.go":              "what tests said before a run, in .lockkeeper",
 	"internal/flow/run/call.go":                  "what agents were asked and said, in .lockkeeper",
 	"internal/flow/run/check.go":                 "what tests said, in .lockkeeper",
 	"internal/flow/run/confined.go":              "the private directories of a command, beside its workspace",

@@ -213,22 +213,25 @@ type Checked struct {
 	State   CheckState `json:"state,omitempty" doc:"The result. Empty: not complete, or stored by an earlier version."`
 	Passed  bool       `json:"passed" doc:"Whether the state is \"passed\". Earlier versions read it."`
 	Skipped string     `json:"skipped,omitempty" doc:"Why no command ran."`
-	Runs    []CheckRun `json:"runs" doc:"Every run of every command."`
-	Fixes   int        `json:"fix_attempts" doc:"How often an agent was asked to fix the failure."`
-	Asked   []string   `json:"asked,omitempty" doc:"The changes that a reviewer requested."`
-	Summary string     `json:"summary,omitempty" doc:"The summary of the last agent that changed the batch."`
-	Again   []Recheck  `json:"rechecks,omitempty" doc:"Times at which the batch was tested again because its dependencies changed."`
-	Files   []File     `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`
-	Gaps    []Gap      `json:"gaps" doc:"Changes to files that the grant did not cover. They were reverted."`
+	// AsBefore has a value exactly if the state is CheckAsBefore.
+	AsBefore string     `json:"as_before,omitempty" doc:"What fails as it failed before the run."`
+	Runs     []CheckRun `json:"runs" doc:"Every run of every command."`
+	Fixes    int        `json:"fix_attempts" doc:"How often an agent was asked to fix the failure."`
+	Asked    []string   `json:"asked,omitempty" doc:"The changes that a reviewer requested."`
+	Summary  string     `json:"summary,omitempty" doc:"The summary of the last agent that changed the batch."`
+	Again    []Recheck  `json:"rechecks,omitempty" doc:"Times at which the batch was tested again because its dependencies changed."`
+	Files    []File     `json:"files" doc:"Changed files. Both versions of a file are stored under their hashes."`
+	Gaps     []Gap      `json:"gaps" doc:"Changes to files that the grant did not cover. They were reverted."`
 }
 
 type CheckRun struct {
-	Command string        `json:"command" text:"words" doc:"The command."`
-	Attempt int           `json:"attempt" doc:"The number of earlier fixes."`
-	Exit    int           `json:"exit" doc:"The exit status of the command."`
-	Took    time.Duration `json:"took" doc:"Duration in nanoseconds."`
-	Output  string        `json:"output" doc:"Path of the file with the output of the command, relative to the root."`
-	Last    string        `json:"last,omitempty" doc:"The last part of the output of the command."`
+	Command  string        `json:"command" text:"words" doc:"The command."`
+	Attempt  int           `json:"attempt" doc:"The number of earlier fixes."`
+	Exit     int           `json:"exit" doc:"The exit status of the command."`
+	Took     time.Duration `json:"took" doc:"Duration in nanoseconds."`
+	Output   string        `json:"output" doc:"Path of the file with the output of the command, relative to the root."`
+	Last     string        `json:"last,omitempty" doc:"The last part of the output of the command."`
+	AsBefore bool          `json:"as_before,omitempty" doc:"Whether the command failed in the same way before the run."`
 }
 
 // A Recheck records that a batch was tested again because its dependencies changed.
@@ -276,25 +279,30 @@ type CheckState string
 
 // The states of a check.
 const (
-	CheckPassed  CheckState = "passed"
-	CheckFailed  CheckState = "failed"
-	CheckSkipped CheckState = "skipped" // no command ran, so nothing was tested
+	CheckPassed   CheckState = "passed"
+	CheckFailed   CheckState = "failed"
+	CheckSkipped  CheckState = "skipped"   // no command ran, so nothing was tested
+	CheckAsBefore CheckState = "as_before" // a command failed exactly as it did on the tree with which the run started
 )
 
-// End sets the state after the last command passed: CheckSkipped if no command ran, else
-// CheckPassed.
+// End sets the state after the last command: CheckSkipped if no command ran, CheckAsBefore if one
+// failed as before the run, else CheckPassed.
 func (c *Checked) End() {
 	c.State = CheckPassed
-	if c.Skipped != "" {
+	switch {
+	case c.Skipped != "":
 		c.State = CheckSkipped
+	case c.AsBefore != "":
+		c.State = CheckAsBefore
 	}
 	c.Passed = c.State == CheckPassed
 }
 
 // Cleared reports whether the batch can continue. A skipped check does not stop the batch, because
-// people were warned that no tests are configured.
+// people were warned that no tests are configured. Neither does a failure that the batch did not
+// cause.
 func (c *Checked) Cleared() bool {
-	return c != nil && (c.State == CheckPassed || c.State == CheckSkipped)
+	return c != nil && (c.State == CheckPassed || c.State == CheckSkipped || c.State == CheckAsBefore)
 }
 
 // UnmarshalJSON implements json.Unmarshaler. Earlier versions stored skipped checks as passed.

@@ -45,8 +45,9 @@ type Ask struct {
 
 // An AskCheck is the outcome of a check phase.
 type AskCheck struct {
-	Phase   string
-	Skipped string // why no command ran; empty: commands ran
+	Phase    string
+	Skipped  string // why no command ran; empty: commands ran
+	AsBefore string // what fails as it failed before the change; empty: nothing
 }
 
 // A ResearchText is the answer to a research topic.

@@ -126,7 +126,7 @@ var patterns = map[string]string{"words": `\S`, "id": idForm, "sum": `^[0-9a-f]{
 
 // enums has the permitted texts of a type, separated by spaces.
 var enums = map[reflect.Type]string{
-	reflect.TypeFor[Level](): "high medium low", reflect.TypeFor[Decision](): "TODO DEFER REJECT", reflect.TypeFor[CheckState](): "passed failed skipped",
+	reflect.TypeFor[Level](): "high medium low", reflect.TypeFor[Decision](): "TODO DEFER REJECT", reflect.TypeFor[CheckState](): "passed failed skipped as_before",
 }
 
 // form returns the schema of a type. These tags of a field describe its value:

@@ -289,6 +289,8 @@ type Options struct {
 	Env   []string                     `json:"-"` // the environment of agents and commands
 	Tell  func(run.News)               `json:"-"` // as run.Options.Tell
 	Wants func(unit, part string) bool `json:"-"` // as run.Options.Wants
+
+	AskBaseline func(context.Context, *run.Baseline) (bool, error) `json:"-"` // as run.Options.AskBaseline
 }
 
 // mostSlots is far above the number of agents that one machine can run.

@@ -10,6 +10,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/durable"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/lock"
@@ -39,6 +40,19 @@ func (r *Run) Crash(a *project.Project) string {
 		return "the process that conducted the run died"
 	}
 	return r.Failure
+}
+
+// FailedBefore names the tests that failed on the tree with which the run started. It returns "" if
+// none did, or if they are not known.
+func (r *Run) FailedBefore(a *project.Project) (string, error) {
+	if r == nil {
+		return "", nil
+	}
+	b, err := run.ReadBaseline(a.Below(baselineFile))
+	if err != nil || b == nil || b.Run != r.ID || len(b.Failures) == 0 {
+		return "", err
+	}
+	return b.What(), nil
 }
 
 func runPath(a *project.Project) string { return filepath.Join(a.Below(project.DirName), "run.json") }

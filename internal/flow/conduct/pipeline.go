@@ -31,6 +31,9 @@ import (
 // callsDir has the records of agent calls, relative to the root.
 const callsDir = project.DirName + "/calls"
 
+// baselineFile has the result of the tests before the first batch, relative to the root.
+const baselineFile = project.DirName + "/baseline.json"
+
 func OpenDocuments(a *project.Project, name string) (*progress.Tracker, flow.Flow, *documents.Store, error) {
 	f, err := flow.ByName(name)
 	if err != nil {
@@ -72,7 +75,8 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 		Checks:     run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{}},
 		Budget:     run.Budget{USD: cmp.Or(o.USD, float64(c.Run.BudgetUSD)), Tokens: cmp.Or(o.Tokens, int64(c.Run.BudgetTokens))},
 		Unverified: c.Run.Verify == "off",
-		Land:       c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
+		Baseline:   c.Run.Baseline, BaselineFile: a.Below(baselineFile), AskBaseline: o.AskBaseline,
+		Land: c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
 		Linked: c.Agent.Linked, Branch: cmp.Or(o.Branch, c.Run.Branch), Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
 		Permits: func(path string) error { return permitsTarget(a, path) },

@@ -188,6 +188,18 @@ func (b *Batch) Untested() string {
 	return strings.Join(why, ", and ")
 }
 
+// AsBefore names what fails in the checks of the batch as it failed before the run. It returns "" if
+// nothing does.
+func (b *Batch) AsBefore() string {
+	var what []string
+	for _, c := range b.Checks {
+		if c.State == flow.CheckAsBefore {
+			what = append(what, c.AsBefore)
+		}
+	}
+	return strings.Join(what, ", and ")
+}
+
 // Fixes counts how often an agent fixed a failed check.
 func (b *Batch) Fixes() (n int) {
 	for _, c := range b.Checks {

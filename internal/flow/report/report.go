@@ -22,7 +22,8 @@ import (
 // A Report summarizes the changes of a flow, their cost, and refused changes.
 type Report struct {
 	Flow      string        `json:"flow"`
-	Run       *conduct.Run  `json:"run,omitempty"` // the last run, if it is of this flow
+	Run       *conduct.Run  `json:"run,omitempty"`      // the last run, if it is of this flow
+	Baseline  string        `json:"baseline,omitempty"` // the tests that failed on the tree with which that run started
 	Units     []Unit        `json:"units"`
 	Cost      Cost          `json:"cost"`     // the cost of all runs of the flow
 	RunCost   Cost          `json:"run_cost"` // the cost of the last run
@@ -54,14 +55,20 @@ type Batch struct {
 	Fixes   int          `json:"fixes"`
 	Landed  *flow.Landed `json:"landed,omitempty"`
 
-	Tests    flow.CheckState `json:"tests,omitempty"`    // empty: not run yet
-	CI       flow.CheckState `json:"ci,omitempty"`       // empty: not run yet
-	Untested string          `json:"untested,omitempty"` // why no command tested the batch
+	Tests    flow.CheckState `json:"tests,omitempty"`     // empty: not run yet
+	CI       flow.CheckState `json:"ci,omitempty"`        // empty: not run yet
+	Untested string          `json:"untested,omitempty"`  // why no command tested the batch
+	AsBefore string          `json:"as_before,omitempty"` // what fails in the batch as it failed before the run
 }
 
 // LandedUntested reports whether the batch is in the tree and no command tested it.
-func (b *Batch) LandedUntested() bool {
-	return b.Untested != "" && b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange
+func (b *Batch) LandedUntested() bool { return b.Untested != "" && b.isInTree() }
+
+// LandedAsBefore reports whether the batch is in the tree and its tests fail as before the run.
+func (b *Batch) LandedAsBefore() bool { return b.AsBefore != "" && b.isInTree() }
+
+func (b *Batch) isInTree() bool {
+	return b.Landed != nil && b.Landed.Undone == nil && b.Status != flow.NoChange
 }
 
 // A Cost is the sum of agent calls.
@@ -159,6 +166,9 @@ func Of(ctx context.Context, a *project.Project, f flow.Flow, units []string, ca
 	}
 	if r.Run != nil && r.Run.Flow != f.Name {
 		r.Run = nil
+	}
+	if r.Baseline, err = r.Run.FailedBefore(a); err != nil {
+		return nil, err
 	}
 	costs := r.count(f, calls)
 	open, err := addItems(ctx, a, r, f, unit)
@@ -263,7 +273,7 @@ func (r *Report) addUnit(u *progress.Unit, cost Cost, state run.UnitState) {
 	r.Decisions.add(unit.Decisions)
 	for i := range u.Batches {
 		b := &u.Batches[i]
-		done := Batch{ID: b.ID, Title: b.Title, Status: b.Status, Failed: failed[b.ID], Summary: b.Summary(), Files: []string{}, Fixes: b.Fixes(), Landed: b.Landed, Untested: b.Untested()}
+		done := Batch{ID: b.ID, Title: b.Title, Status: b.Status, Failed: failed[b.ID], Summary: b.Summary(), Files: []string{}, Fixes: b.Fixes(), Landed: b.Landed, Untested: b.Untested(), AsBefore: b.AsBefore()}
 		for state, c := range map[*flow.CheckState]*flow.Checked{&done.Tests: b.Tested, &done.CI: b.CI} {
 			if c != nil {
 				*state = c.State

@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/documents"
+	"lockkeeper/internal/flow/failure"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/rescue"
 	"lockkeeper/sched"
@@ -33,10 +34,14 @@ type batchRun struct {
 	head     string      // git's HEAD when rewritten was last called
 	checked  bool        // the files passed all checks in this workspace
 	rechecks []flow.Recheck
+	failure  failure.Failure // how the last failed command failed
 }
 
 // runBatch continues a batch after its last document, up to its landing.
 func (p *Pipeline) runBatch(ctx context.Context, t execution, unit, id string) (err error) {
+	if err := p.awaitBaseline(ctx); err != nil {
+		return err
+	}
 	u, b, err := p.opt.Progress.BatchOf(ctx, unit, id)
 	if err != nil {
 		return err

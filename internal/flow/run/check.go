@@ -13,6 +13,7 @@ import (
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/failure"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/sched"
 )
@@ -140,6 +141,8 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 		return err
 	}
 	switch {
+	case at.Done.State == flow.CheckAsBefore:
+		l.p.news(NewsAsBefore, q, at.Done.AsBefore)
 	case at.Done.Skipped == "":
 		l.p.news(NewsDone, q, "")
 	case c.Commands == "":
@@ -295,18 +298,27 @@ func (l *batchRun) callAgent(ctx context.Context, q question, phase string, ask 
 	return l.p.ask(ctx, l.t, q, l.w)
 }
 
-// maxShown bounds how much of an output an agent sees.
-const maxShown = 24 << 10
+// maxShown bounds how much of an output an agent sees, and maxCompared how much is searched for the
+// names of failed tests.
+const (
+	maxShown    = 24 << 10
+	maxCompared = 4 << 20
+)
 
-// runAll runs the commands in order and returns the first failed run, or nil if all passed.
+// runAll runs the commands in order and returns the first failed run, or nil if none failed other
+// than before the run.
 func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.CheckRun, error) {
+	at.Done.AsBefore = ""
 	for _, command := range c.commands {
 		run, err := l.runOne(ctx, c, at.Done.Fixes, command)
 		if err != nil {
 			return nil, err
 		}
 		at.Done.Runs = append(at.Done.Runs, run)
-		if run.Exit != 0 {
+		switch {
+		case run.AsBefore:
+			at.Done.AsBefore = l.failure.String()
+		case run.Exit != 0:
 			return &run, nil
 		}
 	}
@@ -347,6 +359,12 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 	said, err := l.p.endOf(run.Output, 4<<10)
 	said = strings.TrimSpace(said)
 	run.Last = said[strings.LastIndexByte(said, '\n')+1:]
+	if run.Exit != 0 && err == nil {
+		if said, err = l.p.endOf(run.Output, maxCompared); err == nil {
+			l.failure = failure.Of(command, run.Exit, ran.tooLong, said, l.w.Dir(), l.w.Home())
+			run.AsBefore = ran.exit != 0 && l.isAsBefore(l.failure)
+		}
+	}
 	return run, errors.Join(err, l.undo(ctx, changes))
 }
 

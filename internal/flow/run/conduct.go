@@ -21,7 +21,8 @@ type Outcome struct {
 	Failed   int                 `json:"failed"`
 	Waiting  []progress.Decision `json:"waiting"` // open decisions
 	Stopped  bool                `json:"stopped"`
-	Budget   string              `json:"budget,omitempty"` // why the budget is used up; empty: it is not
+	Budget   string              `json:"budget,omitempty"`   // why the budget is used up; empty: it is not
+	Baseline *Baseline           `json:"baseline,omitempty"` // the tests on the tree with which the run started; nil: they did not run
 	State    *State              `json:"state"`
 }
 
@@ -113,10 +114,12 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 	following.Go(func() { p.follow(ctx, events, cancel) })
 	defer following.Wait()
 	defer cancel(nil)
+	p.prepareBaseline(ctx)
 	begun := false
 	resume := time.NewTimer(time.Hour)
 	defer resume.Stop()
 	for {
+		stopped = p.halted.Load()
 		for _, unit := range p.marked() {
 			p.noteBlocked(unit, p.advance(ctx, unit))
 		}
@@ -146,12 +149,8 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 		case <-resume.C:
 			p.resumeAfterLimit()
 		case <-stop:
-			stop, stopped = nil, true
-			p.halted.Store(true)
-			p.tell(News{Kind: NewsRun, Text: "stopping: running work finishes, nothing new starts"})
-			if p.worker != nil {
-				p.worker.Pause()
-			}
+			stop = nil
+			p.halt("stopping: running work finishes, nothing new starts")
 		case <-ctx.Done():
 			p.closing.Store(true)
 			return true, lostFeed(ctx)
@@ -240,7 +239,7 @@ func (p *Pipeline) overBudget() bool {
 // isIdle reports whether nothing runs and nothing can start without a person.
 func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
 	p.mu.Lock()
-	busy := len(p.dirty) > 0 || len(p.going) > 0 || !p.until.IsZero()
+	busy := len(p.dirty) > 0 || len(p.going) > 0 || !p.until.IsZero() || p.taking.Load() && !p.halted.Load()
 	broke := p.budget != nil
 	p.mu.Unlock()
 	if busy {
@@ -307,8 +306,11 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 func (p *Pipeline) advanceBatches(ctx context.Context, u *progress.Unit) error {
 	for i := range u.Batches {
 		b := &u.Batches[i]
-		if b.Next == "" || b.AwaitsReview || !b.Approved || len(b.Blocked) > 0 {
+		if b.Next == "" || b.AwaitsReview || !b.Approved || len(b.Blocked) > 0 || !p.wants(Work{Unit: u.Name, Kind: string(flow.BatchUnit), Part: b.ID}) {
 			continue
+		}
+		if !p.hasBaseline() {
+			return nil // the end of the tests marks every unit
 		}
 		d := workItem{Work: Work{Unit: u.Name, Kind: string(flow.BatchUnit), Part: b.ID}, phase: p.queuedIn(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads}
 		if phase, _ := p.opt.Flow.Phase(b.Next); phase.Executor == flow.Agent || b.Returned() {
@@ -337,7 +339,7 @@ func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{State: st, Stopped: stopped}
+	out := &Outcome{State: st, Stopped: stopped, Baseline: p.Baseline()}
 	for _, u := range st.Units {
 		switch {
 		case u.Status == flow.Complete:

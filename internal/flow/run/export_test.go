@@ -9,6 +9,9 @@ func (p *Pipeline) KeepStill() (done func()) {
 	return func() { p.lander <- struct{}{} }
 }
 
+// TakeBaseline takes the baseline of the run, without starting a batch.
+func (p *Pipeline) TakeBaseline(ctx context.Context) error { return p.takeBaseline(ctx) }
+
 // Enqueue finds the units of the flow and queues all work that is due. It starts none, so a test
 // can dispatch it without agents.
 func (p *Pipeline) Enqueue(ctx context.Context) error {

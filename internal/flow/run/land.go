@@ -168,8 +168,9 @@ func (l *batchRun) stillPasses(ctx context.Context) (bool, error) {
 		if err := l.t.Phase(ctx, c.Name, sched.PoolTest); err != nil {
 			return false, err
 		}
-		failed, err := l.runAll(ctx, c, &checkState{})
-		if err != nil || failed != nil {
+		at := &checkState{}
+		failed, err := l.runAll(ctx, c, at)
+		if stored := l.batch.Check(c.Name); err != nil || failed != nil || stored == nil || stored.AsBefore != at.Done.AsBefore {
 			return false, err
 		}
 	}
@@ -335,8 +336,10 @@ func (l *batchRun) landed(ctx context.Context) error {
 	if len(done.Landings) > 0 {
 		what += ", " + landings(done.Landings)
 	}
-	untested := l.untested()
+	untested, before := l.untested(), l.batch.AsBefore()
 	switch {
+	case before != "":
+		what += ", its tests fail as before the run: " + before
 	case l.p.opt.Land == "after_apply" && untested:
 		what += ", kept: verified, not tested"
 	case l.p.opt.Land == "after_apply":

@@ -65,8 +65,13 @@ type Options struct {
 	// The name "" is for test and CI commands. Nil: nothing.
 	Reach  func(agent string) Reach
 	Branch string
-	Commit bool // each batch that lands becomes a commit
-	API    bool // topics go to the Messages API without asking
+	// Baseline says what happens if the tests fail on the tree with which the run starts; empty: BaselineAsk.
+	Baseline     string
+	BaselineFile string // keeps the result of these tests, absolute; empty: nothing is kept
+	// AskBaseline asks the person at the terminal whether to go on. Nil: there is no person.
+	AskBaseline func(context.Context, *Baseline) (goOn bool, err error)
+	Commit      bool // each batch that lands becomes a commit
+	API         bool // topics go to the Messages API without asking
 
 	Only  []string         // units, or unit/batch, unit/screen and tasks; empty: all
 	Auto  *progress.Policy // decides in place of a person; nil: people decide
@@ -139,11 +144,13 @@ type NewsKind string
 
 // The kinds of news.
 const (
-	NewsRun      NewsKind = "run"     // about the whole run
-	NewsStarted  NewsKind = "started" // a phase began
-	NewsDone     NewsKind = "done"    // a phase stored its document
-	NewsSkipped  NewsKind = "skipped" // a test or CI phase had no command to run
-	NewsRed      NewsKind = "red"     // a test or CI command failed, and an agent may fix it
+	NewsRun      NewsKind = "run"       // about the whole run
+	NewsStarted  NewsKind = "started"   // a phase began
+	NewsDone     NewsKind = "done"      // a phase stored its document
+	NewsSkipped  NewsKind = "skipped"   // a test or CI phase had no command to run
+	NewsBaseline NewsKind = "baseline"  // the tests fail on the tree with which the run started
+	NewsAsBefore NewsKind = "as_before" // the tests of a batch fail as they did before the run
+	NewsRed      NewsKind = "red"       // a test or CI command failed, and an agent may fix it
 	NewsFailed   NewsKind = "failed"
 	NewsGap      NewsKind = "gap"
 	NewsLanded   NewsKind = "landed"

@@ -40,6 +40,8 @@ type Pipeline struct {
 	unqueuedIDs atomic.Uint64
 	closing     atomic.Bool // the run is stopping its items, so their errors are not failures
 	halted      atomic.Bool // nothing new starts
+	taking      atomic.Bool // the tests of the baseline run
+	base        baselineTask
 	worker      *sched.Worker
 	attention   chan struct{} // receives a value when work may be due
 
@@ -192,6 +194,16 @@ func (p *Pipeline) pauseUntil(until time.Time, why string) {
 		p.worker.Pause()
 	}
 	p.tell(News{Kind: NewsPaused, Text: fmt.Sprintf("nothing starts until %s: %s", until.Local().Format("15:04:05"), why)})
+	p.mark()
+}
+
+// halt starts nothing new and lets running work finish.
+func (p *Pipeline) halt(why string) {
+	p.halted.Store(true)
+	p.tell(News{Kind: NewsRun, Text: why})
+	if p.worker != nil {
+		p.worker.Pause()
+	}
 	p.mark()
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow/failure"
 	"lockkeeper/sched"
 )
 
@@ -60,7 +62,7 @@ const lastShown = 5
 // them. The commands are those of the plan, or else of the configuration. TryTests changes nothing
 // and calls no agent. It returns nil if no test command is configured. If busy says why the commands
 // cannot run now, none runs.
-func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(commands []string)) (result *Trial, err error) {
+func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(commands []string)) (*Trial, error) {
 	commands, skipped := p.commonTests()
 	if len(commands) == 0 {
 		if skipped == "" {
@@ -72,17 +74,23 @@ func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(command
 		return &Trial{Skipped: busy}, nil
 	}
 	began(commands)
+	result, _, err := p.try(ctx, commands)
+	return result, err
+}
+
+// try runs test commands in a workspace of the tree as it is, also after one fails.
+func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, failures []failure.Failure, err error) {
 	t := p.newUnqueued(fmt.Sprintf("tests-%d", os.Getpid()))
 	defer t.freeSlots()
 	if err := t.Phase(ctx, "test", sched.PoolTest); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	w, err := p.makeWorkspace(ctx)
 	if errors.Is(err, errUnrecovered) {
-		return &Trial{Skipped: err.Error(), Next: "lockkeeper gate recover"}, nil
+		return &Trial{Skipped: err.Error(), Next: "lockkeeper gate recover"}, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
 	result = &Trial{Commands: commands}
@@ -90,31 +98,38 @@ func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(command
 		name := filepath.Join(w.Home(), fmt.Sprintf("output-%d", i))
 		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		ran, err := p.execute(ctx, t, w, command, out)
 		if err = errors.Join(err, out.Close()); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		result.Seconds += ran.took.Seconds()
 		if ran.exit == 0 {
 			continue
 		}
-		said, err := tailOf(name, maxShown)
+		said, err := tailOf(name, maxCompared)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		result.Failed, result.Exit, result.TooLong, result.Last = command, ran.exit, ran.tooLong, lastLines(said, lastShown)
-		result.Next = "make the command pass, or correct it; otherwise agents are asked to fix what it finds"
-		if ran.tooLong {
-			result.Next = "make the tests faster, or raise run.check_timeout in lockkeeper.yaml"
-		} else if found := p.refusals(said, w.Dir(), command); len(found) > 0 {
-			result.Sandbox, result.Next = found[0].fact, found[0].next
+		failures = append(failures, failure.Of(command, ran.exit, ran.tooLong, said, w.Dir(), w.Home()))
+		if result.Failed == "" {
+			p.explain(result, w, command, ran, said)
 		}
-		return result, nil
 	}
-	result.Passed = true
-	return result, nil
+	result.Passed = result.Failed == ""
+	return result, failures, nil
+}
+
+// explain describes the first command that failed.
+func (p *Pipeline) explain(t *Trial, w *workspace.Workspace, command string, ran executed, said string) {
+	t.Failed, t.Exit, t.TooLong, t.Last = command, ran.exit, ran.tooLong, lastLines(said, lastShown)
+	t.Next = "make the command pass, or correct it: a batch whose tests fail in the same way is not fixed"
+	if ran.tooLong {
+		t.Next = "make the tests faster, or raise run.check_timeout in lockkeeper.yaml"
+	} else if found := p.refusals(said, w.Dir(), command); len(found) > 0 {
+		t.Sandbox, t.Next = found[0].fact, found[0].next
+	}
 }
 
 // commonTests returns the test commands that do not depend on a batch. If there are none although

@@ -84,7 +84,11 @@ func (l *batchRun) restore(ctx context.Context, q question) error {
 
 func (l *batchRun) outcomes() (list []flow.AskCheck) {
 	for _, phase := range l.p.opt.Flow.Checks() {
-		list = append(list, flow.AskCheck{Phase: phase.Name, Skipped: skippedOf(l.batch.Check(phase.Name))})
+		at := flow.AskCheck{Phase: phase.Name, Skipped: skippedOf(l.batch.Check(phase.Name))}
+		if c := l.batch.Check(phase.Name); c != nil {
+			at.AsBefore = c.AsBefore
+		}
+		list = append(list, at)
 	}
 	return list
 }

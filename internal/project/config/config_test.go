@@ -102,6 +102,7 @@ func TestDefaults(t *testing.T) {
 		"run.test_command":           "",
 		"run.ci":                     "",
 		"run.check_timeout":          "30m",
+		"run.baseline":               "ask",
 		"run.land":                   "after_verify",
 		"run.verify":                 "on",
 		"run.review":                 "off",

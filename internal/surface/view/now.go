@@ -41,8 +41,9 @@ type RunLine struct {
 	Units     int       `json:"units"`               // number of units, or in the flow tasks of tasks
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`
-	Error     string    `json:"error,omitempty"` // why conducting the run ended early
-	Next      string    `json:"next,omitempty"`  // command that resumes the run
+	Error     string    `json:"error,omitempty"`    // why conducting the run ended early
+	Baseline  string    `json:"baseline,omitempty"` // the tests that failed on the tree with which the run started
+	Next      string    `json:"next,omitempty"`     // command that resumes the run
 }
 
 type RunState string

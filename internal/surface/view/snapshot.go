@@ -25,6 +25,7 @@ type snapshot struct {
 	run       *conduct.Run // the last run; nil: there was none
 	conductor *store.Record
 	crash     string // why conducting the last run ended early
+	failing   string // the tests that failed before the last run
 	starting  bool   // the conductor takes no work yet: it discovers units
 	census    store.Census
 	active    []*lockkeeper.Item
@@ -44,6 +45,9 @@ func (rd *Reader) snapshot(ctx context.Context, flowName string, more func(*snap
 		return nil, err
 	}
 	if s.run, err = conduct.CurrentRun(rd.project); err != nil {
+		return nil, err
+	}
+	if s.failing, err = s.run.FailedBefore(rd.project); err != nil {
 		return nil, err
 	}
 	if s.queue, err = job.Open(rd.project); err != nil {
@@ -164,6 +168,7 @@ func (s *snapshot) line(states []run.UnitState, waiting int) RunLine {
 	line.count(states)
 	if s.isThisRun() {
 		line.ID, line.Plan, line.Began, line.Ended = s.run.ID, s.run.Plan, s.run.Began, s.run.Ended
+		line.Baseline = s.failing
 		if line.State = RunEnded; s.run.Ended.IsZero() {
 			line.State, line.Error = RunInterrupted, s.crash
 			if s.crash == "" && !s.isBusy() && line.Failed+waiting > 0 {

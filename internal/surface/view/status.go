@@ -33,6 +33,8 @@ type Status struct {
 	Needs     int                 `json:"needs_you"`           // open decisions of a run
 	Crash     string              `json:"error,omitempty"`     // why conducting the run ended early; the queue is kept
 
+	Baseline string `json:"baseline,omitempty"` // the tests that failed on the tree with which the unfinished run started
+
 	Depth  int                `json:"queue_depth"`
 	Ready  int                `json:"queue_ready"` // queued items that are not blocked
 	Failed int                `json:"queue_failed"`
@@ -98,20 +100,27 @@ func (rd *Reader) Status(ctx context.Context) (*Status, error) {
 	problem("unfinished landings", err)
 	problem("kept changes", s.addKept(ctx, rd))
 	problem("the decisions of the run", s.addNeeds(ctx, rd))
-	problem("the run", s.addCrash(ctx, rd))
+	problem("the run", s.addRun(ctx, rd))
 	s.Unfinished, s.Active = listOf(s.Unfinished), listOf(s.Active)
 	return s, s.addSessions(ctx, rd)
 }
 
-// addCrash adds why the last run ended early, unless a process conducts it again.
-func (s *Status) addCrash(ctx context.Context, rd *Reader) error {
+// addRun adds what failed before the unfinished run, and why it ended early, unless a process
+// conducts it again.
+func (s *Status) addRun(ctx context.Context, rd *Reader) error {
+	last, err := conduct.CurrentRun(rd.project)
+	if err != nil || last == nil || !last.Ended.IsZero() {
+		return err
+	}
+	if s.Baseline, err = last.FailedBefore(rd.project); err != nil {
+		return err
+	}
 	holder, err := conduct.Holder(ctx, rd.project)
 	if err != nil || holder != "" {
 		return err
 	}
-	last, err := conduct.CurrentRun(rd.project)
 	s.Crash = last.Crash(rd.project)
-	return err
+	return nil
 }
 
 // Holdings sorts grants and waiting requests by their state.

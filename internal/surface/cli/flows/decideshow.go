@@ -371,5 +371,8 @@ func checkedIn(c *flow.Checked) string {
 	if c.State == flow.CheckSkipped {
 		return "skipped: " + c.Skipped
 	}
+	if c.State == flow.CheckAsBefore {
+		return "fails as before the run: " + c.AsBefore
+	}
 	return fmt.Sprintf("%s, %s, %s", c.State, term.Counted(len(c.Runs), "run"), term.Counted(c.Fixes, "fix attempt"))
 }

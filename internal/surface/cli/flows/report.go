@@ -104,6 +104,9 @@ func (w *reportWriter) write() {
 		}
 		w.line("\nRun %s, started %s, %s.", r.Run.ID, term.Stamp(r.Run.Began), state)
 	}
+	if r.Baseline != "" {
+		w.line("\n**The tests failed on the unchanged tree, before the first batch: %s**", term.Clean(r.Baseline))
+	}
 	w.changes()
 	w.costs()
 	w.refused()
@@ -132,11 +135,14 @@ func (w *reportWriter) head(titles ...string) {
 func (w *reportWriter) changes() {
 	w.line("\n## What changed\n")
 	files := map[string]bool{}
-	landed, untested, why := 0, 0, ""
+	landed, untested, why, before, what := 0, 0, "", 0, ""
 	for b := range landedBatches(w.r) {
 		landed++
 		if b.LandedUntested() {
 			untested, why = untested+1, b.Untested
+		}
+		if b.LandedAsBefore() {
+			before, what = before+1, b.AsBefore
 		}
 		for _, f := range b.Files {
 			files[f] = true
@@ -145,6 +151,9 @@ func (w *reportWriter) changes() {
 	w.line("%d %s landed and changed %s.", landed, term.Plural(landed, "batch", "batches"), term.Counted(len(files), "file"))
 	if untested > 0 {
 		w.line("\n**%s**", term.Clean(untestedLine(untested, landed, why)))
+	}
+	if before > 0 {
+		w.line("\n**%s**", term.Clean(asBeforeLine(before, landed, what)))
 	}
 	for _, u := range w.r.Units {
 		w.line("\n### %s: %s\n", term.Clean(u.Name), term.Clean(statusWords(u.Status, u.Failed)))
@@ -264,4 +273,17 @@ func landedBatches(r *report.Report) iter.Seq[*report.Batch] {
 			}
 		}
 	}
+}
+
+// untestedLine reports batches that landed without a test.
+func untestedLine(untested, landed int, why string) string {
+	if untested == landed {
+		return "nothing was tested: " + why
+	}
+	return fmt.Sprintf("%d of %d %s not tested: %s", untested, landed, term.Plural(untested, "batch was", "batches were"), why)
+}
+
+// asBeforeLine reports batches that landed although their tests fail, as they did before the run.
+func asBeforeLine(before, landed int, what string) string {
+	return fmt.Sprintf("the tests of %d of %d %s fail as before the run: %s", before, landed, term.Plural(landed, "landed batch", "landed batches"), what)
 }

@@ -30,6 +30,7 @@ import (
 type runOptions struct {
 	conduct.Options
 	dry, noUI  bool
+	yes        bool     // go on without asking
 	untried    bool     // a dry run does not run the tests
 	conducting []string // given flags that only a run that starts applies
 }
@@ -55,6 +56,10 @@ It stops when every remaining step needs your decision: see lockkeeper decide. R
 are kept, so the same command resumes where the last one stopped, also after a crash.
 Only one process runs a flow at a time. A second run attaches to it and shows its
 progress.
+
+Before the first batch it runs the test command once on the unchanged tree. If that fails,
+it asks in a terminal whether to go on, and otherwise goes on (run.baseline). A batch whose
+tests fail in the same way is not fixed.
 
 With --dry-run it runs the test command once, on the unchanged tree and in the sandbox,
 and says whether it passes here. That calls no agent and changes nothing. It runs the
@@ -96,6 +101,7 @@ With --json each line is an object; the last one is the result.`,
 	f.BoolVar(&o.New, "new", false, "start a new run, with its own budget")
 	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard")
 	f.BoolVar(&o.dry, "dry-run", false, "show what the run would do and whether the tests pass now, and change nothing")
+	f.BoolVar(&o.yes, "yes", false, "do not ask whether to go on if the tests fail on the unchanged tree")
 	f.BoolVar(&o.untried, "no-tests", false, "with --dry-run: do not run the tests on the unchanged tree")
 	return cmd
 }
@@ -144,6 +150,9 @@ func (r *flowRun) run(ctx context.Context) error {
 	if o.Tell = r.board.hear; r.o.dry {
 		o.Tell = func(n run.News) { r.Note("%s", term.Clean(n.Text)) } // the answer is the forecast alone
 	}
+	if _, inside := r.Agent(); r.Attended() && !inside && !r.JSON && !r.o.yes {
+		o.AskBaseline = r.askBaseline
+	}
 	var err error
 	if r.c, err = conduct.New(ctx, r.a, o); err != nil {
 		return err
@@ -188,6 +197,24 @@ func (r *flowRun) watcher() session.Watcher {
 				tell(c.Item, c.String())
 			}
 		},
+	}
+}
+
+// askBaseline asks whether to go on although the tests fail on the unchanged tree.
+func (r *flowRun) askBaseline(ctx context.Context, _ *run.Baseline) (bool, error) {
+	defer r.board.hold()()
+	answer := make(chan error, 1)
+	go func() { // reading a terminal cannot be canceled
+		answer <- r.Agree("starting batches while the tests fail", "If you continue, nothing is fixed that fails now. Otherwise the run stops before its first batch.")
+	}()
+	select {
+	case err := <-answer:
+		if _, refused := errors.AsType[*lockkeeper.RefusedError](err); refused {
+			return false, nil
+		}
+		return err == nil, err
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
 	}
 }
 

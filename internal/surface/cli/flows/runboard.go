@@ -34,7 +34,8 @@ type runBoard struct {
 	finished []string        // agents that finished after the run was paused
 	recent   []string        // the last lines of news
 	picture  []string
-	drawn    int // lines of the picture on the terminal
+	drawn    int  // lines of the picture on the terminal
+	held     bool // the terminal shows a question instead of the picture
 }
 
 // recentShown is how many lines of news the picture has.
@@ -84,6 +85,20 @@ func (b *runBoard) end() {
 	b.live = false
 }
 
+// hold removes the picture until the returned function is called.
+func (b *runBoard) hold() (show func()) {
+	set := func(held bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.live {
+			b.erase()
+		}
+		b.held = held
+	}
+	set(true)
+	return func() { set(false) }
+}
+
 func (b *runBoard) hear(n run.News) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +139,7 @@ func (b *runBoard) note(n run.News) {
 		b.agents[who] = true
 	case n.Kind == run.NewsRed:
 		delete(b.agents, who)
-	case n.Kind == run.NewsDone, n.Kind == run.NewsSkipped:
+	case n.Kind == run.NewsDone, n.Kind == run.NewsSkipped, n.Kind == run.NewsAsBefore:
 		if delete(b.agents, who); b.paused {
 			b.finished = append(b.finished, who)
 		}
@@ -166,7 +181,7 @@ func newsLine(n run.News) string {
 		words = append(words, term.Clean(n.Phase))
 	}
 	what := map[run.NewsKind]string{run.NewsRun: "", run.NewsAgain: "", run.NewsPerson: "needs a person",
-		run.NewsRed: "did not pass", run.NewsUndone: "undone", run.NewsNoChange: "no change"}
+		run.NewsBaseline: "", run.NewsAsBefore: "fails as before the run", run.NewsRed: "did not pass", run.NewsUndone: "undone", run.NewsNoChange: "no change"}
 	word, ok := what[n.Kind]
 	if !ok {
 		word = string(n.Kind)
@@ -191,6 +206,9 @@ const (
 
 // erase removes the picture from the terminal. The caller holds the mutex.
 func (b *runBoard) erase() {
+	if b.held {
+		return
+	}
 	if b.drawn > 0 {
 		fmt.Fprintf(b.r.Out, upward, b.drawn)
 	}
@@ -200,6 +218,9 @@ func (b *runBoard) erase() {
 
 // show prints the picture. The caller holds the mutex.
 func (b *runBoard) show() {
+	if b.held {
+		return
+	}
 	columns, rows := term.Window(b.r.Out)
 	lines := append(slices.Clone(b.picture), b.recent...)
 	lines = lines[:min(len(lines), max(1, rows-1))]

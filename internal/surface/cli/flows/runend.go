@@ -249,19 +249,13 @@ type runOutcome struct {
 	Landed  int     `json:"landed_files"`
 	Batches int     `json:"landed_batches"`
 	Gaps    int     `json:"gaps"`
-	Bare    int     `json:"untested_batches"` // landed batches without a test
+	Bare    int     `json:"untested_batches"`  // landed batches without a test
+	Before  int     `json:"as_before_batches"` // landed batches whose tests fail as before the run
 	Seconds float64 `json:"seconds"`
 	Next    string  `json:"next,omitempty"`
 
-	why string // why the last of these batches was not tested
-}
-
-// untestedLine reports batches that landed without a test.
-func untestedLine(untested, landed int, why string) string {
-	if untested == landed {
-		return "nothing was tested: " + why
-	}
-	return fmt.Sprintf("%d of %d %s not tested: %s", untested, landed, term.Plural(untested, "batch was", "batches were"), why)
+	why  string // why the last of these batches was not tested
+	what string // what fails in the last batch whose tests fail as before
 }
 
 // conclude prints how the run ended and what is next, and returns its exit code. by is the
@@ -276,7 +270,7 @@ func (r *flowRun) conclude(ctx context.Context, out *run.Outcome, by syscall.Sig
 		return &command.ExitError{Code: command.ExitBudget}
 	case stopped && by != 0:
 		return command.KilledBy(by, nil)
-	case out.Failed > 0:
+	case out.Failed > 0 || out.Baseline != nil && out.Baseline.Stopped:
 		return &command.ExitError{Code: command.ExitFailed}
 	}
 	return nil
@@ -322,6 +316,12 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	if sum.Bare > 0 {
 		fmt.Fprintln(r.Out, term.Clean(untestedLine(sum.Bare, sum.Batches, sum.why)))
 	}
+	if b := out.Baseline; b != nil && len(b.Failures) > 0 {
+		fmt.Fprintln(r.Out, term.Clean("the tests failed on the unchanged tree, before the first batch: "+b.What()))
+	}
+	if sum.Before > 0 {
+		fmt.Fprintln(r.Out, term.Clean(asBeforeLine(sum.Before, sum.Batches, sum.what)))
+	}
 	r.failures(ctx, st)
 	if out.Budget != "" {
 		r.broke(out)
@@ -342,6 +342,9 @@ func (o *runOutcome) count(report *report.Report) {
 		o.Batches++
 		if b.LandedUntested() {
 			o.Bare, o.why = o.Bare+1, b.Untested
+		}
+		if b.LandedAsBefore() {
+			o.Before, o.what = o.Before+1, b.AsBefore
 		}
 	}
 }

@@ -175,6 +175,9 @@ func (p *program) showPeople(s *view.Status) (next string) {
 	if s.Crash != "" {
 		fmt.Fprintln(p.Out, paint(term.Red, "error: "+term.Clean(s.Crash)+"; the queue is kept; next: lockkeeper run"))
 	}
+	if s.Baseline != "" {
+		fmt.Fprintln(p.Out, paint(term.Yellow, "the tests failed on the unchanged tree, before the run: "+term.Clean(s.Baseline)))
+	}
 	if s.Needs > 0 {
 		fmt.Fprintln(p.Out, paint(term.Yellow, "needs you: "+needsText(s.Open)))
 		next = "lockkeeper decide"
