@@ -222,24 +222,22 @@ func readHook(path string) (string, error) {
 	return string(text), err
 }
 
-// HasHook reports whether a pre-commit hook refuses commits of changes of others.
-func HasHook(ctx context.Context, tree *WorkTree) (bool, error) {
-	top, err := tree.top(ctx)
-	if err != nil {
-		return false, err
+// CommitHooks returns the top of the work tree, and the texts of its pre-commit hooks: the one that
+// git runs, and those that it may run.
+func CommitHooks(ctx context.Context, tree *WorkTree) (top string, texts []string, err error) {
+	if top, err = tree.top(ctx); err != nil {
+		return "", nil, err
 	}
 	dir, err := tree.hooks(ctx, top)
 	if err != nil {
-		return false, err
+		return "", nil, err
 	}
 	for _, path := range []string{filepath.Join(dir, "pre-commit"), filepath.Join(dir, "pre-commit"+legacy), filepath.Join(filepath.Dir(dir), "pre-commit")} {
 		text, err := readHook(path)
 		if err != nil {
-			return false, err
+			return "", nil, err
 		}
-		if strings.Contains(text, hookMark) || strings.Contains(text, "gate changes --hook") {
-			return true, nil
-		}
+		texts = append(texts, text)
 	}
-	return false, nil
+	return top, texts, nil
 }

@@ -62,7 +62,7 @@ func TestAnswersOfAConfiguredGit(t *testing.T) {
 		if err != nil || words == "" {
 			t.Fatalf("%q, %v", words, err)
 		}
-		has, err := git.HasHook(t.Context(), tree)
+		_, has, err := git.CommitHooks(t.Context(), tree)
 		text, bad := json.MarshalIndent(append(answers, atRisk, unsaved, ignored, has, err != nil), "", " ")
 		if bad != nil {
 			t.Fatal(bad)

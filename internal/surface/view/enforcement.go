@@ -13,6 +13,7 @@ import (
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/git"
+	"lockkeeper/internal/git/manager"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/session"
@@ -94,13 +95,29 @@ func commitProtection(ctx context.Context, a *project.Project) Protection {
 		w.Fact, w.Next = "this is not a git repository", ""
 		return w
 	}
-	switch there, err := git.HasHook(ctx, git.NewWorkTree(a.Root.Dir(), a.Root.Dir(), os.Environ())); {
+	switch there, err := checksCommits(ctx, git.NewWorkTree(a.Root.Dir(), a.Root.Dir(), os.Environ())); {
 	case err != nil:
 		w.Fact = lockkeeper.Message(err)
 	case there:
 		w.Level, w.Fact, w.Next = Detected, "a hook refuses files that others hold, or changes that no lock covers", ""
 	}
 	return w
+}
+
+// checksCommits reports whether a pre-commit hook of git checks commits, itself or through the
+// program that manages the hooks.
+func checksCommits(ctx context.Context, tree *git.WorkTree) (bool, error) {
+	top, hooks, err := git.CommitHooks(ctx, tree)
+	for _, text := range hooks {
+		checks := manager.Checks(text)
+		if !checks && err == nil {
+			checks, err = manager.Manages(text, top)
+		}
+		if checks {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // hookProtections returns the protections of every interactive agent that is installed or
