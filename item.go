@@ -231,14 +231,16 @@ func (it *Item) StopFirst(now Instant) {
 
 // A Worker is a process that runs items.
 type Worker struct {
-	ID      string    `json:"id"`
-	Node    string    `json:"node"`
-	Process *Process  `json:"process,omitempty"`
-	Roots   []string  `json:"roots"` // the roots that the worker's node has
-	Only    bool      `json:"-"`     // the worker runs no items without a root; not stored
-	Slots   int       `json:"slots"`
-	Began   time.Time `json:"began"`
-	Expires Instant   `json:"-"` // the worker counts as gone after this time
+	ID      string         `json:"id"`
+	Node    string         `json:"node"`
+	Process *Process       `json:"process,omitempty"`
+	Roots   []string       `json:"roots"`            // the roots that the worker's node has
+	Only    bool           `json:"only,omitempty"`   // the worker runs no items without a root
+	Paused  bool           `json:"paused,omitempty"` // the worker starts no items now
+	Pools   map[string]int `json:"pools,omitempty"`  // how many slots of each pool items may take, for the worker
+	Slots   int            `json:"slots"`
+	Began   time.Time      `json:"began"`
+	Expires Instant        `json:"-"` // the worker counts as gone after this time
 }
 
 // TakesRoots lists the roots whose items a worker runs; "" stands for items without a root.

@@ -180,7 +180,7 @@ func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.R
 // waitOnLock lets an item wait on the latest of its blockers. It appends an event for each
 // change of blockers.
 func (q *Queue) waitOnLock(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
-	if err := q.waitInList(tx, it, store.OnLock(found[0].Asked.Mode, found[0].Lock.Target)); err != nil {
+	if err := q.waitInList(tx, it, store.InRoot(store.OnLock(found[0].Asked.Mode, found[0].Lock.Target), it.Root)); err != nil {
 		return err
 	}
 	sum := lock.Digest(found)
@@ -244,7 +244,7 @@ func wait(it *lockkeeper.Item, key string) {
 // ready item waits for a slot too.
 func waitOnPool(it *lockkeeper.Item, pool string) {
 	led := it.FirstSince
-	wait(it, store.OnPool(pool))
+	wait(it, store.InRoot(store.OnPool(pool), it.Root))
 	it.FirstSince = led
 }
 
@@ -280,13 +280,13 @@ func takeSlots(tx store.Tx, pools []string, n int) error {
 	return nil
 }
 
-// returnSlots returns slots and wakes the first item that waits for each.
+// returnSlots returns slots and wakes the first items that wait for each.
 func returnSlots(tx store.Tx, pools []string) error {
 	if err := takeSlots(tx, pools, -1); err != nil {
 		return err
 	}
 	for _, pool := range pools {
-		if _, err := store.WakeFirst(tx, store.OnPool(pool)); err != nil {
+		if err := store.WakePool(tx, pool); err != nil {
 			return err
 		}
 	}
@@ -299,7 +299,7 @@ func (q *Queue) wakeNext(tx store.Tx, it *lockkeeper.Item, key string) error {
 	if key == "" || it.WaitsOn == key {
 		return nil
 	}
-	if pool, ok := strings.CutPrefix(key, store.OnPool("")); ok {
+	if pool, ok := store.PoolOf(it, key); ok {
 		full, err := q.full(tx, []string{pool})
 		if err != nil || full != "" {
 			return err

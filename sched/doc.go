@@ -26,7 +26,9 @@
 //
 //  4. Freeing a key wakes the first item that waits on it. If the woken item does not take
 //     what was freed, it wakes the next one. So while items wait on a key, the key is
-//     taken or the first of them is ready.
+//     taken or the first of them is ready. Items of different roots have different keys for
+//     one path or pool. So items that no worker takes keep no others waiting, and ready work
+//     and a free slot exist together only for a moment (Stalled).
 //
 //  5. An item counts the time during which it is the first to wait for a lock, or the
 //     first of its rank to wait for a slot. When both times add up to EscalateAfter, the

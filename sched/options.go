@@ -40,8 +40,13 @@ func (l Limits) Of(pool string) (int, bool) {
 	case strings.HasPrefix(pool, mapsOf):
 		return l.MapsPerProject, true
 	}
-	n, known := map[string]int{PoolAgent: l.Agents, PoolAPI: l.API, PoolTest: l.Tests, PoolJobs: l.Jobs, PoolCPU: l.CPU}[pool]
+	n, known := l.pools()[pool]
 	return n, known
+}
+
+// pools returns the limits of the pools that are not for one project.
+func (l Limits) pools() map[string]int {
+	return map[string]int{PoolAgent: l.Agents, PoolAPI: l.API, PoolTest: l.Tests, PoolJobs: l.Jobs, PoolCPU: l.CPU}
 }
 
 func (l Limits) check() error {

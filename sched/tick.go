@@ -2,7 +2,6 @@ package sched
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"lockkeeper"
@@ -205,7 +204,12 @@ func (q *Queue) wakePools(tx store.Tx) error {
 		return err
 	}
 	for _, key := range keys {
-		full, err := q.full(tx, []string{strings.TrimPrefix(key, store.OnPool(""))})
+		it, err := tx.FirstWaiting(key)
+		if err != nil {
+			return err
+		}
+		pool, _ := store.PoolOf(it, key)
+		full, err := q.full(tx, []string{pool})
 		if err != nil {
 			return err
 		}

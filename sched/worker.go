@@ -61,15 +61,15 @@ type Worker struct {
 	opt  WorkerOptions
 	self lockkeeper.Worker
 
-	work    context.Context // context of the items; ends with Close
-	cancel  context.CancelCauseFunc
-	quit    chan struct{} // closed by Stop: nothing new starts
-	stop    sync.Once
-	loop    sync.WaitGroup
-	free    chan struct{} // a slot became free
-	err     error         // error of the loop; read after loop.Wait
-	paused  atomic.Bool   // a paused worker dispatches nothing
-	resumed chan struct{} // signals that the worker was resumed
+	work   context.Context // context of the items; ends with Close
+	cancel context.CancelCauseFunc
+	quit   chan struct{} // closed by Stop: nothing new starts
+	stop   sync.Once
+	loop   sync.WaitGroup
+	free   chan struct{} // a slot became free
+	err    error         // error of the loop; read after loop.Wait
+	paused atomic.Bool   // a paused worker dispatches nothing
+	turned chan struct{} // signals that the worker was paused or resumed
 
 	// strays has, by grant, the time at which the loop first saw a stray. Only the loop uses it.
 	strays map[string]time.Time
@@ -93,8 +93,8 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 	if opt.OnError == nil {
 		opt.OnError = func(error) {}
 	}
-	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), resumed: make(chan struct{}, 1), running: map[string]*attempt{}}
-	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots}
+	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), turned: make(chan struct{}, 1), running: map[string]*attempt{}}
+	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots, Pools: q.opt.Limits.pools()}
 	w.paused.Store(opt.Paused)
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	listener, err := q.store.Listen(ctx, store.QueueWakeID)
@@ -119,8 +119,19 @@ func (w *Worker) register(ctx context.Context) error {
 		}
 		self.Expires = tx.Now().Lease.Add(workerLease)
 		w.self.Began = self.Began
+		self.Paused = w.paused.Load() || w.stopping()
 		return tx.PutWorker(self)
 	})
+}
+
+// stopping reports whether Stop or Close was called.
+func (w *Worker) stopping() bool {
+	select {
+	case <-w.quit:
+		return true
+	default:
+		return false
+	}
 }
 
 // ID returns the id that the items of this worker carry.
@@ -156,13 +167,19 @@ func (w *Worker) serve(woken <-chan struct{}) error {
 		select {
 		case <-quit:
 			quit = nil // the worker ticks until the running items have ended
+			if free < w.opt.Slots {
+				tick.Reset(0) // stores that the worker starts nothing
+			}
 		case <-w.free:
 			free++
 			examine = true
 		case <-woken:
 			examine = true
-		case <-w.resumed:
+		case <-w.turned:
 			examine = true
+			if err := w.register(w.work); err != nil {
+				w.report(err)
+			}
 		case <-tick.C:
 			tick.Reset(w.tick())
 			examine = true
@@ -250,12 +267,7 @@ func (w *Worker) run(job *Job) *Job {
 		return nil
 	}
 	dispatcher := &w.self
-	select {
-	case <-w.quit:
-		dispatcher = nil
-	default:
-	}
-	if w.paused.Load() {
+	if w.stopping() || w.paused.Load() {
 		dispatcher = nil
 	}
 	var next *Job
@@ -273,16 +285,18 @@ type LaterError struct{ Reason string }
 func (e *LaterError) Error() string { return "returned to the queue: " + e.Reason }
 
 // Pause stops the worker from starting items until Resume. Running items continue.
-func (w *Worker) Pause() { w.paused.Store(true) }
+func (w *Worker) Pause() { w.turn(true) }
 
 // Paused reports whether the worker is paused.
 func (w *Worker) Paused() bool { return w.paused.Load() }
 
 // Resume ends a pause.
-func (w *Worker) Resume() {
-	if w.paused.Swap(false) {
+func (w *Worker) Resume() { w.turn(false) }
+
+func (w *Worker) turn(paused bool) {
+	if w.paused.Swap(paused) != paused {
 		select {
-		case w.resumed <- struct{}{}:
+		case w.turned <- struct{}{}:
 		default: // a signal is pending already
 		}
 	}

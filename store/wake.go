@@ -1,11 +1,17 @@
 package store
 
-import "lockkeeper"
+import (
+	"strings"
+
+	"lockkeeper"
+)
 
 // A waiting item waits on one key: a path that another holder has locked, a pool
 // without a free slot, another item, or a reservation in the wait list of the engine.
 // Whatever frees the key wakes the first item that waits on it. If that item does not
-// take what was freed, it wakes the next one.
+// take what was freed, it wakes the next one. Items of different roots wait on different
+// keys for the same path or pool (InRoot), because a worker examines only the items of its
+// roots: an item of a root without a worker must not keep those of other roots waiting.
 
 // OnPath returns the key of a locked path for items that ask for it in a mode. Readers
 // and writers wait on different keys, so a lock that blocks the first item on a key blocks
@@ -23,12 +29,26 @@ func OnLock(asked lockkeeper.Mode, held lockkeeper.Target) string {
 
 // keysAt returns the prefix of the keys of a path, and of no other: no path contains
 // two slashes in a row.
-func keysAt(path string) string { return "path:" + path + "//" }
+func keysAt(path string) string { return OnAnyPath + path + "//" }
+
+// OnAnyPath is the prefix of the keys of all paths.
+const OnAnyPath = "path:"
+
+// InRoot returns the key for the items of a root, for the key of a path or a pool.
+func InRoot(key, root string) string {
+	if root == "" {
+		return key
+	}
+	return key + rootMark + root
+}
+
+// rootMark precedes the root in a key. It occurs in no mode.
+const rootMark = "@"
 
 // KeepsWaiting reports whether a lock, while it is held, blocks the items on a key.
 func KeepsWaiting(l lockkeeper.Lock, key string) bool {
 	for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
-		if lockkeeper.Conflicts(l.Mode, asked) && OnLock(asked, l.Target) == key {
+		if own := OnLock(asked, l.Target); lockkeeper.Conflicts(l.Mode, asked) && (own == key || strings.HasPrefix(key, own+rootMark)) {
 			return true
 		}
 	}
@@ -54,6 +74,33 @@ func WakeWaiters(tx Tx, held lockkeeper.Lock) error {
 
 // OnPool returns the key of a pool without a free slot.
 func OnPool(pool string) string { return "pool:" + pool }
+
+// PoolOf returns the pool on which an item with a key waits, and whether it is the key of a pool.
+func PoolOf(it *lockkeeper.Item, key string) (string, bool) {
+	pool, ok := strings.CutPrefix(key, OnPool(""))
+	return strings.TrimSuffix(pool, InRoot("", it.Root)), ok
+}
+
+// PathOf returns the path on which an item with a key waits, and whether it is the key of a path.
+func PathOf(key string) (string, bool) {
+	path, ok := strings.CutPrefix(key, OnAnyPath)
+	path, _, _ = strings.Cut(path, "//")
+	return path, ok
+}
+
+// WakePool wakes the first item of each root that waits on a pool.
+func WakePool(tx Tx, pool string) error {
+	keys, err := tx.WaitKeys(OnPool(pool) + rootMark) // there are as many as roots
+	if err != nil {
+		return err
+	}
+	for _, key := range append(keys, OnPool(pool)) {
+		if _, err := WakeFirst(tx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // OnItem returns the key of an item that is not completed.
 func OnItem(id string) string { return "item:" + id }

@@ -203,7 +203,6 @@ func testItemFields(t *testing.T, f Fixture) {
 func testWorkerFields(t *testing.T, f Fixture) {
 	s := open(t, f, NewClock())
 	want := filled[lockkeeper.Worker](&filler{})
-	want.Only = false // Only is not stored, because only the worker itself knows it
 	update(t, s, func(tx store.Tx) { check(tx.PutWorker(*want)) })
 	view(t, s, func(r store.Reader) {
 		got := get(r.Workers())

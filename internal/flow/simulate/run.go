@@ -42,7 +42,7 @@ type run struct {
 
 func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
 	s := &simulation{plan: map[string]*Item{}, worker: lockkeeper.Worker{ID: "simulated", Node: "simulated", Slots: slots}}
-	s.store = newWatch(p, s.moment)
+	s.store = newWatch(s.moment)
 	policies := lockkeeper.Policies()
 	agent := policies[lockkeeper.DefaultPolicy]
 	agent.TTL = 0 // live agents renew their leases, so the simulated ones must not expire
@@ -184,7 +184,6 @@ func (s *simulation) left(ctx context.Context) (list []Left, err error) {
 // A watch is the store of a simulation. It measures how long items wait for files.
 type watch struct {
 	*memstore.Store
-	keys    map[string]string                   // paths by key
 	waiting map[string]wait                     // items that wait for a file now
 	blocked map[string]map[string]time.Duration // the time that items waited, by path and item
 }
@@ -195,17 +194,9 @@ type wait struct {
 	since time.Time
 }
 
-func newWatch(p *Plan, now func() store.Moment) *watch {
-	w := &watch{Store: memstore.New("simulation", memstore.Options{Now: now}), keys: map[string]string{},
+func newWatch(now func() store.Moment) *watch {
+	return &watch{Store: memstore.New("simulation", memstore.Options{Now: now}),
 		waiting: map[string]wait{}, blocked: map[string]map[string]time.Duration{}}
-	for i := range p.Items {
-		for _, l := range p.Items[i].locks() {
-			for asked := lockkeeper.Read; asked <= lockkeeper.Write; asked++ {
-				w.keys[store.OnLock(asked, l.Target)] = l.Path
-			}
-		}
-	}
-	return w
 }
 
 // Update implements store.Store. A simulation never rolls back, because an error ends it.
@@ -237,7 +228,7 @@ func (w *watch) saw(it *lockkeeper.Item, now time.Time) {
 		delete(w.waiting, it.Workflow)
 		return
 	}
-	path, ok := w.keys[it.WaitsOn]
+	path, ok := store.PathOf(it.WaitsOn)
 	if !ok {
 		path = last.path
 	}

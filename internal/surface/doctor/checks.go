@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/job"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
@@ -97,6 +99,39 @@ func (x *examination) leftovers(ctx context.Context) {
 	}
 	if !stages && len(copies) == 0 {
 		x.note(name, true, "no stage or workspace is left behind", "")
+	}
+}
+
+// stillAfter is the time between two looks at the queue. A free slot takes ready work in much less.
+const stillAfter = time.Second
+
+// queue looks for queued items that could start and do not.
+func (x *examination) queue(ctx context.Context) {
+	const name = "queue"
+	q, err := job.Open(x.app)
+	if err != nil {
+		x.trouble(name, err)
+		return
+	}
+	still, err := q.Stalled(ctx)
+	if err == nil && len(still) > 0 {
+		select {
+		case <-time.After(stillAfter):
+		case <-ctx.Done():
+		}
+		var again []*lockkeeper.Item
+		again, err = q.Stalled(ctx)
+		still = slices.DeleteFunc(still, func(it *lockkeeper.Item) bool {
+			return !slices.ContainsFunc(again, func(now *lockkeeper.Item) bool { return now.ID == it.ID && now.Attempts == it.Attempts })
+		})
+	}
+	switch {
+	case err != nil:
+		x.trouble(name, err)
+	case len(still) > 0:
+		x.note(name, false, fmt.Sprintf("%s (%s) and %d more could start, but an idle worker does not start them", still[0].ID, still[0].Workflow, len(still)-1), "lockkeeper why "+still[0].ID)
+	default:
+		x.note(name, true, "no free slot waits beside work that could start", "")
 	}
 }
 

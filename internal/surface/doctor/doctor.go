@@ -140,6 +140,7 @@ func (x *examination) opened(ctx context.Context) {
 		x.untried()
 	}
 	x.leftovers(ctx)
+	x.queue(ctx)
 	x.sessions(ctx)
 }
 

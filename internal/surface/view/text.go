@@ -79,13 +79,14 @@ func ItemSituation(it *lockkeeper.Item) string {
 
 // waitedFor describes the lock, the slot, the other item or the turn that an item waits for.
 func waitedFor(it *lockkeeper.Item) string {
+	if path, ok := store.PathOf(it.WaitsOn); ok {
+		return "lock " + path
+	}
+	if pool, ok := store.PoolOf(it, it.WaitsOn); ok {
+		return "slot " + pool
+	}
 	kind, what, _ := strings.Cut(it.WaitsOn, ":")
 	switch kind {
-	case "path": // followed by the requested mode
-		path, _, _ := strings.Cut(what, "//")
-		return "lock " + path
-	case "pool":
-		return "slot " + what
 	case "item":
 		return "item " + what
 	case "grant":
