@@ -217,6 +217,11 @@ func checkOverlays(l Level, list []Overlay) error {
 	return nil
 }
 
+// changesOverlays reports whether the command may change an overlay.
+func (c Confinement) changesOverlays() bool {
+	return slices.ContainsFunc(c.Overlays, func(v Overlay) bool { return v.Upper != "" })
+}
+
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

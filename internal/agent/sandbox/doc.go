@@ -69,10 +69,20 @@
 //   - The root is read-only and has few directories. For root, /proc is read-only.
 //   - A rename or a hard link from one path of Write into another fails with EXDEV,
 //     as between disks.
-//   - In an overlay, a rename of a directory from a lower directory fails with EXDEV, as
-//     between disks. The first change to a file ends its hard links.
+//   - In an overlay, the first change to a file ends its hard links. A process whose working
+//     directory is renamed, or that has a renamed directory open, keeps the removed one.
 //   - A file that Write lists can be written in place, but not replaced by a rename.
 //   - The process group has the number 0, because its leader is outside.
+//
+// In an overlay, the kernel refuses to rename a directory that comes from a lower directory
+// (EXDEV). A filter of system calls reports renames to the thread from which the command was
+// started. It renames such a directory itself: it makes new directories with links to all
+// files, and then removes the old ones. It leaves all other renames to the kernel. The thread
+// has the restrictions of the command, so it can do nothing that the command could not. For a
+// process with other users, capabilities, filters or mounts than the command it does nothing.
+// It cannot tell whether a process has restricted itself further with Landlock alone. If the
+// kernel or a container has no such reports, and for 32-bit programs and paths through
+// links in /proc, a command sees EXDEV. A command cannot filter calls in this way itself.
 //
 // Restrictions belong to a thread and are inherited by the processes that it starts.
 // So they are applied to one locked thread. Applying them to all threads, as

@@ -46,13 +46,16 @@ func inner(o order, argv []string) (int, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil && missing == nil {
 		return 0, notStarted(argv[0], lockkeeper.WithNext(fmt.Errorf("%w: the sandbox does not show it", fs.ErrNotExist), "add its directory to agent.read in lockkeeper.yaml"))
 	}
-	pid, err := start(o.Level, reach{write: writable}, argv)
+	pid, renames, err := start(o.Level, reach{write: writable}, argv, o.changesOverlays())
 	if err != nil {
 		return 0, err
 	}
 	status, err := reapUntil(pid)
 	if err != nil {
 		return 0, err
+	}
+	if renames != nil {
+		renames.stop()
 	}
 	if err := binary.Write(verdict, binary.NativeEndian, uint32(status)); err != nil {
 		return 0, fmt.Errorf("report how the command ended: %w", err)
@@ -61,21 +64,44 @@ func inner(o order, argv []string) (int, error) {
 }
 
 // start restricts a thread and starts the command from it, because a child inherits the
-// restrictions of the thread that makes it.
-func start(l Level, to reach, argv []string) (pid int, err error) {
-	runtime.LockOSThread()
+// restrictions of the thread that makes it. If the command changes overlays, that thread then
+// serves its renames. Otherwise it ends.
+func start(l Level, to reach, argv []string, serve bool) (pid int, renames *renamer, err error) {
+	started := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if pid, renames, err = startHere(l, to, argv, serve); err != nil || renames == nil {
+			close(started)
+			return
+		}
+		close(started)
+		if err := renames.serve(); err != nil {
+			fmt.Fprintln(os.Stderr, "sandbox: directories cannot be renamed:", err)
+		}
+	}()
+	<-started
+	return pid, renames, err
+}
+
+// startHere restricts the calling thread for good and starts the command.
+func startHere(l Level, to reach, argv []string, serve bool) (pid int, renames *renamer, err error) {
 	program, err := exec.LookPath(argv[0])
 	if err != nil {
-		return 0, notStarted(argv[0], err)
+		return 0, nil, notStarted(argv[0], err)
 	}
 	if err := restrict(l, to); err != nil {
-		return 0, err
+		return 0, nil, err
+	}
+	if serve {
+		if renames, err = newRenamer(); err != nil {
+			return 0, nil, err
+		}
 	}
 	pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 	if err != nil {
-		return 0, notStarted(argv[0], err)
+		return 0, nil, notStarted(argv[0], err)
 	}
-	return pid, nil
+	return pid, renames, nil
 }
 
 // reapUntil reaps the processes that end in the namespace until the command ends.

@@ -210,6 +210,8 @@ func helper(mode string, args []string) int {
 		return grope()
 	case "pty":
 		return ownTerminal()
+	case "rename":
+		return renameEach(args)
 	case "supervise":
 		return supervise(args)
 	}

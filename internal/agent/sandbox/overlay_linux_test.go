@@ -83,6 +83,22 @@ func eachLevelWithOverlays(t *testing.T, test func(t *testing.T, s *scene, run f
 	})
 }
 
+// eachUserWithOverlays runs a test as root at one level, and as an ordinary user.
+func eachUserWithOverlays(t *testing.T, test func(t *testing.T, s *scene, run func(Confinement, string) string)) {
+	had := map[string]bool{}
+	eachLevelWithOverlays(t, func(t *testing.T, s *scene, run func(Confinement, string) string) {
+		user := "root"
+		if strings.Contains(t.Name(), "#") {
+			user = "nobody"
+		}
+		if had[user] {
+			t.Skip("the level makes no difference")
+		}
+		had[user] = true
+		test(t, s, run)
+	})
+}
+
 // A command changes the merged directory alone, and sees no directory of the stack.
 //
 // shows: GP-5
