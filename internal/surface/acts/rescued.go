@@ -16,11 +16,17 @@ import (
 // LandRescued lands a kept change, and drops it from the rescue shelf. The landing is nil if
 // the file had that content. Without ontoCurrent it refuses if the file has changed since
 // the content was kept.
-func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent bool, hold Hold) (e rescue.Entry, l *lockkeeper.Landing, err error) {
+func LandRescued(ctx context.Context, a *project.Project, id string, ontoCurrent bool, by Changer, hold Hold) (e rescue.Entry, l *lockkeeper.Landing, err error) {
 	if id, err = a.Shelf().Find(ctx, id); err != nil {
 		return e, nil, err
 	}
 	if e, err = a.Shelf().Get(id); err != nil {
+		return e, nil, err
+	}
+	if e.Kind == rescue.Unlanded { // the work of a batch, about which people decide
+		by.Wrote = nil
+	}
+	if err := by.mayChange(ctx, "landing of rescued "+id, e.GrantID, e.Holder, e.At); err != nil {
 		return e, nil, err
 	}
 	if reason, next := CannotLand(a, e); reason != "" {

@@ -174,7 +174,7 @@ func pathsOf(ctx context.Context, g *gate.Gate, landings []uint64) (paths []stri
 
 // UndoLanding undoes a landing, and updates the documents of its batch if it has one. Only a person
 // undoes a landing of a batch, because that decides about the batch.
-func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkeeper.Actor, hold Hold) (*Undone, error) {
+func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by Changer, hold Hold) (*Undone, error) {
 	g, err := a.Gate()
 	if err != nil {
 		return nil, err
@@ -186,11 +186,14 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 	for _, c := range out.Of.Changes {
 		out.Paths = append(out.Paths, c.Path)
 	}
-	if d, unit, batch, err := batchOf(ctx, a, g, seq, by); err != nil {
+	if d, unit, batch, err := batchOf(ctx, a, g, seq, by.Actor); err != nil {
 		return nil, err
 	} else if d != nil && by.Kind == lockkeeper.ActorAgent {
 		return nil, &lockkeeper.RefusedError{Act: fmt.Sprintf("undo of landing %d", seq), Reason: "it belongs to batch " + unit + "/" + batch.ID + ", about which only a person decides",
 			Next: "ask a person to run it in a terminal of their own"}
+	}
+	if err := by.mayChange(ctx, fmt.Sprintf("undo of landing %d", seq), out.Of.GrantID, out.Of.Holder, out.Of.At); err != nil {
+		return nil, err
 	}
 	locked := out.Paths
 	if dir := gate.Replaced(out.Of); dir != "" { // the gate prepares the replacement beside the directory
@@ -205,7 +208,7 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by lockkee
 	if err != nil {
 		return nil, err
 	}
-	d, unit, batch, err := batchOf(ctx, a, g, seq, by) // the batch as it is now
+	d, unit, batch, err := batchOf(ctx, a, g, seq, by.Actor) // the batch as it is now
 	if d != nil && err == nil {
 		out.Batch, err = d.noteBatch(ctx, g, unit, batch)
 	}

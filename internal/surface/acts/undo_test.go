@@ -72,7 +72,7 @@ func TestUndoByNumberIsKnownToTheBatch(t *testing.T) {
 	ann := person("ann")
 	undo := func(seq uint64) *acts.Undone {
 		t.Helper()
-		undone, err := acts.UndoLanding(ctx, o.app, seq, ann, acts.Holding(o.app, ann))
+		undone, err := acts.UndoLanding(ctx, o.app, seq, acts.Changer{Actor: ann}, acts.Holding(o.app, ann))
 		must(t, err)
 		return undone
 	}
@@ -113,7 +113,7 @@ func TestUndoOfABatchIsNotForAgents(t *testing.T) {
 	agent, ann := lockkeeper.Actor{Name: "claude", Kind: lockkeeper.ActorAgent}, person("ann")
 	refused := func(seq uint64) {
 		t.Helper()
-		_, err := acts.UndoLanding(ctx, o.app, seq, agent, acts.Holding(o.app, agent))
+		_, err := acts.UndoLanding(ctx, o.app, seq, acts.Changer{Actor: agent}, acts.Holding(o.app, agent))
 		if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "blog/posts/b1") {
 			t.Errorf("%v", err)
 		}
@@ -122,11 +122,47 @@ func TestUndoOfABatchIsNotForAgents(t *testing.T) {
 	if o.read(model) != "made by b1\n" || o.batch("b1").Landed.Undone != nil {
 		t.Error("it was undone")
 	}
-	undone, err := acts.UndoLanding(ctx, o.app, landings[0], ann, acts.Holding(o.app, ann))
+	undone, err := acts.UndoLanding(ctx, o.app, landings[0], acts.Changer{Actor: ann}, acts.Holding(o.app, ann))
 	must(t, err)
 	refused(undone.Landings[0].Seq)
 	if o.batch("b1").Landed.Undone == nil {
 		t.Error("it is back")
+	}
+}
+
+// An agent undoes and lands only what it wrote itself.
+func TestAgentsChangeOnlyTheirOwn(t *testing.T) {
+	o := newOffice(t, 0)
+	ctx := t.Context()
+	agent := lockkeeper.Actor{Name: "claude", Kind: lockkeeper.ActorAgent}
+	hold := acts.Holding(o.app, agent)
+	wrote := func(who string) acts.Changer {
+		return acts.Changer{Actor: agent, Wrote: func(_ context.Context, _, holder string, _ time.Time) (bool, error) { return holder == who, nil }}
+	}
+	var l *lockkeeper.Landing
+	must(t, acts.Holding(o.app, person("ann"))(ctx, "test", []string{other}, func(ctx context.Context, grant *lockkeeper.Grant) error {
+		g, err := o.app.Gate()
+		must(t, err)
+		l, err = g.Write(ctx, grant, other, []byte("by ann\n"))
+		return err
+	}))
+	e, err := o.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Gap, Path: model, Mode: 0o644, Holder: "ann", Reason: "coverage: not declared"}, strings.NewReader("x\n"))
+	must(t, err)
+	for _, by := range []acts.Changer{{Actor: agent}, wrote("bob")} {
+		_, undoing := acts.UndoLanding(ctx, o.app, l.Seq, by, hold)
+		_, _, landing := acts.LandRescued(ctx, o.app, e.ID, false, by, hold)
+		for _, err := range []error{undoing, landing} {
+			if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "it is from ann") {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+	_, _, err = acts.LandRescued(ctx, o.app, e.ID, false, wrote("ann"), hold)
+	must(t, err)
+	_, err = acts.UndoLanding(ctx, o.app, l.Seq, wrote("ann"), hold)
+	must(t, err)
+	if o.read(other) != "" || o.read(model) != "x\n" {
+		t.Errorf("%q %q", o.read(other), o.read(model))
 	}
 }
 
@@ -147,7 +183,7 @@ func TestUndoOfWhatIsNoBatch(t *testing.T) {
 		l, err = g.Write(ctx, grant, model, []byte("by hand\n"))
 		return err
 	}))
-	undone, err := acts.UndoLanding(ctx, o.app, l.Seq, ann, hold)
+	undone, err := acts.UndoLanding(ctx, o.app, l.Seq, acts.Changer{Actor: ann}, hold)
 	must(t, err)
 	if undone.Batch != nil || undone.Of.Holder != "ann" {
 		t.Errorf("%+v", undone)
@@ -189,7 +225,7 @@ func TestLandRescuedOutsideTheAllowlist(t *testing.T) {
 	ctx := t.Context()
 	e, err := o.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Gap, Path: "lib/tasks/a.rake", Holder: "blog/posts/b1", Reason: "allowlist: it lies outside"}, strings.NewReader("x\n"))
 	must(t, err)
-	_, _, err = acts.LandRescued(ctx, o.app, e.ID, false, acts.Holding(o.app, person("ann")))
+	_, _, err = acts.LandRescued(ctx, o.app, e.ID, false, acts.Changer{Actor: person("ann")}, acts.Holding(o.app, person("ann")))
 	var v *lockkeeper.LockViolationError
 	if !errors.As(err, &v) || v.Check != "allowlist" || v.HeldBy != nil {
 		t.Fatalf("%v", err)
@@ -198,7 +234,7 @@ func TestLandRescuedOutsideTheAllowlist(t *testing.T) {
 
 	e, err = o.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Gap, Path: other, Mode: 0o644, Holder: "blog/posts/b1", Reason: "coverage: not declared"}, strings.NewReader("x\n"))
 	must(t, err)
-	got, l, err := acts.LandRescued(ctx, o.app, e.ID, false, acts.Holding(o.app, person("ann")))
+	got, l, err := acts.LandRescued(ctx, o.app, e.ID, false, acts.Changer{Actor: person("ann")}, acts.Holding(o.app, person("ann")))
 	must(t, err)
 	if l == nil || got.Path != other || o.read(other) != "x\n" {
 		t.Errorf("%+v %+v", got, l)

@@ -286,7 +286,8 @@ func (u *tour) tourRun() {
 		u.t.Fatalf("%+v", landings)
 	}
 	last := landings.Landings[0]
-	u.ask("POST", fmt.Sprintf("/api/v1/landings/%d/undo", last.Seq), nil).has(last.Paths[0])
+	u.as(access.Agent, "POST", fmt.Sprintf("/api/v1/landings/%d/undo", last.Seq), nil).want(http.StatusConflict, "refused")
+	u.conforms(u.as(access.Operator, "POST", fmt.Sprintf("/api/v1/landings/%d/undo", last.Seq), nil)).has(last.Paths[0])
 	u.as(access.Operator, "POST", fmt.Sprintf("/api/v1/landings/%d/undo", last.Seq), nil).want(http.StatusConflict)
 	for _, l := range landings.Landings[1:] {
 		if l.Batch != "" && l.Batch != last.Batch {

@@ -1,10 +1,13 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/gate"
@@ -20,13 +23,13 @@ func treeRoutes() []route {
 		act(api+"/write", writers, "Write files under a grant, through the gate. Refused changes are kept and reported; with whole, all changes land or none.", write).withLargeBody(),
 		act(api+"/replace-dir", writers, "Replace a directory as a whole with a copy of another one in the codebase, under a grant that holds the directory above it.", replaceDir),
 		ask(api+"/landings", viewers, "Landings, the newest first.", listLandings),
-		act(api+"/landings/{landing}/undo", operators, "Undo a landing.", undoLanding),
+		act(api+"/landings/{landing}/undo", writers, "Undo a landing. An agent undoes only its own.", undoLanding),
 		ask(api+"/rescue", viewers, "Rescued changes, which could not land, the newest first.", listRescued),
 		ask(api+"/rescue/{id}", viewers, "One rescued change, with its diff.", func(s *Server, c *call, _ nothing) (*view.RescueDetail, error) {
 			return s.opt.View.Rescued(c.r.Context(), c.r.PathValue("id"))
 		}),
 		act(api+"/rescue/{id}/drop", operators, "Drop a rescued change for good. confirm is its id.", dropRescued),
-		act(api+"/rescue/{id}/land", operators, "Land a rescued change.", landRescued),
+		act(api+"/rescue/{id}/land", writers, "Land a rescued change. An agent lands only its own.", landRescued),
 	}
 }
 
@@ -166,7 +169,7 @@ func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
 	if err != nil || seq == 0 {
 		return nil, &refusal{code: codeNotFound, reason: "landings have numbers", next: "GET " + api + "/landings lists them all"}
 	}
-	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.who.Actor(), acts.Holding(s.opt.App, c.who.Actor()))
+	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.changer(), acts.Holding(s.opt.App, c.who.Actor()))
 }
 
 type rescuedPage struct {
@@ -224,6 +227,15 @@ type landedAgain struct {
 func landRescued(s *Server, c *call, in struct {
 	OntoCurrent bool `json:"onto_current,omitempty"` // land the change even if the file has changed
 }) (landedAgain, error) {
-	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in.OntoCurrent, acts.Holding(s.opt.App, c.who.Actor()))
+	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in.OntoCurrent, c.changer(), acts.Holding(s.opt.App, c.who.Actor()))
 	return landedAgain{e, l}, err
+}
+
+// changer returns the caller for acts on landings and rescued changes. The holder of each grant that
+// an account acquires has the name of the account, and at most one more word.
+func (c *call) changer() acts.Changer {
+	return acts.Changer{Actor: c.who.Actor(), Wrote: func(_ context.Context, _, holder string, _ time.Time) (bool, error) {
+		account, word, _ := strings.Cut(holder, "/")
+		return account == c.who.Name && !strings.Contains(word, "/"), nil
+	}}
 }

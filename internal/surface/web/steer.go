@@ -85,7 +85,7 @@ func undo(d *Dashboard, ctx context.Context, f form) (said, error) {
 		if err != nil {
 			return said{}, &lockkeeper.InputError{Field: "landing", Value: seq, Reason: "not a number", Next: "reload the page"}
 		}
-		if u, err = acts.UndoLanding(ctx, d.app, n, by, acts.Holding(d.app, by)); err != nil {
+		if u, err = acts.UndoLanding(ctx, d.app, n, acts.Changer{Actor: by}, acts.Holding(d.app, by)); err != nil {
 			return said{}, err
 		}
 	} else {
@@ -178,7 +178,7 @@ func startPhase(d *Dashboard, ctx context.Context, f form) (said, error) {
 }
 
 func land(d *Dashboard, ctx context.Context, f form) (said, error) {
-	e, l, err := acts.LandRescued(ctx, d.app, f.Get("id"), f.Get("onto") != "", acts.Holding(d.app, f.who.Actor()))
+	e, l, err := acts.LandRescued(ctx, d.app, f.Get("id"), f.Get("onto") != "", acts.Changer{Actor: f.who.Actor()}, acts.Holding(d.app, f.who.Actor()))
 	if err != nil {
 		return said{}, err
 	}

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/term"
 )
 
@@ -151,6 +153,18 @@ func (p *Program) Actor() lockkeeper.Actor {
 		by.Kind = lockkeeper.ActorHolder
 	}
 	return by
+}
+
+// Changer returns the caller for acts on landings and kept changes.
+func (p *Program) Changer(a *project.Project) acts.Changer {
+	return acts.Changer{Actor: p.Actor(), Wrote: func(ctx context.Context, grant, holder string, at time.Time) (bool, error) {
+		mine, err := p.Mine(ctx)
+		if err != nil || mine.Was(holder, at) || grant == "" {
+			return err == nil && mine.Was(holder, at), err
+		}
+		g, err := a.Locks.Request(ctx, grant)
+		return g != nil && mine.Owns(g), err
+	}}
 }
 
 // MayForce refuses an act that needs a person if there is no terminal, or inside an

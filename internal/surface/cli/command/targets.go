@@ -198,11 +198,11 @@ func (p *Program) Under(cmd *cobra.Command, a *project.Project, reason string, o
 		}
 		return nil
 	}
-	holder, err := process.Holder()
+	mine, err := p.Mine(ctx)
 	if err != nil {
 		return err
 	}
-	own := acts.Taking(holder, func(ctx context.Context, req lockkeeper.Request) (*lock.Grant, error) {
+	own := acts.Taking(mine.Holder(), func(ctx context.Context, req lockkeeper.Request) (*lock.Grant, error) {
 		return p.Take(ctx, a, req, time.Duration(o.Wait), a.Hold)
 	})
 	return own(ctx, reason, paths, func(ctx context.Context, grant *lockkeeper.Grant) error {

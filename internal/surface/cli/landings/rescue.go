@@ -154,7 +154,7 @@ func (p *program) rescueLandCommand() *cobra.Command {
 code 3 while another holder has it. With --grant it uses your grant. It is refused if the
 file has changed since the content was kept; with --onto-current it replaces the file
 anyway. A change that has landed is no longer kept. A directory that was moved aside
-cannot be landed; move it back by hand.
+cannot be landed; move it back by hand. An agent lands only what it wrote itself.
 
 "rescue restore" is the same command. An uncommitted file that a command of a session
 removed or overwrote is restored to its place, also outside of gate.allowed_write_paths.
@@ -173,7 +173,7 @@ The file that --onto-current replaces there is kept in turn.`,
 }
 
 func (p *program) rescueLand(cmd *cobra.Command, a *project.Project, id string, o rescueLandOptions) error {
-	e, l, err := acts.LandRescued(cmd.Context(), a, id, o.ontoCurrent, p.holding(cmd, a, o.OwnLock))
+	e, l, err := acts.LandRescued(cmd.Context(), a, id, o.ontoCurrent, p.Changer(a), p.holding(cmd, a, o.OwnLock))
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ func (p *program) undoCommand() *cobra.Command {
 fails with exit code 3 while another holder has one of them. With --grant it uses your
 grant. It refuses if any of the files has changed since. The originals are kept for the
 time in gate.keep. An undo is a landing too, and can be undone. In a pipe it prints only
-the number of the new landing; the rest goes to standard error.
+the number of the new landing; the rest goes to standard error. An agent undoes only
+what it wrote itself.
 
 For a batch it undoes all landings of the batch, the last first. A git commit stays:
 undo prints how to commit the undo.`,
@@ -53,7 +54,7 @@ undo prints how to commit the undo.`,
 }
 
 func (p *program) undo(cmd *cobra.Command, a *project.Project, seq uint64, o command.OwnLock) error {
-	undone, err := acts.UndoLanding(cmd.Context(), a, seq, p.Actor(), p.holding(cmd, a, o))
+	undone, err := acts.UndoLanding(cmd.Context(), a, seq, p.Changer(a), p.holding(cmd, a, o))
 	if err != nil {
 		return err
 	}

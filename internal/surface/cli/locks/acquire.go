@@ -42,9 +42,11 @@ func (r *request) flags(f *pflag.FlagSet) {
 // because the work would be unprotected. outcome says in that error which step did not happen.
 func (r *request) build(p *program, cmd *cobra.Command, a *project.Project, outcome string) (req lockkeeper.Request, err error) {
 	if r.holder == "" {
-		if r.holder, err = process.Holder(); err != nil {
+		mine, err := p.Mine(cmd.Context())
+		if err != nil {
 			return req, err
 		}
+		r.holder = mine.Holder()
 	}
 	if err := r.checkTTL(cmd); err != nil {
 		return req, err
@@ -95,7 +97,7 @@ A value such as a.py,b.py is a list. A quoted pattern such as 'src/**/*.py' is t
 that match it now, which are listed. A path that exists is taken literally.
 
 The default holder is a callsign for this terminal, such as otter-7. All commands
-in one terminal have the same callsign.
+in one terminal have the same callsign. In a session with hooks it is the session's.
 
 The policies, with their default leases (lockkeeper.yaml can change them):
   agent    a task on single files: 30m, released at its end or with its process (default)
