@@ -15,6 +15,8 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
+
+	"lockkeeper/internal/agent/sandbox"
 )
 
 // A comparison measures one figure, or a few that share their set-up.
@@ -44,7 +46,7 @@ var comparisons = []comparison{
 	{"gate/batch", gateBatch},
 	{"gate/checks", gateChecks},
 	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
-	{"workspace/make", workspaceMake}, {"workspace/crowd", workspaceCrowd},
+	{"workspace/make", workspaceMake}, {"workspace/crowd", workspaceCrowd}, {"workspace/layers", workspaceLayers},
 	{"pipeline/large", pipelineLarge}, {"pipeline/call", pipelineCall},
 	{"lease/file", leaseFile},
 	{"command/acquire", commandAcquire},
@@ -56,6 +58,9 @@ var comparisons = []comparison{
 }
 
 func main() {
+	if handled, code := sandbox.Main(os.Args); handled {
+		os.Exit(code)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	b := &bench{ctx: ctx, url: os.Getenv("LOCKKEEPER_TEST_POSTGRES")}

@@ -142,17 +142,21 @@ func examine(dir string, e fs.DirEntry) (left Left, ok bool, err error) {
 // Adopt takes over an abandoned workspace. landed is as in Options. A workspace without a
 // manifest can only be closed.
 func Adopt(home string, landed func(ctx context.Context, after uint64) ([]string, uint64, error)) (*Workspace, error) {
-	w := &Workspace{dir: home, top: -1, tree: -1, landed: landed, repositories: map[string]bool{}, maxCreated: maxCreated}
+	w := &Workspace{dir: home, home: -1, top: -1, tree: -1, landed: landed, repositories: map[string]bool{}, maxCreated: maxCreated}
 	var err error
 	if w.dir, err = filepath.Abs(home); err != nil {
 		return nil, err
 	}
-	if w.top, err = openLocked(w.dir); err != nil {
+	if w.home, err = openLocked(w.dir); err != nil {
 		return nil, err
 	}
 	w.fault = w.load()
-	if w.tree, err = openFolder(w.top, treeName, false); err != nil {
-		w.tree, w.fault = -1, errors.Join(w.fault, pathError("open", w.Dir(), err))
+	open := w.openTree
+	if w.layered != nil {
+		open = w.openUpper
+	}
+	if err := open(); err != nil {
+		w.fault = errors.Join(w.fault, err)
 	}
 	return w, nil
 }

@@ -21,9 +21,15 @@ type fileStat struct {
 	blocks   int64
 	dev      uint64
 	inode    uint64
+	device   uint64 // of a device
 	links    uint64
 	modified int64 // nanoseconds
 	changed  int64
+}
+
+// isWhiteout reports whether an overlay has this name to say that it was removed.
+func (l fileStat) isWhiteout() bool {
+	return l.mode.Type() == fs.ModeDevice|fs.ModeCharDevice && l.device == 0
 }
 
 func statAt(dir int, name string) (fileStat, error) {
@@ -39,7 +45,7 @@ func statFD(fd int) (fileStat, error) {
 }
 
 func statOf(st *unix.Stat_t) fileStat {
-	return fileStat{mode: fileMode(uint32(st.Mode)), size: st.Size, blocks: int64(st.Blocks), dev: uint64(st.Dev), inode: uint64(st.Ino), links: uint64(st.Nlink),
+	return fileStat{mode: fileMode(uint32(st.Mode)), size: st.Size, blocks: int64(st.Blocks), dev: uint64(st.Dev), inode: uint64(st.Ino), device: uint64(st.Rdev), links: uint64(st.Nlink),
 		modified: st.Mtim.Nano(), changed: st.Ctim.Nano()}
 }
 

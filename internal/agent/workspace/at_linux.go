@@ -90,3 +90,15 @@ func isUnable(err error) bool {
 func isUnknown(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.ENOSYS)
 }
+
+// opaqueName is the attribute of a directory that hides the directories below it in an overlay of
+// an ordinary user.
+const opaqueName = "user.overlay.opaque"
+
+func isOpaque(dir int) bool {
+	var text [1]byte
+	n, err := unix.Fgetxattr(dir, opaqueName, text[:])
+	return err == nil && n == 1 && text[0] == 'y'
+}
+
+func makeOpaque(dir int) error { return unix.Fsetxattr(dir, opaqueName, []byte("y"), 0) }

@@ -133,8 +133,10 @@ func (h *worker) judge(dir int, name string, was *node, now fileStat) (Kind, err
 			}
 		}
 	}
-	was.note(now)
-	was.Young = now.isYoung(start)
+	if !h.shared {
+		was.note(now)
+		was.Young = now.isYoung(start)
+	}
 	return unchanged, nil
 }
 
@@ -169,6 +171,9 @@ func (w *Workspace) openUp(path string) error {
 // nothing was copied.
 func (h *worker) compare(dir int, name string, was *node) (kind Kind, now *State, err error) {
 	seen, err := statAt(dir, name)
+	if err == nil && h.shared && seen.isWhiteout() {
+		err = errWhiteout
+	}
 	if err != nil {
 		return unchanged, nil, err
 	}
@@ -184,6 +189,7 @@ func (h *worker) compare(dir int, name string, was *node) (kind Kind, now *State
 
 // inspect returns how one path differs from the copied one, if it does.
 func (w *Workspace) inspect(h *worker, path string, was *node) (kind Kind, now *State, err error) {
+	h.shared = w.layered != nil
 	err = w.at(path, func(dir int, name string) (err error) {
 		kind, now, err = h.compare(dir, name, was)
 		return err

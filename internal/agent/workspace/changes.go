@@ -34,7 +34,7 @@ func (w *Workspace) changes(ctx context.Context, split map[string]bool) ([]Chang
 	s := &search{w: w, split: split}
 	err := runPool(ctx, func(c *pool) task {
 		s.pool = c
-		return s.folder(".", w.base)
+		return s.folder(".", w.base, w.layered != nil)
 	})
 	if err != nil {
 		return nil, err
@@ -75,9 +75,11 @@ func (s *search) refuse(reason string) error {
 		Next: "inspect the new files, or close the workspace to remove them"}
 }
 
-// folder compares a directory with its copied state, or with nil.
-func (s *search) folder(path string, was *node) task {
+// folder compares a directory with its copied state, or with nil. With layered, names that are
+// missing in the directory are those of the layers below.
+func (s *search) folder(path string, was *node, layered bool) task {
 	return func(h *worker) error {
+		h.shared = s.w.layered != nil
 		if len(path) > maxPath {
 			return s.report(newChange(path, Created, nil, nil))
 		}
@@ -89,6 +91,9 @@ func (s *search) folder(path string, was *node) task {
 			return pathError("open", path, err)
 		}
 		defer closeFD(dir)
+		if layered && isOpaque(dir) {
+			layered = false
+		}
 		if was == nil && s.split != nil && !s.split[path] {
 			if whole, err := s.whole(h, dir, path); whole || err != nil {
 				return err
@@ -110,7 +115,7 @@ func (s *search) folder(path string, was *node) task {
 						there[name] = true
 					}
 				}
-				if err := s.name(h, dir, path, name, child); err != nil {
+				if err := s.name(h, dir, path, name, child, layered); err != nil {
 					return err
 				}
 			}
@@ -126,7 +131,7 @@ func (s *search) folder(path string, was *node) task {
 			}
 			return s.report(newChange(path, Created, nil, &State{Mode: seen.mode}))
 		}
-		if was.isFolder() && len(there) < len(was.children) {
+		if was.isFolder() && len(there) < len(was.children) && !layered {
 			for name, child := range was.children {
 				if !there[name] {
 					if err := s.missing(below(path, name), child); err != nil {
@@ -157,19 +162,25 @@ func (s *search) whole(h *worker, dir int, path string) (bool, error) {
 
 // isLeftOut reports whether a name of the shared tree is not copied.
 func (w *Workspace) isLeftOut(dir, name string) bool {
-	return w.isPrivate(dir, name) || strings.HasPrefix(name, durable.TempPrefix) || w.without[below(dir, name)]
+	return isLeftOut(w.repositories, w.without, dir, name)
+}
+
+func isLeftOut(repositories map[string]bool, without area, dir, name string) bool {
+	return isPrivate(repositories, dir, name) || strings.HasPrefix(name, durable.TempPrefix) || without[below(dir, name)]
 }
 
 // isPrivate reports whether a name belongs to the workspace and not to the tree.
-func (w *Workspace) isPrivate(dir, name string) bool {
-	return name == gitName && w.repositories[dir] || dir == "." && isReserved(name)
+func (w *Workspace) isPrivate(dir, name string) bool { return isPrivate(w.repositories, dir, name) }
+
+func isPrivate(repositories map[string]bool, dir, name string) bool {
+	return name == gitName && repositories[dir] || dir == "." && isReserved(name)
 }
 
-func (s *search) name(h *worker, dir int, path, name string, was *node) error {
+func (s *search) name(h *worker, dir int, path, name string, was *node, layered bool) error {
 	at := below(path, name)
 	kind, now, err := h.compare(dir, name, was)
 	switch {
-	case isGone(err): // the name was removed since it was listed
+	case isGone(err), errors.Is(err, errWhiteout): // the name was removed since it was listed
 		return s.missing(at, was)
 	case err != nil:
 		return pathError("compare", at, err)
@@ -191,7 +202,7 @@ func (s *search) name(h *worker, dir int, path, name string, was *node) error {
 		if was != nil && !was.isFolder() {
 			was = &node{} // the change of the directory is already reported
 		}
-		s.pool.add(s.folder(at, was))
+		s.pool.add(s.folder(at, was, layered && was.isFolder()))
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func TestYoungCopiesAreRead(t *testing.T) {
 		if !n.Young { // the machine is slow
 			continue
 		}
-		must(t, os.WriteFile(filepath.Join(w.Dir(), "a.rb"), []byte("ten\n"), 0o644))
+		must(t, os.WriteFile(filepath.Join(tree(t, w), "a.rb"), []byte("ten\n"), 0o644))
 		seen, err := statAt(w.tree, "a.rb")
 		must(t, err)
 		// Pretend that both writes had the same time.
@@ -144,28 +144,29 @@ func TestHostileWorkspaces(t *testing.T) {
 	}
 	t.Run("too deep", func(t *testing.T) {
 		w := open(t, Options{Root: root})
-		dig(t, w.Dir(), 1000, "ten-bytes-", "file")
+		dig(t, tree(t, w), 1000, "ten-bytes-", "file")
 		refused(t, w, "longer than 4096 bytes")
 	})
 	t.Run("too many", func(t *testing.T) {
 		w := open(t, Options{Root: root})
 		w.maxCreated = 1000
-		first := filepath.Join(w.Dir(), "first")
+		first := filepath.Join(tree(t, w), "first")
 		must(t, os.WriteFile(first, nil, 0o600))
 		for i := range w.maxCreated {
-			must(t, syscall.Link(first, filepath.Join(w.Dir(), fmt.Sprint("more", i))))
+			must(t, syscall.Link(first, filepath.Join(tree(t, w), fmt.Sprint("more", i))))
 		}
 		refused(t, w, "more than 1000 new names")
 	})
 	t.Run("gone", func(t *testing.T) {
+		onlyCopies(t, "nobody can remove the place of a mount")
 		w := open(t, Options{Root: root})
-		must(t, os.RemoveAll(w.Dir()))
+		must(t, os.RemoveAll(tree(t, w)))
 		var lost *LostError
 		_, err := w.Changes(t.Context())
 		if !errors.As(err, &lost) {
 			t.Errorf("%v", err)
 		}
-		must(t, os.Mkdir(w.Dir(), 0o700))
+		must(t, os.Mkdir(tree(t, w), 0o700))
 		if _, err = w.TakeOut(t.Context(), []string{"."}); !errors.As(err, &lost) {
 			t.Errorf("%v", err)
 		}
@@ -179,16 +180,17 @@ func TestHostileWorkspaces(t *testing.T) {
 		}
 	})
 	t.Run("replaced by a link", func(t *testing.T) {
+		onlyCopies(t, "nobody can replace the place of a mount")
 		w := open(t, Options{Root: root})
-		must(t, os.Rename(w.Dir(), w.Dir()+"2"))
-		must(t, os.Symlink(root, w.Dir()))
+		must(t, os.Rename(tree(t, w), tree(t, w)+"2"))
+		must(t, os.Symlink(root, tree(t, w)))
 		var lost *LostError
 		if _, err := w.Changes(t.Context()); !errors.As(err, &lost) {
 			t.Errorf("%v", err)
 		}
-		before := snapshot(t, root)
+		before := contents(t, root)
 		must(t, w.Close(t.Context(), false))
-		same(t, "the shared tree", snapshot(t, root), before)
+		same(t, "the shared tree", contents(t, root), before)
 	})
 	t.Run("stopped", func(t *testing.T) {
 		w := open(t, Options{Root: root})

@@ -14,12 +14,12 @@ import (
 func TestWorkspaceOfAPersonWithAConfiguration(t *testing.T) {
 	root := newRepository(t)
 	gittest.Hostile(t, "core.autocrlf=false")
-	before := snapshot(t, root)
+	before := contents(t, root)
 	w := open(t, Options{Root: root})
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the shared tree", contents(t, root), before)
 	sameStatus(t, w, root, ".")
 	wantChanges(t, w)
-	write(t, w.Dir(), "app/models/user.rb", "class User # changed\nend\n")
+	write(t, tree(t, w), "app/models/user.rb", "class User # changed\nend\n")
 	wantChanges(t, w, "modified app/models/user.rb")
 }
 
@@ -38,10 +38,10 @@ func TestContentAsAPersonHasItCheckedOut(t *testing.T) {
 		}
 	}
 	w := open(t, Options{Root: root})
-	if out := git(t, w.Dir(), "status", "--porcelain"); out != "" {
+	if out := git(t, tree(t, w), "status", "--porcelain"); out != "" {
 		t.Errorf("git status in the workspace:\n%s", out)
 	}
-	if config := git(t, w.Dir(), "config", "--local", "--list"); strings.Contains(config, "alias") {
+	if config := git(t, tree(t, w), "config", "--local", "--list"); strings.Contains(config, "alias") {
 		t.Errorf("it has more of the person's configuration than it needs:\n%s", config)
 	}
 }

@@ -14,6 +14,9 @@ import (
 // errChanged reports that a file was changed or replaced while it was read.
 var errChanged = errors.New("it changed while it was read")
 
+// errWhiteout reports that a name of a layer was removed.
+var errWhiteout = errors.New("it was removed")
+
 // errReplaced reports that a file was replaced before it was read.
 var errReplaced = fmt.Errorf("%w: it was replaced", errChanged)
 

@@ -14,21 +14,22 @@ import (
 
 // Closing a workspace never removes files of a mount in it, which may be the shared tree.
 func TestMountsAreNotRemoved(t *testing.T) {
+	onlyCopies(t, "nothing can be mounted in the upper directory")
 	root := base(t)
 	w := open(t, Options{Root: root})
 	for _, dir := range []string{"here", "deep/er"} {
-		must(t, os.MkdirAll(filepath.Join(w.Dir(), dir), 0o755))
-		machinetest.Mount(t, root, filepath.Join(w.Dir(), dir), "", unix.MS_BIND, "")
+		must(t, os.MkdirAll(filepath.Join(tree(t, w), dir), 0o755))
+		machinetest.Mount(t, root, filepath.Join(tree(t, w), dir), "", unix.MS_BIND, "")
 	}
-	machinetest.Mount(t, filepath.Join(root, "a.rb"), filepath.Join(w.Dir(), "a.rb"), "", unix.MS_BIND, "")
-	before := snapshot(t, root)
+	machinetest.Mount(t, filepath.Join(root, "a.rb"), filepath.Join(tree(t, w), "a.rb"), "", unix.MS_BIND, "")
+	before := contents(t, root)
 	if _, err := w.Changes(t.Context()); err == nil || !strings.Contains(err.Error(), "mount point") {
 		t.Errorf("%v", err)
 	}
 	if err := w.Close(t.Context(), false); err == nil || !strings.Contains(err.Error(), "mount point") {
 		t.Errorf("%v", err)
 	}
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the shared tree", contents(t, root), before)
 	left, err := Abandoned(t.Context(), filepath.Dir(w.Home()))
 	if err != nil || len(left) != 1 {
 		t.Fatalf("%v, %v", left, err)
@@ -47,7 +48,7 @@ func TestMountsAreNotRemoved(t *testing.T) {
 	again, err := Adopt(w.Home(), nil)
 	must(t, err)
 	must(t, again.Close(t.Context(), false))
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the shared tree", contents(t, root), before)
 }
 
 // A file system mounted in the shared tree is copied, unless it contains the workspaces.
@@ -60,10 +61,10 @@ func TestMountsAreCopied(t *testing.T) {
 	write(t, root, "volume/x/y", "on another disk")
 	machinetest.Mount(t, dir, filepath.Join(root, "loop"), "", unix.MS_BIND, "")
 	w := open(t, Options{Root: root, Dir: dir})
-	if got := read(t, w.Dir(), "volume/x/y"); got != "on another disk" {
+	if got := read(t, tree(t, w), "volume/x/y"); got != "on another disk" {
 		t.Errorf("copied is %q", got)
 	}
-	if isThere(filepath.Join(w.Dir(), "loop")) {
+	if isThere(filepath.Join(tree(t, w), "loop")) {
 		t.Error("the workspaces are copied into themselves")
 	}
 	wantChanges(t, w)
@@ -104,11 +105,11 @@ func TestClonedCopies(t *testing.T) {
 		t.Errorf("four copies of 64 MiB took %d bytes", used)
 	}
 	for _, w := range all {
-		same(t, "a copy", snapshot(t, w.Dir()), snapshot(t, root))
+		same(t, "a copy", contents(t, tree(t, w)), contents(t, root))
 		wantChanges(t, w)
 	}
-	write(t, all[0].Dir(), "big", "mine")
+	write(t, tree(t, all[0]), "big", "mine")
 	wantChanges(t, all[0], "modified big")
 	takeAll(t, all[0])
-	same(t, "restored", snapshot(t, all[0].Dir()), snapshot(t, root))
+	same(t, "restored", contents(t, tree(t, all[0])), contents(t, root))
 }

@@ -1,14 +1,25 @@
-// Package workspace makes private copies of the shared tree, one for each agent. A copy has
-// every file of the tree, including uncommitted ones, and is in a directory outside it, in
-// which the agent may change anything.
+// Package workspace gives each agent a private view of the shared tree. It has every file of the
+// tree, including uncommitted ones, and is in a directory outside it, in which the agent may
+// change anything.
+//
+// There are two kinds of workspaces, and the methods of a Workspace mean the same for both. Base
+// makes a workspace on layers: an overlay mount of one shared copy of the tree, with a directory
+// that takes the changes. Its cost does not depend on the size of the tree. Make makes a copy of
+// the whole tree, for machines without overlays or without a sandbox that can mount one. The tests
+// run on both kinds.
 //
 //	Dir/                  0700, from the caller, outside the shared root
 //	  <id>/               one workspace; the process that uses it has a flock on it
-//	    tree/             where the agent works
+//	    tree/             where the agent works; on layers, the place of the mount
 //	      .git/           a private repository, if the shared tree has one
-//	    repositories/     the private repositories as they were made
+//	    upper/            on layers: what the agent changed, and taken
+//	    repositories/     of a copy: the private repositories as they were made
 //	    manifest          what was copied, for a process that adopts the workspace
 //	    taken/            what TakeOut took out of the tree
+//	  base-<id>/          the layers, see Base
+//
+// Between two commands nothing is mounted. Changes are read in the upper directory: what is not
+// there has not changed. Methods that change the tree mount it for themselves (beginEdit).
 //
 // Invariants:
 //
@@ -57,8 +68,7 @@
 // configured commands. Paths in Without do not exist for the agent. A file that it creates
 // there is a change like any other.
 //
-// The originals are not stored a second time, which would double the cost of a workspace.
-// TakeOut reads an original from the shared tree, or from git's objects. If an uncommitted
+// The originals are not stored a second time, which would double the cost of a copy. TakeOut reads an original from the shared tree, or from git's objects. If an uncommitted
 // file was landed over, the original is lost. TakeOut then uses the current content of the
 // shared tree and reports it (Taken.Newer).
 //

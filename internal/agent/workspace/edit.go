@@ -19,7 +19,7 @@ func (w *Workspace) Put(ctx context.Context, path string, mode fs.FileMode, body
 	if mode.Type() != 0 {
 		return &lockkeeper.InputError{Field: "mode", Value: mode.String(), Reason: "not the mode of a regular file", Next: "give the mode of a regular file"}
 	}
-	return w.edit(path, func(p string) error {
+	return w.edit(ctx, path, func(p string) error {
 		err := w.fillTemp(ctx, mode, body)
 		if err == nil {
 			err = w.withParents(p, func(dir int, name string) error { return unix.Renameat(w.top, tempName, dir, name) })
@@ -33,8 +33,8 @@ func (w *Workspace) Put(ctx context.Context, path string, mode fs.FileMode, body
 
 // Delete removes a file, a link or an empty directory from the workspace as an agent would.
 // The path may be missing.
-func (w *Workspace) Delete(path string) error {
-	return w.edit(path, func(p string) error {
+func (w *Workspace) Delete(ctx context.Context, path string) error {
+	return w.edit(ctx, path, func(p string) error {
 		err := w.at(p, func(dir int, name string) error {
 			flags := 0
 			if seen, err := statAt(dir, name); err != nil {
@@ -51,10 +51,10 @@ func (w *Workspace) Delete(path string) error {
 	})
 }
 
-func (w *Workspace) edit(path string, change func(p string) error) error {
+func (w *Workspace) edit(ctx context.Context, path string, change func(p string) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.begin(); err != nil {
+	if err := w.beginEdit(ctx); err != nil {
 		return err
 	}
 	p, err := clean(path)

@@ -25,7 +25,7 @@ func TestKeptWorkComesBack(t *testing.T) {
 	second := open(t, Options{Root: root})
 	for _, c := range kept {
 		if c.Now == nil {
-			must(t, second.Delete(c.Path))
+			must(t, second.Delete(t.Context(), c.Path))
 			continue
 		}
 		f, err := first.Open(c.Path)
@@ -54,15 +54,16 @@ func TestPutFollowsNoLink(t *testing.T) {
 	write(t, root, "nested/file", "nested")
 	git(t, filepath.Join(root, "nested"), "init", "-q")
 	w := open(t, Options{Root: root})
-	before := snapshot(t, root)
-	own := func(path string) string { return filepath.Join(w.Dir(), path) }
+	before := contents(t, root)
+	own := func(path string) string { return filepath.Join(tree(t, w), path) }
+	onlyCopies(t, "no link leads from the shared tree into a mount")
 	must(t, errors.Join(os.Remove(own("a.rb")), os.Link(filepath.Join(root, "b.rb"), own("a.rb"))))
 	must(t, errors.Join(os.Remove(own("b.rb")), os.Symlink(filepath.Join(root, "b.rb"), own("b.rb"))))
 	must(t, errors.Join(os.RemoveAll(own("dir")), os.Symlink(filepath.Join(root, "dir"), own("dir"))))
 	put := func(path string) error { return w.Put(t.Context(), path, 0o600, strings.NewReader("laid")) }
 	for _, path := range []string{"a.rb", "b.rb", "nested/new", "one/two/three"} {
 		must(t, put(path))
-		if info, err := os.Lstat(own(path)); err != nil || info.Mode() != 0o600 || read(t, w.Dir(), path) != "laid" {
+		if info, err := os.Lstat(own(path)); err != nil || info.Mode() != 0o600 || read(t, tree(t, w), path) != "laid" {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
 	}
@@ -75,20 +76,20 @@ func TestPutFollowsNoLink(t *testing.T) {
 		}
 	}
 	for _, path := range []string{".", "nested/.git", ".git"} {
-		if err := w.Delete(path); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		if err := w.Delete(t.Context(), path); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("delete %s: %v", path, err)
 		}
 	}
-	if err := w.Delete("one"); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
+	if err := w.Delete(t.Context(), "one"); lockkeeper.CodeOf(err) != lockkeeper.CodeRefused {
 		t.Errorf("deleted a directory with something in it: %v", err)
 	}
 	for _, path := range []string{"dir/x.rb", "none", "none/at/all", "run.sh/x", "empty", "link"} {
-		must(t, w.Delete(path))
+		must(t, w.Delete(t.Context(), path))
 	}
 	if err := w.Put(t.Context(), "x", fs.ModeSymlink|0o777, strings.NewReader("")); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 		t.Errorf("put a link: %v", err)
 	}
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the shared tree", contents(t, root), before)
 	wantChanges(t, w, "modified a.rb", "modified b.rb", "type changed dir", "deleted dir/sub/z.rb", "deleted dir/x.rb", "deleted dir/y.rb",
 		"deleted empty", "deleted link", "created nested/new", "created one/two/three")
 }
@@ -130,7 +131,7 @@ func TestLeftOut(t *testing.T) {
 	w := open(t, Options{Root: root, Landed: l.after, Without: without})
 	wantLeftOut := func() {
 		t.Helper()
-		same(t, "the copy", snapshot(t, w.Dir(), gitName), snapshot(t, root, gitName, stateDir, ".pipeline", ".analysis/secret", "note", "absent/too"))
+		same(t, "the copy", contents(t, tree(t, w), gitName), contents(t, root, gitName, stateDir, ".pipeline", ".analysis/secret", "note", "absent/too"))
 	}
 	wantLeftOut()
 	wantChanges(t, w)
@@ -139,7 +140,7 @@ func TestLeftOut(t *testing.T) {
 	if err != nil || strings.Join(moved, " ") != ".analysis/open/b" || len(conflicts) > 0 {
 		t.Errorf("%v, %v, %v", moved, conflicts, err)
 	}
-	must(t, os.Mkdir(filepath.Join(w.Dir(), "absent"), 0o755)) // the shared tree has it too
+	must(t, os.Mkdir(filepath.Join(tree(t, w), "absent"), 0o755)) // the shared tree has it too
 	moved, conflicts, err = w.Refresh(t.Context(), []string{".", ".pipeline", "note"})
 	if err != nil || strings.Join(moved, " ") != "absent" || len(conflicts) > 0 {
 		t.Errorf("%v, %v, %v", moved, conflicts, err)
@@ -147,6 +148,7 @@ func TestLeftOut(t *testing.T) {
 	wantLeftOut()
 	sh(t, w, "mkdir -p .pipeline/run; echo mine > .pipeline/run/log; echo mine > note")
 	again := reopen(t, w)
+	w = again
 	wantChanges(t, again, "created .pipeline/run/log", "created note")
 	if _, conflicts, err := again.Refresh(t.Context(), []string{"."}); err != nil || len(conflicts) > 0 {
 		t.Errorf("%v, %v", conflicts, err)

@@ -170,17 +170,18 @@ func TestFuzz(t *testing.T) {
 				git(t, root, "add", ".")
 				git(t, root, "commit", "-q", "--allow-empty", "-m", "base")
 			}
-			before := snapshot(t, root)
+			before := contents(t, root)
 			w := open(t, Options{Root: root})
-			same(t, "the shared tree", snapshot(t, root), before)
-			copied := snapshot(t, w.Dir(), gitName)
-			same(t, "the copy", copied, withoutPipes(snapshot(t, root, gitName)))
-			agent := &editor{t: t, rand: random, root: w.Dir()}
+			same(t, "the shared tree", contents(t, root), before)
+			copied := contents(t, tree(t, w), gitName)
+			same(t, "the copy", copied, withoutPipes(contents(t, root, gitName)))
+			agent := &editor{t: t, rand: random, root: tree(t, w)}
 			for range 3 {
+				agent.root = tree(t, w)
 				for range random.IntN(40) {
 					agent.step()
 				}
-				now := snapshot(t, w.Dir(), gitName)
+				now := contents(t, tree(t, w), gitName)
 				want := naive(copied, now)
 				wantChanges(t, w, want...)
 				switch random.IntN(3) {
@@ -196,7 +197,7 @@ func TestFuzz(t *testing.T) {
 			_, err := w.TakeOut(t.Context(), []string{"."})
 			must(t, err)
 			wantChanges(t, w)
-			same(t, "what was taken out whole", snapshot(t, w.Dir(), gitName), copied)
+			same(t, "what was taken out whole", contents(t, tree(t, w), gitName), copied)
 			again := reopen(t, w)
 			wantChanges(t, again)
 		})
@@ -246,7 +247,7 @@ func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[
 	if !slices.Equal(got, want) {
 		t.Errorf("taken out is %q and should be %q", got, want)
 	}
-	after := snapshot(t, w.Dir(), gitName)
+	after := contents(t, tree(t, w), gitName)
 	rebased := maps.Clone(copied)
 	for _, c := range taken {
 		if c.Newer { // the current content is the base
@@ -273,11 +274,11 @@ func fuzzTakeOut(t *testing.T, w *Workspace, random *rand.Rand, copied, now map[
 // path, the agent's version stays and is reported.
 func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]string) map[string]string {
 	t.Helper()
-	mine := snapshot(t, w.Dir(), gitName)
+	mine := contents(t, tree(t, w), gitName)
 	for range shared.rand.IntN(20) {
 		shared.step()
 	}
-	now := withoutPipes(snapshot(t, shared.root, gitName))
+	now := withoutPipes(contents(t, shared.root, gitName))
 	moved, conflicts, err := w.Refresh(t.Context(), []string{"."})
 	must(t, err)
 	var want []string
@@ -287,7 +288,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 	if !slices.Equal(moved, want) {
 		t.Errorf("moved are\n  %q\nand should be\n  %q", moved, want)
 	}
-	after := snapshot(t, w.Dir(), gitName)
+	after := contents(t, tree(t, w), gitName)
 	told := map[string]bool{}
 	for _, c := range conflicts {
 		told[c.Change.Path] = true
@@ -321,7 +322,7 @@ func fuzzRefresh(t *testing.T, w *Workspace, shared *editor, copied map[string]s
 	_, err = w.TakeOut(t.Context(), []string{"."})
 	must(t, err)
 	wantChanges(t, w)
-	return snapshot(t, w.Dir(), gitName)
+	return contents(t, tree(t, w), gitName)
 }
 
 func union(trees ...map[string]string) map[string]string {

@@ -144,6 +144,9 @@ func (r *repository) config(ctx context.Context) (string, error) {
 	setting(&b, "core.repositoryformatversion", fmt.Sprint(version))
 	setting(&b, "core.bare", "false")
 	setting(&b, "core.logallrefupdates", "true")
+	// The files of the tree are copies, so only their times and sizes are those in the index.
+	setting(&b, "core.checkstat", "minimal")
+	setting(&b, "core.trustctime", "false")
 	// Git must not start background processes that outlive its command.
 	setting(&b, "gc.auto", "0")
 	setting(&b, "maintenance.auto", "false")

@@ -24,7 +24,7 @@ func status(t *testing.T, dir string) string {
 
 func sameStatus(t *testing.T, w *Workspace, root, sub string) {
 	t.Helper()
-	got, want := status(t, filepath.Join(w.Dir(), sub)), status(t, filepath.Join(root, sub))
+	got, want := status(t, filepath.Join(tree(t, w), sub)), status(t, filepath.Join(root, sub))
 	if got != want {
 		t.Errorf("git does not say the same in %s:\n%s", sub, diff.Diff("shared", []byte(want), "workspace", []byte(got)))
 	}
@@ -99,18 +99,18 @@ func TestGitSeesTheSame(t *testing.T) {
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
 			root := scene(t)
-			before := snapshot(t, root)
+			before := contents(t, root)
 			w := open(t, Options{Root: root})
-			same(t, "the shared tree", snapshot(t, root), before)
+			same(t, "the shared tree", contents(t, root), before)
 			sameStatus(t, w, root, ".")
 			wantChanges(t, w)
 			if name == "unborn" {
 				return
 			}
-			if got, want := git(t, w.Dir(), "log", "--oneline", "--decorate=no"), git(t, root, "log", "--oneline", "--decorate=no"); got != want {
+			if got, want := git(t, tree(t, w), "log", "--oneline", "--decorate=no"), git(t, root, "log", "--oneline", "--decorate=no"); got != want {
 				t.Errorf("the log is\n%s\nand not\n%s", got, want)
 			}
-			git(t, w.Dir(), "fsck", "--connectivity-only")
+			git(t, tree(t, w), "fsck", "--connectivity-only")
 		})
 	}
 }
@@ -126,25 +126,25 @@ func TestPrivateRepositoryIsPrivate(t *testing.T) {
 	write(t, root, ".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n")
 	must(t, os.Chmod(filepath.Join(root, ".git/hooks/pre-commit"), 0o755))
 	w := open(t, Options{Root: root})
-	if out := git(t, w.Dir(), "remote"); out != "" {
+	if out := git(t, tree(t, w), "remote"); out != "" {
 		t.Errorf("it has a remote: %s", out)
 	}
-	if out := git(t, w.Dir(), "stash", "list"); out != "" {
+	if out := git(t, tree(t, w), "stash", "list"); out != "" {
 		t.Errorf("it has a stash: %s", out)
 	}
-	config := git(t, w.Dir(), "config", "--local", "--list")
+	config := git(t, tree(t, w), "config", "--local", "--list")
 	for _, word := range []string{"origin", "hookspath", "alias", root} {
 		if strings.Contains(strings.ToLower(config), strings.ToLower(word)) {
 			t.Errorf("%s is in its configuration:\n%s", word, config)
 		}
 	}
-	before := snapshot(t, root)
+	before := contents(t, root)
 	sh(t, w, "git config user.name x; git config user.email x@example.org; git add .; git commit -q -m own; git branch mine; git stash list; git tag -d v1")
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the shared tree", contents(t, root), before)
 	if out := git(t, root, "branch", "--list", "mine"); out != "" {
 		t.Error("a branch of the workspace is one of the shared repository")
 	}
-	if wanted := filepath.Join(root, ".git", "objects"); strings.TrimSpace(read(t, w.Dir(), ".git/objects/info/alternates")) != wanted {
+	if wanted := filepath.Join(root, ".git", "objects"); strings.TrimSpace(read(t, tree(t, w), ".git/objects/info/alternates")) != wanted {
 		t.Error("the objects are not those of the shared repository")
 	}
 }
@@ -160,7 +160,7 @@ func TestHostileGit(t *testing.T) {
 	git(t, filepath.Join(root, "nested"), "add", ".")
 	git(t, filepath.Join(root, "nested"), "commit", "-q", "-m", "nested")
 	write(t, root, "nested/file", "edited")
-	before := snapshot(t, root)
+	before := contents(t, root)
 	for _, script := range []string{
 		"git reset -q --hard", "git clean -fdxq", "git clean -ffdxq", "git checkout -q -f other", "git checkout -q -- .", "git gc -q --prune=now --aggressive",
 		"git worktree prune; git prune", "git stash -q -u; git stash drop -q", "git repack -q -a -d; git prune-packed", "git rm -q -r -f .",
@@ -171,7 +171,7 @@ func TestHostileGit(t *testing.T) {
 	} {
 		w := open(t, Options{Root: root})
 		sh(t, w, script)
-		same(t, "the shared tree after "+script, snapshot(t, root), before)
+		same(t, "the shared tree after "+script, contents(t, root), before)
 		must(t, w.Close(t.Context(), false))
 	}
 	git(t, root, "fsck", "--strict")
@@ -182,7 +182,7 @@ func TestHostileGit(t *testing.T) {
 func TestEnvironmentLeadsNowhere(t *testing.T) {
 	root := newRepository(t)
 	w := open(t, Options{Root: root})
-	before := snapshot(t, root)
+	before := contents(t, root)
 	environ := append(os.Environ(), "GIT_DIR="+root+"/.git", "GIT_WORK_TREE="+root, "GIT_INDEX_FILE="+root+"/.git/index", "PWD="+root, "OLDPWD="+root,
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.worktree", "GIT_CONFIG_VALUE_0="+root, "GIT_CEILING_DIRECTORIES=/nowhere", "KEPT=x=y")
 	env := w.Env(environ)
@@ -190,18 +190,19 @@ func TestEnvironmentLeadsNowhere(t *testing.T) {
 		t.Errorf("the environment is %q", env)
 	}
 	for _, args := range [][]string{{"reset", "-q", "--hard"}, {"clean", "-fdxq"}} {
-		if out, err := tryGit(w.Dir(), env, args...); err != nil {
+		if out, err := tryGit(tree(t, w), env, args...); err != nil {
 			t.Errorf("%v: %v: %s", args, err, out)
 		}
 	}
-	same(t, "the shared tree", snapshot(t, root), before)
-	if got, err := tryGit(w.Dir(), env, "rev-parse", "--show-toplevel"); err != nil || strings.TrimSpace(got) != w.Dir() {
+	same(t, "the shared tree", contents(t, root), before)
+	if got, err := tryGit(tree(t, w), env, "rev-parse", "--show-toplevel"); err != nil || strings.TrimSpace(got) != tree(t, w) {
 		t.Errorf("git works in %s, %v", got, err)
 	}
 }
 
 // shows: GP-5
 func TestSubmodules(t *testing.T) {
+	onlyCopies(t, "the sandbox renames directories of layers, and a mount alone does not")
 	library := newRepository(t)
 	git(t, library, "stash", "-q", "-u")
 	root := newRepository(t)
@@ -211,12 +212,12 @@ func TestSubmodules(t *testing.T) {
 	write(t, root, "two/.git", "gitdir: "+filepath.Join(root, ".git/modules/two")+"\n")
 	write(t, root, "lib/one/both.rb", "edited in the submodule\n")
 	plant(t, root, map[string]string{"broken/.git": "gitdir: " + filepath.Join(root, ".git/modules/none") + "\n", "broken/x": "x", "linked/.git": "->../.git", "linked/y": "y"})
-	before := snapshot(t, root)
+	before := contents(t, root)
 	w := open(t, Options{Root: root})
 	sameStatus(t, w, root, ".")
 	for _, sub := range []string{"lib/one", "two", "linked"} {
 		sameStatus(t, w, root, sub)
-		if got := strings.TrimSpace(git(t, filepath.Join(w.Dir(), sub), "rev-parse", "--absolute-git-dir")); got != filepath.Join(w.Dir(), sub, ".git") {
+		if got := strings.TrimSpace(git(t, filepath.Join(tree(t, w), sub), "rev-parse", "--absolute-git-dir")); got != filepath.Join(tree(t, w), sub, ".git") {
 			t.Errorf("%s leads to %s", sub, got)
 		}
 	}
@@ -230,7 +231,7 @@ func TestSubmodules(t *testing.T) {
 		t.Errorf("oddities %q", odd)
 	}
 	sh(t, w, "for d in lib/one two linked; do (cd $d; git reset -q --hard; git clean -ffdxq); done; ! git -C broken reset --hard HEAD~5; git submodule --quiet deinit -f --all")
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the shared tree", contents(t, root), before)
 }
 
 func TestNoRepository(t *testing.T) {
@@ -239,7 +240,7 @@ func TestNoRepository(t *testing.T) {
 	root := filepath.Join(outer, "root")
 	plant(t, root, map[string]string{"a": "a", ".git/": ""})
 	w := open(t, Options{Root: root})
-	if out, err := tryGit(w.Dir(), w.Env(os.Environ()), "status"); err == nil {
+	if out, err := tryGit(tree(t, w), w.Env(os.Environ()), "status"); err == nil {
 		t.Errorf("git found a repository: %s", out)
 	}
 	wantChanges(t, w)

@@ -17,7 +17,7 @@ func uses(t *testing.T) map[string]func(w *Workspace) error {
 		"Refresh": func(w *Workspace) error { _, _, err := w.Refresh(t.Context(), []string{"."}); return err },
 		"CatchUp": func(w *Workspace) error { _, _, err := w.CatchUp(t.Context()); return err },
 		"Put":     func(w *Workspace) error { return w.Put(t.Context(), "a.rb", 0o644, strings.NewReader("laid")) },
-		"Delete":  func(w *Workspace) error { return w.Delete("a.rb") },
+		"Delete":  func(w *Workspace) error { return w.Delete(t.Context(), "a.rb") },
 		"Open":    func(w *Workspace) error { f, err := w.Open("a.rb"); return errors.Join(err, f.Close()) },
 	}
 }
@@ -26,17 +26,18 @@ func uses(t *testing.T) map[string]func(w *Workspace) error {
 //
 // shows: GP-5
 func TestReplacedWorkspaces(t *testing.T) {
+	onlyCopies(t, "nobody can replace the place of a mount")
 	root := filepath.Join(t.TempDir(), treeName) // a link above it could be mistaken for the workspace
 	plant(t, root, map[string]string{"a.rb": "one\n", "dir/x.rb": "x\n"})
-	before := snapshot(t, root)
+	before := contents(t, root)
 	for name, replace := range map[string]func(w *Workspace) error{
-		"tree removed": func(w *Workspace) error { return os.RemoveAll(w.Dir()) },
+		"tree removed": func(w *Workspace) error { return os.RemoveAll(tree(t, w)) },
 		"tree made again": func(w *Workspace) error {
-			return errors.Join(os.RemoveAll(w.Dir()), os.MkdirAll(filepath.Join(w.Dir(), "dir"), 0o755))
+			return errors.Join(os.RemoveAll(tree(t, w)), os.MkdirAll(filepath.Join(tree(t, w), "dir"), 0o755))
 		},
-		"tree a link to the shared one": func(w *Workspace) error { return errors.Join(os.RemoveAll(w.Dir()), os.Symlink(root, w.Dir())) },
+		"tree a link to the shared one": func(w *Workspace) error { return errors.Join(os.RemoveAll(tree(t, w)), os.Symlink(root, tree(t, w))) },
 		"tree moved away, and a link": func(w *Workspace) error {
-			return errors.Join(os.Rename(w.Dir(), w.Dir()+"2"), os.Symlink(root, w.Dir()))
+			return errors.Join(os.Rename(tree(t, w), tree(t, w)+"2"), os.Symlink(root, tree(t, w)))
 		},
 		"home removed": func(w *Workspace) error { return os.RemoveAll(w.Home()) },
 		"home a link to what is above the shared tree": func(w *Workspace) error {
@@ -52,7 +53,7 @@ func TestReplacedWorkspaces(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				must(t, w.Close(t.Context(), false))
-				same(t, "the shared tree", snapshot(t, root), before)
+				same(t, "the shared tree", contents(t, root), before)
 			})
 		}
 	}
@@ -108,11 +109,11 @@ func TestMuchIsTakenOut(t *testing.T) {
 		make func(t *testing.T, w *Workspace)
 		want int
 	}{
-		"a deep tree":  {func(t *testing.T, w *Workspace) { dig(t, w.Dir(), 2000, "d", "file") }, 1},
-		"longest path": {func(t *testing.T, w *Workspace) { dig(t, w.Dir(), 15, long, long[:maxPath-1-15*256]) }, 1},
+		"a deep tree":  {func(t *testing.T, w *Workspace) { dig(t, tree(t, w), 2000, "d", "file") }, 1},
+		"longest path": {func(t *testing.T, w *Workspace) { dig(t, tree(t, w), 15, long, long[:maxPath-1-15*256]) }, 1},
 		"many files": {func(t *testing.T, w *Workspace) {
 			for i := range 5_000 {
-				write(t, w.Dir(), fmt.Sprintf("many/%d/%d", i%100, i), "")
+				write(t, tree(t, w), fmt.Sprintf("many/%d/%d", i%100, i), "")
 			}
 		}, 5_000},
 		"files without an end": {func(t *testing.T, w *Workspace) { sh(t, w, "truncate -s 4T sparse; truncate -s 4T a.rb") }, 2},
@@ -122,7 +123,7 @@ func TestMuchIsTakenOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := open(t, Options{Root: base(t)})
-			before := snapshot(t, w.Dir())
+			before := contents(t, tree(t, w))
 			c.make(t, w)
 			found, err := w.Changes(t.Context())
 			if err != nil || len(found) != c.want {
@@ -137,7 +138,7 @@ func TestMuchIsTakenOut(t *testing.T) {
 				t.Errorf("%d are taken out, %v", len(taken), err)
 			}
 			wantChanges(t, w)
-			after := snapshot(t, w.Dir())
+			after := contents(t, tree(t, w))
 			after["."] = before["."] // not compared
 			same(t, "what is left", after, before)
 		})

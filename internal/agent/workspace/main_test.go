@@ -8,12 +8,16 @@ import (
 	"go.uber.org/goleak"
 
 	"lockkeeper/internal/git/gittest"
+	"lockkeeper/internal/machine/overlay"
 )
 
 // childArg makes the test binary act as a child process of a test.
 const childArg = "workspace-child"
 
 func TestMain(m *testing.M) {
+	if handled, code := overlay.Main(os.Args); handled {
+		os.Exit(code)
+	}
 	if len(os.Args) >= 3 && os.Args[1] == childArg {
 		if err := children[os.Args[2]](os.Args[3:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

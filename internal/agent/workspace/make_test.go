@@ -30,13 +30,13 @@ func TestEverythingIsCopied(t *testing.T) {
 	}
 	old := time.Date(2001, 2, 3, 4, 5, 6, 789, time.UTC)
 	must(t, os.Chtimes(filepath.Join(root, "new.rb"), old, old))
-	before := snapshot(t, root)
+	before := contents(t, root)
 	w := open(t, Options{Root: root})
 	without := []string{gitName, stateDir, durable.TempPrefix + "x"}
-	same(t, "the copy", snapshot(t, w.Dir(), without...), snapshot(t, root, without...))
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the copy", contents(t, tree(t, w), without...), contents(t, root, without...))
+	same(t, "the shared tree", contents(t, root), before)
 	wantChanges(t, w)
-	info, err := os.Stat(filepath.Join(w.Dir(), "new.rb"))
+	info, err := os.Stat(filepath.Join(tree(t, w), "new.rb"))
 	must(t, err)
 	if !info.ModTime().Equal(old) {
 		t.Errorf("copied with the time %s, not %s", info.ModTime(), old)
@@ -54,7 +54,7 @@ func TestEverythingIsCopied(t *testing.T) {
 		}
 	}
 	for _, path := range []string{stateDir, durable.TempPrefix + "x"} {
-		if _, err := os.Lstat(filepath.Join(w.Dir(), path)); err == nil {
+		if _, err := os.Lstat(filepath.Join(tree(t, w), path)); err == nil {
 			t.Errorf("%s was copied", path)
 		}
 	}
@@ -68,7 +68,7 @@ func TestSpecialFilesAreLeftOut(t *testing.T) {
 	must(t, err)
 	defer socket.Close()
 	w := open(t, Options{Root: root})
-	same(t, "the copy", snapshot(t, w.Dir()), map[string]string{".": "drwxr-xr-x ", "a": "-rw-r--r-- a"})
+	same(t, "the copy", contents(t, tree(t, w)), map[string]string{".": "drwxr-xr-x ", "a": "-rw-r--r-- a"})
 	var kinds []string
 	for _, o := range w.Oddities() {
 		kinds = append(kinds, o.Path+": "+o.What)
@@ -90,12 +90,12 @@ func TestHolesStayHoles(t *testing.T) {
 	must(t, f.Close())
 	w := open(t, Options{Root: root})
 	var st syscall.Stat_t
-	must(t, syscall.Stat(filepath.Join(w.Dir(), "holes"), &st))
+	must(t, syscall.Stat(filepath.Join(tree(t, w), "holes"), &st))
 	if st.Size != 128<<20 || st.Blocks > 2048 {
 		t.Errorf("the copy has %d bytes in %d blocks", st.Size, st.Blocks)
 	}
 	wantChanges(t, w)
-	same(t, "the copy", snapshot(t, w.Dir()), snapshot(t, root))
+	same(t, "the copy", contents(t, tree(t, w)), contents(t, root))
 }
 
 // shows: GP-5
@@ -107,16 +107,16 @@ func TestLinkedOnlyWhenSealed(t *testing.T) {
 	for _, sealed := range []bool{false, true} {
 		w := open(t, Options{Root: root, Linked: []string{"node_modules/", "vendor/bundle", "absent"}, Sealed: sealed})
 		for _, folder := range []string{"node_modules", "vendor/bundle"} {
-			link, err := os.Readlink(filepath.Join(w.Dir(), folder))
+			link, err := os.Readlink(filepath.Join(tree(t, w), folder))
 			if sealed && link != filepath.Join(root, folder) || !sealed && err == nil {
 				t.Errorf("sealed %t: %s is a link to %q", sealed, folder, link)
 			}
 		}
-		if read(t, w.Dir(), "vendor/bundle/b.rb") != "b" || read(t, w.Dir(), "vendor/own.rb") != "c" {
+		if read(t, tree(t, w), "vendor/bundle/b.rb") != "b" || read(t, tree(t, w), "vendor/own.rb") != "c" {
 			t.Error("the folders are not as they were")
 		}
 		if sealed {
-			if out := git(t, w.Dir(), "status", "--porcelain", "node_modules"); out != "" {
+			if out := git(t, tree(t, w), "status", "--porcelain", "node_modules"); out != "" {
 				t.Errorf("git status tells of a linked folder: %s", out)
 			}
 			write(t, root, "node_modules/a/index.js", "newer")
@@ -139,14 +139,14 @@ func TestDirectoryOfWorkspaces(t *testing.T) {
 			t.Errorf("%s: %v, %v", dir, w, err)
 		}
 	}
-	same(t, "the shared tree", snapshot(t, root), map[string]string{".": "drwxr-xr-x ", "a": "-rw-r--r-- a"})
+	same(t, "the shared tree", contents(t, root), map[string]string{".": "drwxr-xr-x ", "a": "-rw-r--r-- a"})
 	for _, root := range []string{"", filepath.Join(top, "file"), filepath.Join(top, "none")} {
 		if w, err := Make(t.Context(), Options{Root: root, Dir: filepath.Join(top, "other")}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("root %q: %v, %v", root, w, err)
 		}
 	}
 	w := open(t, Options{Root: filepath.Join(top, "link"), Dir: filepath.Join(top, "made", "here")})
-	if w.Root() != root || read(t, w.Dir(), "a") != "a" {
+	if w.Root() != root || read(t, tree(t, w), "a") != "a" {
 		t.Errorf("root %s", w.Root())
 	}
 }

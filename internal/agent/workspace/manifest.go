@@ -29,6 +29,7 @@ type entry struct {
 	Sum      digest // the hash of a file
 	Link     string // the text of a link
 	Young    bool   // a later write may have the same stat
+	Origin   stamp  // the shared file or link when it was copied
 }
 
 // A digest is a hash that gob encodes as one value, which is faster and smaller than an array.
@@ -75,7 +76,12 @@ func (e *entry) version() lockkeeper.Version {
 type node struct {
 	entry
 	children map[string]*node
+	owner    *owner // may change the node; others see it unchanged
 }
+
+// An owner is a workspace or a base that changes the copied state. A copy of a tree has no owner and
+// changes all its nodes.
+type owner struct{ _ byte }
 
 func newFolder(mode fs.FileMode) *node {
 	return &node{entry: entry{Mode: mode}, children: map[string]*node{}}
@@ -97,17 +103,36 @@ func (n *node) find(path string) *node {
 	return n
 }
 
-// set records the node of a path, or removes it if n is nil. Its parents must exist.
-func (n *node) set(path string, what *node) {
+// with records the node of a path, or removes it if what is nil, and returns the new top. Its
+// parents must exist. Nodes of other owners stay as they are.
+func (n *node) with(by *owner, path string, what *node) *node {
 	dir, name := split(path)
-	parent := n.find(dir)
-	if what == nil {
-		if parent.isFolder() {
-			delete(parent.children, name)
-		}
-		return
+	if what == nil && !n.find(dir).isFolder() {
+		return n
 	}
-	parent.children[name] = what
+	top := n.ownedBy(by)
+	parent := top
+	if dir != "." {
+		for part := range strings.SplitSeq(dir, "/") {
+			child := parent.children[part].ownedBy(by)
+			parent.children[part] = child
+			parent = child
+		}
+	}
+	if what == nil {
+		delete(parent.children, name)
+	} else {
+		parent.children[name] = what
+	}
+	return top
+}
+
+// ownedBy returns the node, or a copy of it that this owner may change.
+func (n *node) ownedBy(by *owner) *node {
+	if n.owner == by {
+		return n
+	}
+	return &node{entry: n.entry, children: maps.Clone(n.children), owner: by}
 }
 
 // each visits everything below a node, directories before their content.
@@ -132,39 +157,57 @@ type (
 		Repositories []string
 		Top          entry
 		Entries      int
+		Layers       []string // the layers below the tree, the uppermost first; then only differences from them are listed
 	}
 	line struct {
 		Path  string
 		Entry entry
+		Gone  bool // the layers have this path, and the tree has not
 	}
 )
 
-// manifestFormat must be raised with every change of head or line.
-const manifestFormat = 3
+// manifestFormat must be raised with every change of head or line. Programs read oldestFormat and
+// later.
+const (
+	manifestFormat = 4
+	oldestFormat   = 3
+)
 
 const manifestName = "manifest"
 
 // save writes the manifest completely or not at all.
 func (w *Workspace) save() error {
+	h := head{Format: manifestFormat, Root: w.root, Made: w.made, Seq: w.seq, Commit: w.commit, Without: slices.Sorted(maps.Keys(w.without)),
+		Repositories: slices.Sorted(maps.Keys(w.repositories)), Top: w.base.entry}
 	var lines []line
-	w.base.each(".", func(path string, n *node) { lines = append(lines, line{path, n.entry}) })
+	if w.layered == nil {
+		w.base.each(".", func(path string, n *node) { lines = append(lines, line{Path: path, Entry: n.entry}) })
+	} else {
+		h.Layers = w.layered.dirs
+		for _, path := range slices.Sorted(maps.Keys(w.recorded)) {
+			l := line{Path: path, Gone: true}
+			if n := w.base.find(path); n != nil {
+				l = line{Path: path, Entry: n.entry}
+			}
+			lines = append(lines, l)
+		}
+	}
+	h.Entries = len(lines)
 	const temp = durable.TempPrefix + manifestName
-	if err := unix.Unlinkat(w.top, temp, 0); err != nil && !isGone(err) {
+	if err := unix.Unlinkat(w.home, temp, 0); err != nil && !isGone(err) {
 		return pathError("remove", filepath.Join(w.dir, temp), err)
 	}
-	fd, err := openAt(w.top, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+	fd, err := openAt(w.home, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return pathError("create", filepath.Join(w.dir, temp), err)
 	}
 	f := os.NewFile(uintptr(fd), filepath.Join(w.dir, temp))
 	enc := gob.NewEncoder(f)
-	err = enc.Encode(head{Format: manifestFormat, Root: w.root, Made: w.made, Seq: w.seq, Commit: w.commit,
-		Without: slices.Sorted(maps.Keys(w.without)), Repositories: slices.Sorted(maps.Keys(w.repositories)), Top: w.base.entry, Entries: len(lines)})
-	if err == nil {
+	if err = enc.Encode(h); err == nil {
 		err = enc.Encode(lines)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = pathError("rename", f.Name(), unix.Renameat(w.top, temp, w.top, manifestName))
+		err = pathError("rename", f.Name(), unix.Renameat(w.home, temp, w.home, manifestName))
 	}
 	return err
 }
@@ -177,8 +220,8 @@ func openManifest(top int, dir string) (f *os.File, dec *gob.Decoder, h head, er
 	}
 	f = os.NewFile(uintptr(fd), filepath.Join(dir, manifestName))
 	dec = gob.NewDecoder(f)
-	if err = dec.Decode(&h); err == nil && h.Format != manifestFormat {
-		err = fmt.Errorf("format %d is not supported; this program supports %d", h.Format, manifestFormat)
+	if err = dec.Decode(&h); err == nil && (h.Format < oldestFormat || h.Format > manifestFormat) {
+		err = fmt.Errorf("format %d is not supported; this program supports %d to %d", h.Format, oldestFormat, manifestFormat)
 	}
 	if err != nil {
 		return nil, nil, h, errors.Join(fmt.Errorf("manifest of %s: %w", dir, err), f.Close())
@@ -186,37 +229,81 @@ func openManifest(top int, dir string) (f *os.File, dec *gob.Decoder, h head, er
 	return f, dec, h, nil
 }
 
-// load reads the manifest of an adopted workspace.
+// A manifest is the decoded file of a workspace.
+type manifest struct {
+	head
+	lines []line
+}
+
+func readManifest(home int, dir string) (m manifest, err error) {
+	f, dec, h, err := openManifest(home, dir)
+	if err != nil {
+		return m, err
+	}
+	m.head = h
+	err = errors.Join(dec.Decode(&m.lines), f.Close())
+	if err == nil && len(m.lines) != h.Entries {
+		err = fmt.Errorf("it has %d entries instead of %d", len(m.lines), h.Entries)
+	}
+	for _, l := range m.lines {
+		if p, bad := clean(l.Path); err == nil && (bad != nil || p != l.Path) {
+			err = fmt.Errorf("%q is not the path of a copied file", l.Path)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("manifest of %s: %w", dir, err)
+	}
+	return m, err
+}
+
+// over returns the copied state: that of the layers, which is nil if there are none, with the lines
+// of the manifest.
+func (m manifest) over(layers *node, by *owner, dir string) (*node, error) {
+	top := newFolder(m.Top.Mode)
+	if layers != nil {
+		top = layers.ownedBy(by)
+		top.entry = m.Top
+	}
+	for _, l := range m.lines {
+		if parent, _ := split(l.Path); !l.Gone && !top.find(parent).isFolder() {
+			return nil, fmt.Errorf("manifest of %s: %q is in no directory", dir, l.Path)
+		}
+		if l.Gone {
+			top = top.with(by, l.Path, nil)
+			continue
+		}
+		n := &node{entry: l.Entry, owner: by}
+		if l.Entry.Mode.IsDir() {
+			n.children = map[string]*node{}
+			if old := top.find(l.Path); old.isFolder() {
+				n.children = maps.Clone(old.children)
+			}
+		}
+		top = top.with(by, l.Path, n)
+	}
+	return top, nil
+}
+
+// load reads the manifest of an adopted workspace, and those of its layers.
 func (w *Workspace) load() error {
-	f, dec, h, err := openManifest(w.top, w.dir)
+	m, err := readManifest(w.home, w.dir)
 	if err != nil {
 		return err
 	}
-	var lines []line
-	err = errors.Join(dec.Decode(&lines), f.Close())
-	if err == nil && len(lines) != h.Entries {
-		err = fmt.Errorf("it has %d entries instead of %d", len(lines), h.Entries)
-	}
-	if err != nil {
-		return fmt.Errorf("manifest of %s: %w", w.dir, err)
-	}
-	w.root, w.made, w.seq, w.commit, w.without = h.Root, h.Made, h.Seq, h.Commit, areaOf(h.Without)
-	for _, path := range h.Repositories {
+	w.root, w.made, w.seq, w.commit, w.without = m.Root, m.Made, m.Seq, m.Commit, areaOf(m.Without)
+	for _, path := range m.Repositories {
 		w.repositories[path] = true
 	}
-	w.base = newFolder(h.Top.Mode)
-	for _, l := range lines {
-		n := &node{entry: l.Entry}
-		if l.Entry.Mode.IsDir() {
-			n.children = map[string]*node{}
+	var below *node
+	if len(m.Layers) > 0 {
+		w.layered, w.owner, w.recorded = &layers{dirs: m.Layers}, &owner{}, map[string]bool{}
+		for _, l := range m.lines {
+			w.recorded[l.Path] = true
 		}
-		if p, err := clean(l.Path); err != nil || p != l.Path {
-			return fmt.Errorf("manifest of %s: %q is not the path of a copied file", w.dir, l.Path)
+		if below, err = loadLayers(m.Layers); err != nil {
+			return err
 		}
-		if dir, _ := split(l.Path); !w.base.find(dir).isFolder() {
-			return fmt.Errorf("manifest of %s: %q is in no directory", w.dir, l.Path)
-		}
-		w.base.set(l.Path, n)
 	}
-	return nil
+	w.base, err = m.over(below, w.owner, w.dir)
+	return err
 }

@@ -88,7 +88,7 @@ func (o *origin) copyName(h *worker, from int, name string, to int, as, at strin
 		case seen.mode.IsDir():
 			return newFolder(seen.mode), nil
 		case seen.mode.Type() == fs.ModeSymlink:
-			n, err = o.copyLink(from, name, to, as, at)
+			n, err = o.copyLink(from, name, seen, to, as, at)
 		case seen.mode.IsRegular():
 			n, err = o.copyRegular(h, from, name, seen, to, as, at)
 		default:
@@ -123,10 +123,11 @@ func (o *origin) copyRegular(h *worker, from int, name string, seen fileStat, to
 		o.doubt(at)
 	}
 	e, err := h.copyFile(from, name, seen, to, as, &o.means)
+	e.Origin = stampOf(seen)
 	return &node{entry: e}, err
 }
 
-func (o *origin) copyLink(from int, name string, to int, as, at string) (*node, error) {
+func (o *origin) copyLink(from int, name string, seen fileStat, to int, as, at string) (*node, error) {
 	text, err := readLink(from, name)
 	switch {
 	case isGone(err), errors.Is(err, unix.EINVAL): // the name is no longer a link
@@ -137,7 +138,11 @@ func (o *origin) copyLink(from int, name string, to int, as, at string) (*node, 
 	if leadsOut(at, text) {
 		o.report(at, "a link that leads out of the codebase, to "+text)
 	}
-	return makeLink(to, as, text)
+	n, err := makeLink(to, as, text)
+	if err == nil {
+		n.Origin = stampOf(seen)
+	}
+	return n, err
 }
 
 func makeLink(to int, as, text string) (*node, error) {

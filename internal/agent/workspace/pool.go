@@ -25,6 +25,8 @@ type worker struct {
 	ctx context.Context
 	buf []byte
 	sum hash.Hash
+
+	shared bool // the copied state belongs to other workspaces, too
 }
 
 func newWorker(ctx context.Context) *worker {

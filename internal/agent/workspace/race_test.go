@@ -101,7 +101,7 @@ func TestLandingsWhileCopying(t *testing.T) {
 			}
 			l.mu.Unlock()
 			for path, n := range want {
-				if got := read(t, w.Dir(), path); got != fmt.Sprintf("landed %d", n) {
+				if got := read(t, tree(t, w), path); got != fmt.Sprintf("landed %d", n) {
 					t.Errorf("%s holds %q at landing %d, and should hold that of %d", path, got, w.Seq(), n)
 				}
 			}
@@ -180,7 +180,7 @@ func TestLandingSeenInPart(t *testing.T) {
 		t.Errorf("%v, %v, %v", moved, conflicts, err)
 	}
 	for path, want := range map[string]string{"a": "12", "b": "12", "c": "0"} {
-		if got := read(t, w.Dir(), path); got != want {
+		if got := read(t, tree(t, w), path); got != want {
 			t.Errorf("%s is of landing %s, not %s", path, got, want)
 		}
 	}
@@ -203,7 +203,7 @@ func TestYoungFilesAreCopiedAgain(t *testing.T) {
 	defer from.close()
 	from.doubts = []string{"young", "gone", "young"}
 	must(t, w.copyDoubts(t.Context(), from))
-	same(t, "the copy", snapshot(t, w.Dir()), snapshot(t, root))
+	same(t, "the copy", contents(t, tree(t, w)), contents(t, root))
 	wantChanges(t, w)
 	if len(w.Oddities()) > 0 {
 		t.Errorf("oddities %v", w.Oddities())
@@ -272,13 +272,13 @@ func TestWritersWhileCopying(t *testing.T) {
 			torn[o.Path] = true
 		}
 		for _, name := range []string{"busy", "sometimes"} {
-			content := read(t, w.Dir(), name)
+			content := read(t, tree(t, w), name)
 			if !isMoment(content, size, part) && !torn[name] {
 				t.Errorf("%s mixes two versions without a report", name)
 			}
 		}
 		for i := range 500 {
-			if got := read(t, w.Dir(), fmt.Sprintf("d%d/quiet%d", i%10, i)); got != "quiet" {
+			if got := read(t, tree(t, w), fmt.Sprintf("d%d/quiet%d", i%10, i)); got != "quiet" {
 				t.Errorf("a quiet file holds %q", got)
 			}
 		}
@@ -303,10 +303,10 @@ func TestSixteenAtOnce(t *testing.T) {
 	for i := range 500 {
 		write(t, root, fmt.Sprintf("many/d%d/f%d", i%20, i), strings.Repeat("x", i))
 	}
-	before := snapshot(t, root)
-	want := snapshot(t, root, gitName, stateDir)
+	before := contents(t, root)
+	want := contents(t, root, gitName, stateDir)
 	wantStatus := status(t, root)
-	before[".git/index"] = snapshot(t, root)[".git/index"] // git status rewrites it
+	before[".git/index"] = contents(t, root)[".git/index"] // git status rewrites it
 	const agents = 16
 	made := make([]*Workspace, agents)
 	var all sync.WaitGroup
@@ -329,8 +329,8 @@ func TestSixteenAtOnce(t *testing.T) {
 	homes := map[string]bool{}
 	for _, w := range made {
 		homes[w.Home()] = true
-		same(t, "a copy", snapshot(t, w.Dir(), gitName), want)
-		if got := status(t, w.Dir()); got != wantStatus {
+		same(t, "a copy", contents(t, tree(t, w), gitName), want)
+		if got := status(t, tree(t, w)); got != wantStatus {
 			t.Errorf("git says %s", got)
 		}
 	}
@@ -340,7 +340,7 @@ func TestSixteenAtOnce(t *testing.T) {
 	for i, w := range made { // changes in one workspace are not visible in another
 		all.Go(func() {
 			name := fmt.Sprintf("mine%d", i)
-			if err := os.WriteFile(filepath.Join(w.Dir(), name), nil, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(tree(t, w), name), nil, 0o644); err != nil {
 				t.Error(err)
 			}
 			found, err := w.Changes(t.Context())
@@ -353,7 +353,7 @@ func TestSixteenAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	same(t, "the shared tree", snapshot(t, root), before)
+	same(t, "the shared tree", contents(t, root), before)
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}

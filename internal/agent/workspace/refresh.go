@@ -137,6 +137,12 @@ func overlap(some, others []string) bool {
 // bring refreshes paths and everything below them. It repeats this for paths whose type changes
 // meanwhile.
 func (b *refresher) bring(paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	if err := b.w.enterView(b.h.ctx); err != nil {
+		return err
+	}
 	for range copyTries {
 		b.complete, b.turned = map[string]bool{}, area{}
 		if err := b.pass(paths); err != nil {
@@ -241,8 +247,10 @@ func (b *refresher) isPassedOver(dir, name string) bool {
 }
 
 // isLinked reports whether a path is a linked folder, which is always current.
-func (w *Workspace) isLinked(p string, n *node) bool {
-	return n != nil && n.Link != "" && n.Link == path.Join(w.root, p)
+func (w *Workspace) isLinked(p string, n *node) bool { return isLinked(w.root, p, n) }
+
+func isLinked(root, p string, n *node) bool {
+	return n != nil && n.Link != "" && n.Link == path.Join(root, p)
 }
 
 // shared returns the stat of a path of the shared tree, and false if it cannot be copied.
@@ -294,7 +302,7 @@ func (b *refresher) clear(p string) error {
 	case err != nil:
 		return err
 	case kind == Deleted && !ok:
-		b.w.base.set(p, nil)
+		b.w.record(p, nil)
 		return nil
 	case kind != unchanged:
 		return b.conflict(p, kind, was, now)
@@ -310,6 +318,6 @@ func (b *refresher) clear(p string) error {
 	if err != nil && !isInUse(err) { // the agent's own files in a directory stay
 		return pathError("remove", p, err)
 	}
-	b.w.base.set(p, nil)
+	b.w.record(p, nil)
 	return nil
 }

@@ -63,7 +63,7 @@ func TestRefresh(t *testing.T) {
 			w := open(t, Options{Root: root})
 			sh(t, w, c.agent)
 			others(t, root, c.others)
-			before := snapshot(t, root)
+			before := contents(t, root)
 			moved, conflicts, err := w.Refresh(t.Context(), c.paths)
 			must(t, err)
 			if got := strings.Join(moved, " "); got != c.moved {
@@ -78,14 +78,14 @@ func TestRefresh(t *testing.T) {
 			}
 			wantChanges(t, w, c.changes...)
 			for path, want := range c.holds {
-				if got := read(t, w.Dir(), path); got != want {
+				if got := read(t, tree(t, w), path); got != want {
 					t.Errorf("%s holds %q, not %q", path, got, want)
 				}
 			}
 			if c.conflicts == nil && c.changes == nil && c.holds == nil {
-				same(t, "the workspace", snapshot(t, w.Dir()), withoutPipes(snapshot(t, root)))
+				same(t, "the workspace", contents(t, tree(t, w)), withoutPipes(contents(t, root)))
 			}
-			same(t, "the shared tree", snapshot(t, root), before)
+			same(t, "the shared tree", contents(t, root), before)
 			wantChanges(t, reopen(t, w), c.changes...)
 		})
 	}
@@ -96,8 +96,8 @@ func TestOwnLanding(t *testing.T) {
 	root := base(t)
 	l := &landings{t: t, root: root, paths: map[uint64][]string{}}
 	w := open(t, Options{Root: root, Landed: l.after})
-	write(t, w.Dir(), "a.rb", "mine 1")
-	write(t, w.Dir(), "b.rb", "not yet")
+	write(t, tree(t, w), "a.rb", "mine 1")
+	write(t, tree(t, w), "b.rb", "not yet")
 	l.land("mine", "a.rb")
 	l.land("theirs", "dir/x.rb")
 	moved, conflicts, err := w.CatchUp(t.Context())
@@ -105,7 +105,7 @@ func TestOwnLanding(t *testing.T) {
 		t.Errorf("%v, %v, %v, up to %d", moved, conflicts, err, w.Seq())
 	}
 	wantChanges(t, w, "modified b.rb")
-	if read(t, w.Dir(), "dir/x.rb") != "theirs 2" {
+	if read(t, tree(t, w), "dir/x.rb") != "theirs 2" {
 		t.Error("what others landed was not brought")
 	}
 	again := reopen(t, w)
@@ -142,13 +142,13 @@ func TestRefreshFollowsNoLink(t *testing.T) {
 	w := open(t, Options{Root: root})
 	elsewhere := t.TempDir()
 	write(t, elsewhere, "x.rb", "x\n")
-	must(t, os.RemoveAll(filepath.Join(w.Dir(), "dir")))
-	must(t, os.Symlink(elsewhere, filepath.Join(w.Dir(), "dir")))
+	must(t, os.RemoveAll(filepath.Join(tree(t, w), "dir")))
+	must(t, os.Symlink(elsewhere, filepath.Join(tree(t, w), "dir")))
 	write(t, root, "dir/x.rb", "newer\n")
 	write(t, root, "dir/n.rb", "new\n")
 	moved, conflicts, err := w.Refresh(t.Context(), []string{"dir/x.rb", "dir/n.rb"})
 	if err != nil || len(moved) != 2 || len(conflicts) != 2 {
 		t.Errorf("%v, %v, %v", moved, conflicts, err)
 	}
-	same(t, "what is elsewhere", snapshot(t, elsewhere), map[string]string{".": "drwxr-xr-x ", "x.rb": "-rw-r--r-- x\n"})
+	same(t, "what is elsewhere", contents(t, elsewhere), map[string]string{".": "drwxr-xr-x ", "x.rb": "-rw-r--r-- x\n"})
 }

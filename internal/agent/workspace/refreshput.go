@@ -115,7 +115,7 @@ func (b *refresher) decide(p string, was, now *node) (take bool, err error) {
 	case kind == unchanged:
 		return true, nil
 	}
-	b.w.base.set(p, now)
+	b.w.record(p, now)
 	return false, nil
 }
 
@@ -128,7 +128,7 @@ func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 		return err
 	}
 	if was == nil && kind == Created && mine.Mode.IsDir() { // both sides created this directory
-		b.w.base.set(p, newFolder(mine.Mode))
+		b.w.record(p, newFolder(mine.Mode))
 		return nil
 	}
 	switch {
@@ -145,7 +145,7 @@ func (b *refresher) putFolder(p string, was *node, mode fs.FileMode) error {
 		return b.conflict(p, kind, was, mine)
 	}
 	err = b.w.at(p, func(dir int, name string) error { return chmodAt(dir, name, mode) })
-	was.Mode = fs.ModeDir | mode.Perm()
+	b.w.recordMode(p, fs.ModeDir|mode.Perm())
 	return pathError("chmod", p, err)
 }
 
@@ -186,7 +186,7 @@ func (w *Workspace) place(p string, n *node) error {
 		return errors.Join(pathError("put in place", p, err), w.dropTemp())
 	}
 	n.Young = true
-	w.base.set(p, n)
+	w.record(p, n)
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (w *Workspace) makeFolder(p string, mode fs.FileMode) error {
 		return chmodAt(dir, name, mode)
 	})
 	if err == nil && !w.base.find(p).isFolder() {
-		w.base.set(p, newFolder(fs.ModeDir|mode.Perm()))
+		w.record(p, newFolder(fs.ModeDir|mode.Perm()))
 	}
 	return pathError("mkdir", p, err)
 }
@@ -245,7 +245,7 @@ func (w *Workspace) makeParents(from *origin, p string) (blocked bool, err error
 	switch {
 	case err == nil && seen.mode.IsDir():
 		if !was.isFolder() {
-			w.base.set(dir, newFolder(fs.ModeDir|seen.mode.Perm()))
+			w.record(dir, newFolder(fs.ModeDir|seen.mode.Perm()))
 		}
 		return false, nil
 	case err == nil:

@@ -18,17 +18,18 @@ import (
 func (w *Workspace) Close(ctx context.Context, keep bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.top < 0 {
+	if w.home < 0 {
 		return nil
 	}
+	w.leaveView()
 	defer w.forget()
 	if keep {
 		return nil
 	}
-	if err := openFully(w.top); err != nil { // the agent may have removed rights
+	if err := openFully(w.home); err != nil { // the agent may have removed rights
 		return pathError("chmod", w.dir, err)
 	}
-	r := &removal{ctx: ctx, dir: w.dir, top: w.top}
+	r := &removal{ctx: ctx, dir: w.dir, top: w.home}
 	if err := r.run(); err != nil {
 		return fmt.Errorf("remove workspace %s: %w", w.dir, err)
 	}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +15,12 @@ import (
 	"lockkeeper/internal/git/gitcmd"
 )
 
-// makeRepositories makes private repositories for the tree and every repository nested in it.
-func (w *Workspace) makeRepositories(ctx context.Context, from *origin) error {
+// makeRepositories makes private repositories for the tree and repositories nested in it.
+func (w *Workspace) makeRepositories(ctx context.Context, from *origin, paths []string) error {
 	if err := os.Mkdir(filepath.Join(w.dir, repositoriesName), 0o700); err != nil {
 		return err
 	}
-	for _, path := range slices.Sorted(maps.Keys(w.repositories)) {
+	for _, path := range paths {
 		if !w.base.find(path).isFolder() {
 			continue // the directory was removed meanwhile
 		}

@@ -31,13 +31,13 @@ func (w *Workspace) Restore(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	if _, err := statAt(w.top, repositoriesName); isGone(err) { // an earlier version without Restore made the workspace
+	if _, err := statAt(w.home, repositoriesName); w.layered == nil && isGone(err) { // an earlier version without Restore made the workspace
 		from, err := openOrigin(w.root, w.sums)
 		if err != nil {
 			return err
 		}
 		defer from.close()
-		if err := w.makeRepositories(ctx, from); err != nil {
+		if err := w.makeRepositories(ctx, from, w.repositoryPaths()); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (w *Workspace) Restore(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(w.repositories)) {
+	for _, path := range w.repositoryPaths() {
 		if err := w.placeRepository(ctx, path); err != nil {
 			return err
 		}
@@ -57,17 +57,23 @@ func (w *Workspace) Restore(ctx context.Context) error {
 	return nil
 }
 
+func (w *Workspace) repositoryPaths() []string { return slices.Sorted(maps.Keys(w.repositories)) }
+
 // template returns the path of the original private repository of a directory.
 func (w *Workspace) template(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(w.dir, repositoriesName, hex.EncodeToString(sum[:12]))
 }
 
-// placeRepository copies the private repository of a directory into the tree, if there is one.
+// placeRepository copies the private repository of a directory into the tree, if there is one. On
+// layers it is enough to remove what the workspace has, unless it hides the one of the layers.
 func (w *Workspace) placeRepository(ctx context.Context, path string) error {
 	from := w.template(path)
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
 		from = ""
+		if w.layered != nil && w.hidesLayers(path) {
+			from = w.layered.find(below(path, gitName))
+		}
 	} else if err != nil {
 		return err
 	}
@@ -83,8 +89,13 @@ func (w *Workspace) replace(ctx context.Context, path, name, from string) error 
 	}
 	defer closeFD(swap)
 	if from != "" {
-		if err := newWorker(ctx).copyFolder(from, filepath.Join(w.dir, swapName, "new")); err != nil {
+		if err := newWorker(ctx).copyFolder(from, filepath.Join(w.topDir(), swapName, "new")); err != nil {
 			return err
+		}
+		if w.layered != nil {
+			if err := opened(swap, "new", makeOpaque); err != nil {
+				return err
+			}
 		}
 	}
 	err = w.at(at, func(dir int, name string) error {
@@ -104,11 +115,11 @@ func (w *Workspace) openSwap(ctx context.Context) (int, error) {
 	err := unix.Mkdirat(w.top, swapName, 0o700)
 	isLeft := errors.Is(err, fs.ErrExist) // a crash left the directory
 	if err != nil && !isLeft {
-		return -1, pathError("mkdir", filepath.Join(w.dir, swapName), err)
+		return -1, pathError("mkdir", filepath.Join(w.topDir(), swapName), err)
 	}
 	swap, err := openFolder(w.top, swapName, false)
 	if err != nil {
-		return -1, pathError("open", filepath.Join(w.dir, swapName), err)
+		return -1, pathError("open", filepath.Join(w.topDir(), swapName), err)
 	}
 	if !isLeft {
 		return swap, nil
@@ -121,7 +132,7 @@ func (w *Workspace) openSwap(ctx context.Context) (int, error) {
 }
 
 func (w *Workspace) clearSwap(ctx context.Context, swap int) error {
-	r := &removal{ctx: ctx, dir: filepath.Join(w.dir, swapName), top: swap}
+	r := &removal{ctx: ctx, dir: filepath.Join(w.topDir(), swapName), top: swap}
 	return r.run()
 }
 

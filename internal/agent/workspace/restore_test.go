@@ -36,11 +36,11 @@ func TestRestoreRepositories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HOME", t.TempDir())
 			w := open(t, Options{Root: root})
-			before := snapshot(t, w.Dir())
+			before := contents(t, tree(t, w))
 			sh(t, w, script)
 			takeAll(t, w)
 			must(t, w.Restore(t.Context()))
-			same(t, "the workspace", snapshot(t, w.Dir()), before)
+			same(t, "the workspace", contents(t, tree(t, w)), before)
 			sameStatus(t, w, root, ".")
 			sameStatus(t, w, root, "nested")
 			entries, err := os.ReadDir(w.Home())
@@ -59,10 +59,10 @@ func TestRestoreWithoutRepository(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a", "a\n")
 	w := open(t, Options{Root: root})
-	before := snapshot(t, w.Dir())
+	before := contents(t, tree(t, w))
 	sh(t, w, "git init -q; git config core.fsmonitor x; mkdir .lockkeeper; echo x > .lockkeeper/x")
 	must(t, w.Restore(t.Context()))
-	same(t, "the workspace", snapshot(t, w.Dir()), before)
+	same(t, "the workspace", contents(t, tree(t, w)), before)
 }
 
 // Restore also works for an adopted workspace, and for one of an earlier version, which kept no
@@ -99,7 +99,7 @@ func TestTimesAreRestored(t *testing.T) {
 	for _, path := range []string{"new.rb", "app/models/user.rb"} {
 		shared, err := os.Stat(filepath.Join(root, path))
 		must(t, err)
-		mine, err := os.Stat(filepath.Join(w.Dir(), path))
+		mine, err := os.Stat(filepath.Join(tree(t, w), path))
 		must(t, err)
 		if !shared.ModTime().Equal(mine.ModTime()) {
 			t.Errorf("%s is of %s, and should be of %s", path, mine.ModTime(), shared.ModTime())

@@ -117,8 +117,7 @@ func open(t *testing.T, o Options) *Workspace {
 	if o.Dir == "" {
 		o.Dir = filepath.Join(t.TempDir(), "workspaces")
 	}
-	w, err := Make(t.Context(), o)
-	must(t, err)
+	w := makeEither(t, o)
 	t.Cleanup(func() {
 		if err := w.Close(context.Background(), false); err != nil {
 			t.Error(err)
@@ -127,8 +126,8 @@ func open(t *testing.T, o Options) *Workspace {
 	return w
 }
 
-// snapshot returns the type, permissions and content of every path of a tree.
-func snapshot(t *testing.T, root string, without ...string) map[string]string {
+// contents returns the type, permissions and content of every path of a tree.
+func contents(t *testing.T, root string, without ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -222,7 +221,7 @@ func wantChanges(t *testing.T, w *Workspace, want ...string) {
 func sh(t *testing.T, w *Workspace, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
-	cmd.Dir, cmd.Env = w.Dir(), w.Env(os.Environ())
+	cmd.Dir, cmd.Env = tree(t, w), w.Env(os.Environ())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)

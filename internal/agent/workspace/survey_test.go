@@ -64,7 +64,7 @@ func TestPathTooLong(t *testing.T) {
 n = 'd' * (200 if sys.argv[1] == '60' else 5)
 for i in range(int(sys.argv[1])): os.mkdir(n); os.chdir(n)
 open('f', 'w').write('x')`, depth)
-			cmd.Dir = w.Dir()
+			cmd.Dir = tree(t, w)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -62,6 +62,9 @@ func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken,
 	if len(taken) == 0 {
 		return nil, nil
 	}
+	if err := w.beginEdit(ctx); err != nil {
+		return nil, err
+	}
 	from, err := openOrigin(w.root, w.sums)
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (t *takeOut) remove(c *Taken) error {
 			if err := moveAway(dir, name, t.aside, as); err != nil {
 				return err
 			}
-			c.File = filepath.Join(t.w.dir, takenName, as)
+			c.File = filepath.Join(t.w.topDir(), takenName, as)
 			return t.makeReadable(as)
 		case !c.Now.Mode.IsDir():
 			return unix.Unlinkat(dir, name, 0)
@@ -225,7 +228,7 @@ func (t *takeOut) restoreFile(c *Taken, was *node) error {
 		return t.w.place(c.Path, n)
 	}
 	c.Newer = true
-	t.w.base.set(c.Path, nil)
+	t.w.record(c.Path, nil)
 	err := newRefresher(t.h.ctx, t.w, t.from).bring([]string{c.Path})
 	if n := t.w.base.find(c.Path); n != nil {
 		c.Restored = n.state()

@@ -33,17 +33,17 @@ func TestTakeOutAndRestore(t *testing.T) {
 	root := newRepository(t)
 	plant(t, root, map[string]string{"line\nbreak": "odd\n", "sp ace.txt": "one\ntwo\nthree\n", "no newline": "x", "\xffbytes": "b\n", "tab\tbed \"q\"": "t\n"})
 	w := open(t, Options{Root: root})
-	before := snapshot(t, w.Dir(), gitName)
-	must(t, os.WriteFile(filepath.Join(w.Dir(), "\xffbytes"), []byte("changed\n"), 0o644))
+	before := contents(t, tree(t, w), gitName)
+	must(t, os.WriteFile(filepath.Join(tree(t, w), "\xffbytes"), []byte("changed\n"), 0o644))
 	sh(t, w, `
 		echo 'class User; end' > app/models/user.rb; chmod +x new.rb; chmod 755 app/models/post.rb; echo more >> app/models/post.rb
 		rm app/run.sh; mkdir -p brand/new; echo n > brand/new/file; : > brand/empty; echo x > 'with "quote'
 		printf 'one\n2\nthree\n' > 'sp ace.txt'; printf 'y' > 'no newline'; echo e > 'line
 break'; echo t2 > 'tab	bed "q"'; rm -r docs`)
-	after := snapshot(t, w.Dir(), gitName)
+	after := contents(t, tree(t, w), gitName)
 	taken, err := w.TakeOut(t.Context(), []string{"."})
 	must(t, err)
-	same(t, "what is left", snapshot(t, w.Dir(), gitName), before)
+	same(t, "what is left", contents(t, tree(t, w), gitName), before)
 	wantChanges(t, w)
 	var patch strings.Builder
 	for _, c := range taken {
@@ -63,10 +63,10 @@ break'; echo t2 > 'tab	bed "q"'; rm -r docs`)
 	}
 	file := filepath.Join(t.TempDir(), "patch")
 	must(t, os.WriteFile(file, []byte(patch.String()), 0o600))
-	git(t, w.Dir(), "apply", "--whitespace=nowarn", file)
+	git(t, tree(t, w), "apply", "--whitespace=nowarn", file)
 	delete(after, "docs") // git does not track empty directories
 	after["docs"], after["docs/link"] = before["docs"], before["docs/link"]
-	same(t, "what the patches give", snapshot(t, w.Dir(), gitName), after)
+	same(t, "what the patches give", contents(t, tree(t, w), gitName), after)
 }
 
 // TakeOut with paths removes only the changes to those paths.
@@ -95,7 +95,7 @@ func TestTakeOutSome(t *testing.T) {
 	} {
 		t.Run(c.script, func(t *testing.T) {
 			w := open(t, Options{Root: root})
-			before := snapshot(t, w.Dir())
+			before := contents(t, tree(t, w))
 			sh(t, w, c.script)
 			taken, err := w.TakeOut(t.Context(), c.paths)
 			must(t, err)
@@ -108,7 +108,7 @@ func TestTakeOutSome(t *testing.T) {
 			}
 			wantChanges(t, w, c.left...)
 			takeAll(t, w)
-			same(t, "what is left", snapshot(t, w.Dir()), before)
+			same(t, "what is left", contents(t, tree(t, w)), before)
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestOriginals(t *testing.T) {
 	w := open(t, Options{Root: root})
 	paths := []string{"app/models/comment.rb", "app/models/post.rb", "app/models/user.rb", "new.rb", "trace.log"}
 	for _, path := range paths {
-		write(t, w.Dir(), path, "the agent's\n")
+		write(t, tree(t, w), path, "the agent's\n")
 	}
 	write(t, root, "app/models/user.rb", "landed over, was committed\n")
 	write(t, root, "app/models/post.rb", "landed over, was not committed\n")
@@ -150,18 +150,18 @@ func TestOriginals(t *testing.T) {
 		if data, err := os.ReadFile(c.File); err != nil || string(data) != "the agent's\n" {
 			t.Errorf("%s: kept is %q, %v", path, data, err)
 		}
-		if want.content != "" && read(t, w.Dir(), path) != want.content {
-			t.Errorf("%s is %q now", path, read(t, w.Dir(), path))
+		if want.content != "" && read(t, tree(t, w), path) != want.content {
+			t.Errorf("%s is %q now", path, read(t, tree(t, w), path))
 		}
 	}
-	if read(t, w.Dir(), "trace.log/is/now") != "a directory" {
+	if read(t, tree(t, w), "trace.log/is/now") != "a directory" {
 		t.Error("what is in the place of a file was not brought")
 	}
-	if _, err := os.Lstat(filepath.Join(w.Dir(), "new.rb")); err == nil {
+	if _, err := os.Lstat(filepath.Join(tree(t, w), "new.rb")); err == nil {
 		t.Error("what others removed is there")
 	}
 	for path, mode := range map[string]os.FileMode{"post": 0o600, "comment": 0o644, "user": 0o644} {
-		if info, err := os.Stat(filepath.Join(w.Dir(), "app/models", path+".rb")); err != nil || info.Mode().Perm() != mode {
+		if info, err := os.Stat(filepath.Join(tree(t, w), "app/models", path+".rb")); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
@@ -176,11 +176,12 @@ func TestOriginals(t *testing.T) {
 //
 // shows: GP-5
 func TestSecondNamesAreNotWrittenThrough(t *testing.T) {
+	onlyCopies(t, "no link leads from the shared tree into a mount")
 	root := base(t)
 	w := open(t, Options{Root: root, Dir: filepath.Join(filepath.Dir(root), "workspaces")})
-	before := snapshot(t, root)
+	before := contents(t, root)
 	shared := func(path string) string { return filepath.Join(root, path) }
-	own := func(path string) string { return filepath.Join(w.Dir(), path) }
+	own := func(path string) string { return filepath.Join(tree(t, w), path) }
 	must(t, errors.Join(os.Remove(own("a.rb")), os.Link(shared("b.rb"), own("a.rb"))))
 	must(t, errors.Join(os.Remove(own("b.rb")), os.Symlink(shared("b.rb"), own("b.rb"))))
 	must(t, errors.Join(os.RemoveAll(own("dir")), os.Symlink(shared("dir"), own("dir"))))
@@ -191,18 +192,18 @@ func TestSecondNamesAreNotWrittenThrough(t *testing.T) {
 		t.Errorf("restored through a link: %v", err)
 	}
 	takeAll(t, w)
-	same(t, "the shared tree", snapshot(t, root), before)
-	same(t, "the workspace", snapshot(t, w.Dir()), before)
+	same(t, "the shared tree", contents(t, root), before)
+	same(t, "the workspace", contents(t, tree(t, w)), before)
 }
 
 // Binary files and files too long for a patch are kept, too.
 func TestPatchesAreBounded(t *testing.T) {
 	root := base(t)
 	w := open(t, Options{Root: root})
-	write(t, w.Dir(), "binary", "a\x00b")
-	write(t, w.Dir(), "long", strings.Repeat("line\n", maxPatched/5+1))
-	write(t, w.Dir(), "short", "line\n")
-	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(w.Dir(), "socket"), Net: "unix"})
+	write(t, tree(t, w), "binary", "a\x00b")
+	write(t, tree(t, w), "long", strings.Repeat("line\n", maxPatched/5+1))
+	write(t, tree(t, w), "short", "line\n")
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(tree(t, w), "socket"), Net: "unix"})
 	must(t, err)
 	defer socket.Close()
 	socket.SetUnlinkOnClose(false)
@@ -213,7 +214,7 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 	line := strings.Repeat("x", 1023) + "\n"
 	for i := range 2 * maxPatches / maxPatched {
-		write(t, w.Dir(), fmt.Sprint(i), strings.Repeat(line, maxPatched/len(line)-1))
+		write(t, tree(t, w), fmt.Sprint(i), strings.Repeat(line, maxPatched/len(line)-1))
 	}
 	total := 0
 	for _, c := range takeAll(t, w) {

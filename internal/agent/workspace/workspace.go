@@ -25,14 +25,18 @@ type Workspace struct {
 	made time.Time
 
 	mu           sync.Mutex
-	top          int // dir, open and locked; -1 if closed
-	tree         int // the copied tree, open
+	home         int     // dir, open and locked; -1 if closed
+	top          int     // the directory that has the tree, temporary files and what was taken out
+	tree         int     // the tree, open
+	layered      *layers // what is below the tree; nil if the tree is a copy
 	landed       func(ctx context.Context, after uint64) ([]string, uint64, error)
 	sums         *Sums
 	seq          uint64
-	commit       string // HEAD of the shared repository, if there is one
-	base         *node  // the copied state
-	without      area   // Options.Without
+	commit       string          // HEAD of the shared repository, if there is one
+	base         *node           // the copied state
+	owner        *owner          // of the nodes that this workspace recorded; nil for a copy
+	recorded     map[string]bool // paths at which base differs from the layers
+	without      area            // Options.Without
 	repositories map[string]bool
 	maxCreated   int // bounds the number of new names that are listed
 	oddities     []Oddity
@@ -48,7 +52,7 @@ func Make(ctx context.Context, o Options) (*Workspace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	w, err := create(o)
+	w, err := create(o, filepath.Join(o.Dir, randomName()))
 	if err != nil {
 		return nil, fmt.Errorf("make a workspace in %s: %w", o.Dir, err)
 	}
@@ -59,30 +63,38 @@ func Make(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// create makes and locks the directory of a workspace. It has its name only once it is locked, so
-// that no other process takes it for an abandoned one.
-func create(o Options) (_ *Workspace, err error) {
+// randomName returns the name of a new directory.
+func randomName() string {
 	var random [6]byte
 	rand.Read(random[:]) // never fails
-	name := hex.EncodeToString(random[:])
-	w := &Workspace{root: o.Root, made: time.Now(), top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
-		dir: filepath.Join(o.Dir, name), without: areaOf(o.Without), repositories: map[string]bool{}, maxCreated: maxCreated}
+	return hex.EncodeToString(random[:])
+}
+
+// create makes and locks the directory of a workspace. It has its name only once it is locked, so
+// that no other process takes it for an abandoned one.
+func create(o Options, dir string) (_ *Workspace, err error) {
+	w := &Workspace{root: o.Root, made: time.Now(), home: -1, top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: o.After,
+		dir: dir, without: areaOf(o.Without), repositories: map[string]bool{}, maxCreated: maxCreated}
 	defer func() {
 		if err != nil {
 			w.forget()
 			err = errors.Join(err, os.RemoveAll(w.dir))
 		}
 	}()
-	if w.top, err = makeLocked(w.dir); err != nil {
+	if w.home, err = makeLocked(w.dir); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkdirat(w.top, treeName, 0o700); err != nil {
+	if err := unix.Mkdirat(w.home, treeName, 0o700); err != nil {
 		return nil, pathError("mkdir", w.Dir(), err)
 	}
-	if w.tree, err = openFolder(w.top, treeName, false); err != nil {
-		return nil, pathError("open", w.Dir(), err)
-	}
-	return w, nil
+	return w, w.openTree()
+}
+
+// openTree opens the tree of a copy.
+func (w *Workspace) openTree() (err error) {
+	w.top = w.home
+	w.tree, err = openFolder(w.home, treeName, false)
+	return pathError("open", w.Dir(), err)
 }
 
 // fill copies the tree. It repeats this for paths that changed meanwhile.
@@ -117,7 +129,7 @@ func (w *Workspace) fill(ctx context.Context, o Options) error {
 	if err := w.copyDoubts(ctx, from); err != nil {
 		return err
 	}
-	if err := w.makeRepositories(ctx, from); err != nil {
+	if err := w.makeRepositories(ctx, from, w.repositoryPaths()); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -166,16 +178,17 @@ func (w *Workspace) noteOddities(from *origin) {
 	w.oddities = slices.Compact(w.oddities)
 }
 
-// begin checks that the workspace still exists. Every method calls it first.
+// begin checks that the workspace still exists. Every method calls it first, or beginEdit.
 func (w *Workspace) begin() error {
-	if w.top < 0 {
+	if w.home < 0 {
 		return fmt.Errorf("workspace %s: %w", w.dir, os.ErrClosed)
 	}
 	if w.fault != nil {
 		return &LostError{Dir: w.dir, Reason: w.fault.Error()}
 	}
+	w.leaveView()
 	// An agent may have removed the owner's rights.
-	for _, fd := range []int{w.top, w.tree} {
+	for _, fd := range []int{w.home, w.top, w.tree} {
 		if err := openFully(fd); err != nil {
 			return pathError("chmod", w.dir, err)
 		}
@@ -184,12 +197,13 @@ func (w *Workspace) begin() error {
 	if err != nil {
 		return err
 	}
-	now, err := statAt(unix.AT_FDCWD, w.Dir())
+	tree := filepath.Join(w.topDir(), treeName)
+	now, err := statAt(unix.AT_FDCWD, tree)
 	switch {
 	case isGone(err):
 		return &LostError{Dir: w.dir, Reason: "it was removed"}
 	case err != nil:
-		return pathError("stat", w.Dir(), err)
+		return pathError("stat", tree, err)
 	case now.inode != mine.inode || now.dev != mine.dev:
 		return &LostError{Dir: w.dir, Reason: "it was replaced"}
 	}
@@ -198,17 +212,30 @@ func (w *Workspace) begin() error {
 
 // forget releases the lock and closes all descriptors.
 func (w *Workspace) forget() {
-	if w.top >= 0 {
-		unlock(w.top)
+	w.leaveView()
+	if w.layered != nil && w.top >= 0 {
 		closeFD(w.top)
+	}
+	if w.home >= 0 {
+		unlock(w.home)
+		closeFD(w.home)
 	}
 	if w.tree >= 0 {
 		closeFD(w.tree)
 	}
-	w.top, w.tree = -1, -1
+	w.home, w.top, w.tree = -1, -1, -1
 }
 
-// Dir returns the directory in which the agent works.
+// topDir returns the path of the directory that has the tree, outside of a sandbox.
+func (w *Workspace) topDir() string {
+	if w.layered != nil {
+		return filepath.Join(w.dir, upperName)
+	}
+	return w.dir
+}
+
+// Dir returns the directory in which the agent works. If Overlay returns an overlay, the tree is
+// there only in the sandbox.
 func (w *Workspace) Dir() string { return filepath.Join(w.dir, treeName) }
 
 // Home returns the directory of the workspace, for Adopt.
@@ -252,13 +279,16 @@ func (w *Workspace) Open(path string) (*os.File, error) {
 		return nil, err
 	}
 	dirPath, name := split(path)
+	fd := -1
 	dir, err := w.openOwn(dirPath)
-	if err != nil {
-		return nil, pathError("open", path, err)
+	if err == nil {
+		defer closeFD(dir)
+		fd, err = openRegular(dir, name)
 	}
-	defer closeFD(dir)
-	fd, err := openRegular(dir, name)
-	if err != nil {
+	switch {
+	case isGone(err) && w.layered != nil:
+		return w.openThrough(path)
+	case err != nil:
 		return nil, pathError("open", path, err)
 	}
 	return os.NewFile(uintptr(fd), filepath.Join(w.Dir(), path)), nil

@@ -119,7 +119,7 @@ func askReader[T any](ctx context.Context, p *Pipeline, t execution, q question,
 		if q.prompt, err = p.opt.Prompts.Render(prompt, ask); err != nil {
 			return err
 		}
-		if w, err = p.makeWorkspace(ctx); err != nil {
+		if w, err = p.makeWorkspace(ctx, lockedPaths(t.Grant())); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()

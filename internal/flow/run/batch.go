@@ -83,7 +83,7 @@ func (l *batchRun) open(ctx context.Context) (err error) {
 		}
 		l.done, l.files = nil, nil // the changes are lost with the workspace
 	}
-	if l.w, err = l.p.makeWorkspace(ctx); err != nil {
+	if l.w, err = l.p.makeWorkspace(ctx, lockedPaths(l.t.Grant())); err != nil {
 		return err
 	}
 	moved, err := l.p.replay(ctx, l.w, l.files, l.folder)
@@ -113,7 +113,7 @@ func (l *batchRun) restart(ctx context.Context, moved []string) error {
 	}
 	l.files = nil
 	var err error
-	l.w, err = l.p.makeWorkspace(ctx)
+	l.w, err = l.p.makeWorkspace(ctx, lockedPaths(l.t.Grant()))
 	return err
 }
 

@@ -41,6 +41,7 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 			return nil, err
 		}
 	}
+	defer func() { err = errors.Join(err, p.closeBase(context.WithoutCancel(ctx))) }()
 	events, err := feed.Open(ctx, p.opt.Store, feed.Options{})
 	if err != nil {
 		return nil, err
@@ -62,6 +63,7 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 	}
 	p.mark(p.units...)
 	defer p.goroutines.Wait()
+	p.goroutines.Go(func() { p.prepareBase(ctx) })
 	stopped, err := p.conduct(ctx, stop, events)
 	if err != nil {
 		return nil, err
@@ -123,8 +125,7 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 		for _, unit := range p.marked() {
 			p.noteBlocked(unit, p.advance(ctx, unit))
 		}
-		p.askCommon()
-		if !begun && p.worker != nil && !p.isAsking() {
+		if !begun && p.worker != nil {
 			p.worker.Resume()
 		}
 		begun = true
@@ -224,7 +225,10 @@ func (p *Pipeline) resumeAfterLimit() {
 	p.mu.Unlock()
 	if due && !broke {
 		p.tell(News{Kind: NewsResumed, Text: "the rate limit has passed"})
-		p.startAgain()
+		if p.worker != nil {
+			p.worker.Resume()
+		}
+		p.mark(p.units...)
 	}
 }
 
@@ -284,7 +288,6 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 			}
 		}
 	}
-	p.noteQuestions(u)
 	if err := p.queueQuestions(ctx, u); err != nil {
 		return err
 	}

@@ -216,7 +216,10 @@ func (p *Pipeline) confinement(ctx context.Context, w *workspace.Workspace, r Re
 		return c, err
 	}
 	c = sandbox.Confinement{Private: private}
-	for list, paths := range map[*[]string][]string{&c.Write: append([]string{w.Dir(), temp}, r.Write...), &c.Read: append(outside, r.Read...), &c.Scratch: r.Scratch} {
+	if err := treeOf(w, &c); err != nil {
+		return c, err
+	}
+	for list, paths := range map[*[]string][]string{&c.Write: append(append(c.Write, temp), r.Write...), &c.Read: append(outside, r.Read...), &c.Scratch: r.Scratch} {
 		if *list, err = existing(paths); err != nil {
 			return c, err
 		}

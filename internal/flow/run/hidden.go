@@ -30,7 +30,7 @@ func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range l.p.refusals(said, l.w.Dir(), failed.Command) {
+	for _, r := range l.p.refusals(said, l.w, failed.Command) {
 		l.p.news(NewsWarning, q, lockkeeper.JoinNext(r.fact, r.next))
 	}
 	return nil
@@ -41,15 +41,15 @@ type refusalBySandbox struct{ fact, next string }
 
 // refusals lists what the output of a failed command reports as missing or read-only because of the
 // sandbox.
-func (p *Pipeline) refusals(output, workspace, command string) (list []refusalBySandbox) {
+func (p *Pipeline) refusals(output string, w *workspace.Workspace, command string) (list []refusalBySandbox) {
 	if !p.opt.Sandbox.HoldsReads() {
 		return nil
 	}
-	if path := hiddenPath(output, workspace); path != "" {
+	if path := hiddenPath(output, w); path != "" {
 		list = append(list, refusalBySandbox{fmt.Sprintf("%s exists on this machine, but the sandbox may not show it to %q", path, command),
 			"add it to agent.read in lockkeeper.yaml if the command needs it"})
 	}
-	if path := readOnlyPath(output, workspace); path != "" {
+	if path := readOnlyPath(output, w.Dir()); path != "" {
 		list = append(list, refusalBySandbox{fmt.Sprintf("%q failed because it may not write %s in the sandbox, not because of the change", command, path),
 			"add its directory to agent.caches in lockkeeper.yaml, or make the command write below $TMPDIR"})
 	}
@@ -73,14 +73,15 @@ func readOnlyPath(output, workspace string) string {
 
 // hiddenPath returns the first existing file outside the workspace that the output reports
 // as missing or unreadable. Where a link in the workspace leads outside, it returns the target.
-func hiddenPath(output, workspace string) string {
+func hiddenPath(output string, w *workspace.Workspace) string {
+	workspaces := filepath.Dir(w.Home()) + "/"
 	for line := range strings.Lines(output) {
 		if !saysMissing.MatchString(line) {
 			continue
 		}
 		for _, found := range absolutePath.FindAllStringSubmatch(line, -1) {
-			path, err := filepath.EvalSymlinks(found[1])
-			if err != nil || path == "/" || path == workspace || strings.HasPrefix(path, workspace+"/") || strings.HasPrefix(path, "/dev/") {
+			path, err := filepath.EvalSymlinks(w.Find(found[1]))
+			if err != nil || path == "/" || strings.HasPrefix(path, workspaces) || strings.HasPrefix(path, "/dev/") {
 				continue // the path is missing, or no setting can make it visible
 			}
 			return path

@@ -24,6 +24,7 @@ type Pipeline struct {
 	opt    Options
 	ledger *ledger
 	sums   *workspace.Sums
+	shared sharedBase
 	branch string // the branch of the run; empty: no git
 	self   *lockkeeper.Process
 
@@ -42,7 +43,6 @@ type Pipeline struct {
 	halted      atomic.Bool // nothing new starts
 	taking      atomic.Bool // the tests of the baseline run
 	base        baselineTask
-	common      commonFailures
 	worker      *sched.Worker
 	attention   chan struct{} // receives a value when work may be due
 

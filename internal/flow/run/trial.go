@@ -85,7 +85,8 @@ func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, f
 	if err := t.Phase(ctx, "test", sched.PoolTest); err != nil {
 		return nil, nil, err
 	}
-	w, err := p.makeWorkspace(ctx)
+	defer func() { err = errors.Join(err, p.closeBase(context.WithoutCancel(ctx))) }()
+	w, err := p.makeWorkspace(ctx, nil)
 	if errors.Is(err, errUnrecovered) {
 		return &Trial{Skipped: err.Error(), Next: "lockkeeper gate recover"}, nil, nil
 	}
@@ -127,7 +128,7 @@ func (p *Pipeline) explain(t *Trial, w *workspace.Workspace, command string, ran
 	t.Next = "make the command pass, or correct it: a batch whose tests fail in the same way is not fixed"
 	if ran.tooLong {
 		t.Next = "make the tests faster, or raise run.check_timeout in lockkeeper.yaml"
-	} else if found := p.refusals(said, w.Dir(), command); len(found) > 0 {
+	} else if found := p.refusals(said, w, command); len(found) > 0 {
 		t.Sandbox, t.Next = found[0].fact, found[0].next
 	}
 }

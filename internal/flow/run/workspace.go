@@ -23,15 +23,20 @@ import (
 	"lockkeeper/store"
 )
 
-func (p *Pipeline) makeWorkspace(ctx context.Context) (*workspace.Workspace, error) {
-	last, err := p.lastLanding(ctx)
-	if err != nil {
+// makeWorkspace makes a workspace that has the present content of some paths.
+func (p *Pipeline) makeWorkspace(ctx context.Context, fresh []string) (w *workspace.Workspace, err error) {
+	base, err := p.openBase(ctx)
+	switch {
+	case err != nil:
 		return nil, err
+	case base != nil:
+		w, err = base.Make(ctx, fresh)
+	default:
+		var o workspace.Options
+		if o, err = p.workspaceOptions(ctx); err == nil {
+			w, err = workspace.Make(ctx, o)
+		}
 	}
-	w, err := workspace.Make(ctx, workspace.Options{
-		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces, Landed: p.landed, After: last,
-		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own,
-	})
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +256,7 @@ func (p *Pipeline) replay(ctx context.Context, w *workspace.Workspace, files []f
 			continue
 		}
 		if !f.New.Exists() {
-			if err := w.Delete(f.Path); err != nil {
+			if err := w.Delete(ctx, f.Path); err != nil {
 				return nil, err
 			}
 			continue

@@ -16,7 +16,9 @@ import (
 	"lockkeeper"
 	"lockkeeper/gate"
 	"lockkeeper/internal/agent/workspace"
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/job"
+	"lockkeeper/internal/machine/overlay"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
@@ -133,6 +135,27 @@ func (x *examination) queue(ctx context.Context) {
 	default:
 		x.note(name, true, "no free slot waits beside work that could start", "")
 	}
+}
+
+// workspaces says how agents of a run get their view of the codebase.
+func (x *examination) workspaces(ctx context.Context) {
+	const name = "workspaces"
+	_, level, err := conduct.SandboxLevel(ctx, x.app)
+	if err != nil {
+		x.trouble(name, err)
+		return
+	}
+	why := errors.New("the sandbox here cannot mount")
+	if level.Overlays() {
+		if why = os.MkdirAll(x.app.WorkspacesDir(), 0o700); why == nil {
+			why = overlay.Probe(ctx, x.app.WorkspacesDir())
+		}
+	}
+	if why != nil {
+		x.note(name, true, fmt.Sprintf("a run copies the codebase for each agent, because overlays do not work: %v", why), "")
+		return
+	}
+	x.note(name, true, "a run copies the codebase once, and each agent sees it with its own changes (overlay)", "")
 }
 
 // sessions reports whether checks of interactive agents are on, and which agents run

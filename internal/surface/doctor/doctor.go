@@ -141,6 +141,7 @@ func (x *examination) opened(ctx context.Context) {
 	}
 	x.leftovers(ctx)
 	x.queue(ctx)
+	x.workspaces(ctx)
 	x.sessions(ctx)
 }
 

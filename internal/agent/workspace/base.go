@@ -1,0 +1,343 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockkeeper/internal/machine/overlay"
+)
+
+// A Base is a copy of the shared tree below many workspaces. It is copied once. After that each
+// landing, and each change that a person made, is a layer on it. A workspace is a mount of the
+// layers with an upper directory of its own, so its cost depends on what changes and not on the
+// size of the tree.
+//
+//	Dir/
+//	  base-<id>/          0700; the process that adds layers has a flock on it
+//	    0/                the copy, like a workspace without an agent
+//	    1/ 2/ …           layers; each like a workspace on the layers below it
+//
+// Nothing changes a layer once a workspace is on it. A layer is removed when no workspace is on it
+// and newer workspaces do not need it.
+type Base struct {
+	o    Options
+	dir  string
+	lock int
+
+	mu      sync.Mutex
+	last    int       // the number of the last layer
+	copied  *snapshot // the state of the first layer; nil before the copy
+	now     *snapshot // the newest state
+	scanned time.Time // when the last scan of the shared tree began
+	took    time.Duration
+	names   int // in the first layer
+}
+
+// A snapshot is the state of the shared tree that a stack of layers has. It never changes.
+type snapshot struct {
+	dirs         []string // the layers, the uppermost first
+	nodes        *node
+	seq          uint64
+	commit       string
+	repositories map[string]bool
+	shared       map[string]sharedRepository
+	outside      []string
+	oddities     []Oddity
+	recorded     map[string]bool // paths that are in a layer above the copy
+	refused      map[string]stamp
+}
+
+const baseName = "base-"
+
+// ErrNoOverlays reports that overlays do not work in the directory of workspaces.
+var ErrNoOverlays = errors.New("workspaces are copies here")
+
+// NewBase opens a base, which is copied by Prepare or by the first Make.
+func NewBase(ctx context.Context, o Options) (_ *Base, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := removeBases(ctx, o.Dir); err != nil {
+		return nil, err
+	}
+	b := &Base{o: o, dir: filepath.Join(o.Dir, baseName+randomName()), lock: -1}
+	if b.lock, err = makeLocked(b.dir); err != nil {
+		return nil, fmt.Errorf("make a base in %s: %w", o.Dir, err)
+	}
+	if err := overlay.Probe(ctx, b.dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoOverlays, err), b.Close(context.WithoutCancel(ctx)))
+	}
+	return b, nil
+}
+
+// Close removes the base, unless a workspace that was kept is on it.
+func (b *Base) Close(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lock < 0 {
+		return nil
+	}
+	unlock(b.lock)
+	closeFD(b.lock)
+	b.lock = -1
+	return removeBases(ctx, b.o.Dir)
+}
+
+// Prepare makes the base, or brings it up to date.
+func (b *Base) Prepare(ctx context.Context) error {
+	_, err := b.current(ctx, nil)
+	return err
+}
+
+// Make makes a workspace on the base. All landings are in it, and so are the changes that people
+// made at the paths in fresh. Other changes of people are in it if a scan has found them: a scan
+// comes before every workspace if the tree is small, and else takes a twentieth of the time at most.
+func (b *Base) Make(ctx context.Context, fresh []string) (*Workspace, error) {
+	s, err := b.current(ctx, fresh)
+	if err != nil {
+		return nil, fmt.Errorf("bring the base of workspaces up to date: %w", err)
+	}
+	w, err := createOn(s, b.o, filepath.Join(b.o.Dir, randomName()))
+	if err != nil {
+		return nil, fmt.Errorf("make a workspace in %s: %w", b.o.Dir, err)
+	}
+	if err := w.save(); err != nil {
+		return nil, errors.Join(err, w.Close(context.WithoutCancel(ctx), false))
+	}
+	return w, nil
+}
+
+// createOn makes a workspace on layers.
+func createOn(s *snapshot, o Options, dir string) (_ *Workspace, err error) {
+	w := &Workspace{root: o.Root, made: time.Now(), home: -1, top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: s.seq, dir: dir,
+		without: areaOf(o.Without), repositories: s.repositories, maxCreated: maxCreated, base: s.nodes, owner: &owner{}, recorded: map[string]bool{},
+		layered: &layers{dirs: s.dirs}, commit: s.commit, outside: s.outside, oddities: slices.Clip(s.oddities)}
+	defer func() {
+		if err != nil {
+			w.forget()
+			err = errors.Join(err, os.RemoveAll(w.dir))
+		}
+	}()
+	if w.home, err = makeLocked(w.dir); err != nil {
+		return nil, err
+	}
+	if err := unix.Mkdirat(w.home, treeName, 0o700); err != nil { // the place of the mount
+		return nil, pathError("mkdir", w.Dir(), err)
+	}
+	return w, w.makeUpper()
+}
+
+// current returns the newest state, after it is brought up to date.
+func (b *Base) current(ctx context.Context, fresh []string) (*snapshot, error) {
+	asked := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lock < 0 {
+		return nil, os.ErrClosed
+	}
+	act := b.copy
+	if b.now != nil {
+		act = func(ctx context.Context) error { return b.advance(ctx, fresh, asked) }
+	}
+	if err := act(ctx); err != nil {
+		return nil, err
+	}
+	return b.now, nil
+}
+
+// copy makes the first layer.
+func (b *Base) copy(ctx context.Context) error {
+	start := time.Now()
+	w, err := create(b.o, filepath.Join(b.dir, "0"))
+	if err != nil {
+		return err
+	}
+	if err := w.fill(ctx, b.o); err != nil {
+		return errors.Join(err, w.Close(context.WithoutCancel(ctx), false))
+	}
+	s := &snapshot{dirs: []string{w.dir}, nodes: w.base, seq: w.seq, commit: w.commit, repositories: w.repositories, oddities: w.oddities,
+		shared: map[string]sharedRepository{}, recorded: map[string]bool{}, refused: map[string]stamp{}}
+	if s.outside, err = w.Outside(ctx); err == nil {
+		for path := range s.repositories {
+			s.shared[path] = watchRepository(ctx, filepath.Join(b.o.Root, path))
+		}
+	}
+	// The layer is removed with the base.
+	if err = errors.Join(err, w.Close(ctx, true)); err == nil {
+		b.copied, b.now, b.scanned, b.took = s, s, start, time.Since(start)
+		s.nodes.each(".", func(string, *node) { b.names++ })
+	}
+	return err
+}
+
+const (
+	fewNames   = 20_000 // a tree with no more names is scanned before every workspace
+	scanShare  = 20     // scans of larger trees take at most this fraction of the time
+	mostLayers = 100    // the kernel permits 500
+)
+
+// advance adds a layer if the shared tree has changed.
+func (b *Base) advance(ctx context.Context, fresh []string, asked time.Time) error {
+	scan := b.scanned.Before(asked) && (b.names <= fewNames || time.Since(b.scanned) > scanShare*b.took)
+	if scan {
+		fresh = []string{"."}
+	}
+	from, err := openOrigin(b.o.Root, b.o.Sums)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	start := time.Now()
+	found, err := b.now.differences(ctx, b.o, from, fresh)
+	if err != nil {
+		return err
+	}
+	if scan {
+		b.scanned, b.took = start, time.Since(start)
+	}
+	now := *b.now
+	now.nodes = found.restamped()
+	b.now = &now
+	var landed []string
+	if b.o.Landed != nil {
+		if landed, _, err = b.o.Landed(ctx, now.seq); err != nil {
+			return err
+		}
+	}
+	moved := now.movedRepositories()
+	switch {
+	case len(found.paths) == 0 && len(landed) == 0 && len(moved) == 0:
+		return nil
+	case len(now.dirs) < mostLayers:
+		return b.addLayer(ctx, from, &now, found.paths, moved)
+	}
+	// One layer on the copy replaces all others.
+	all := slices.AppendSeq(found.paths, maps.Keys(now.recorded))
+	return b.addLayer(ctx, from, b.copied, all, b.copied.movedRepositories())
+}
+
+// addLayer makes a layer: a workspace that only catches up.
+func (b *Base) addLayer(ctx context.Context, from *origin, below *snapshot, paths, moved []string) (err error) {
+	b.last++
+	w, err := createOn(below, b.o, filepath.Join(b.dir, strconv.Itoa(b.last)))
+	if err != nil {
+		return err
+	}
+	keep := false // a layer that is kept is removed with the base
+	defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), keep)) }()
+	if err := newRefresher(ctx, w, from).bring(paths); err != nil {
+		return err
+	}
+	if err := w.copyDoubts(ctx, from); err != nil {
+		return err
+	}
+	n := *below
+	n.shared, n.refused = maps.Clone(below.shared), maps.Clone(b.now.refused)
+	for _, path := range moved {
+		n.shared[path] = watchRepository(ctx, filepath.Join(b.o.Root, path)) // before the copy, so that no later change is missed
+		if err := w.uncover(ctx, path); err != nil {
+			return err
+		}
+		if path == "." {
+			w.commit = ""
+		}
+	}
+	w.leaveView()
+	if err := w.makeRepositories(ctx, from, moved); err != nil {
+		return err
+	}
+	n.nodes, n.seq, n.commit, n.oddities = w.base, w.seq, w.commit, w.oddities
+	if err := n.refuse(from, paths); err != nil {
+		return err
+	}
+	if keep = below != b.now || len(w.recorded) > 0 || len(moved) > 0; keep {
+		if err := w.save(); err != nil {
+			return err
+		}
+		n.dirs = append([]string{w.topDir()}, below.dirs...)
+		n.recorded = maps.Clone(b.now.recorded)
+		maps.Copy(n.recorded, w.recorded)
+	}
+	b.now = &n
+	return nil
+}
+
+// loadLayers returns the state of a stack of layers from their manifests.
+func loadLayers(dirs []string) (nodes *node, err error) {
+	by := &owner{}
+	for _, dir := range slices.Backward(dirs) {
+		if filepath.Base(dir) == upperName {
+			dir = filepath.Dir(dir)
+		}
+		m, err := readManifestOf(dir)
+		if err != nil {
+			return nil, err
+		}
+		if nodes, err = m.over(nodes, by, dir); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
+func readManifestOf(dir string) (manifest, error) {
+	home, err := openAt(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return manifest{}, pathError("open", dir, err)
+	}
+	defer closeFD(home)
+	return readManifest(home, dir)
+}
+
+// removeBases removes the bases in a directory that no process adds layers to and no workspace is on.
+func removeBases(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, e := range entries {
+		if !ownName.MatchString(e.Name()) {
+			continue
+		}
+		// A workspace without a manifest is incomplete, or is being removed.
+		if m, err := readManifestOf(filepath.Join(dir, e.Name())); err == nil && len(m.Layers) > 0 {
+			used[baseOf(dir, m.Layers[0])] = true
+		}
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), baseName) || used[e.Name()] {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		lock, err := openLocked(path)
+		if err != nil {
+			continue // another process uses the base, or has removed it
+		}
+		err = Remove(ctx, path)
+		unlock(lock)
+		closeFD(lock)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// baseOf returns the name of the base that a layer belongs to.
+func baseOf(dir, layer string) string {
+	rest := strings.TrimPrefix(strings.TrimPrefix(layer, dir), "/")
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}

@@ -1,0 +1,86 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sharedRepository tells without git whether a repository of the shared tree has changed.
+type sharedRepository struct {
+	*repository
+	stamp string
+}
+
+// watchRepository returns the present state of a repository. A repository that git cannot read never
+// changes.
+func watchRepository(ctx context.Context, work string) sharedRepository {
+	r, err := openRepository(ctx, work)
+	if err != nil {
+		return sharedRepository{}
+	}
+	return sharedRepository{r, r.stamp()}
+}
+
+// stamp changes with every commit, checkout and add. Git replaces files instead of writing to them,
+// so the times of directories show new and changed refs.
+func (r *repository) stamp() string {
+	var all strings.Builder
+	add := func(path string) {
+		if seen, err := statAt(unix.AT_FDCWD, path); err == nil {
+			fmt.Fprintf(&all, "%s %d %d %d %d\n", path, seen.inode, seen.size, seen.modified, seen.changed)
+		}
+	}
+	for _, name := range append([]string{"HEAD", "index"}, stateFiles...) {
+		add(filepath.Join(r.gitDir, name))
+	}
+	for _, name := range []string{"config", "packed-refs", "shallow", "info/exclude", "reftable/tables.list"} {
+		add(filepath.Join(r.common, name))
+	}
+	// A directory that cannot be listed counts as unchanged.
+	filepath.WalkDir(filepath.Join(r.common, "refs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			add(path)
+		}
+		return nil
+	})
+	return all.String()
+}
+
+// movedRepositories lists the repositories that have changed since the snapshot.
+func (s *snapshot) movedRepositories() (moved []string) {
+	for path, was := range s.shared {
+		if was.repository != nil && was.repository.stamp() != was.stamp {
+			moved = append(moved, path)
+		}
+	}
+	return moved
+}
+
+// uncover makes the directory of a repository part of the upper directory. It does so through the
+// mount, by setting the mode that the directory has.
+func (w *Workspace) uncover(ctx context.Context, path string) error {
+	if path == "." {
+		return nil // the upper directory always has it
+	}
+	if err := w.enterView(ctx); err != nil {
+		return err
+	}
+	fd, err := w.openOwn(path)
+	if isGone(err) {
+		return nil // the directory was removed meanwhile
+	}
+	if err != nil {
+		return pathError("open", path, err)
+	}
+	defer closeFD(fd)
+	seen, err := statFD(fd)
+	if err == nil {
+		err = unix.Fchmod(fd, uint32(seen.mode.Perm()))
+	}
+	return pathError("chmod", path, err)
+}

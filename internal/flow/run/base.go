@@ -1,0 +1,91 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"lockkeeper"
+	"lockkeeper/internal/agent/sandbox"
+	"lockkeeper/internal/agent/workspace"
+)
+
+// A sharedBase is the base of the workspaces of a run, once one was needed.
+type sharedBase struct {
+	mu   sync.Mutex
+	base *workspace.Base
+	none bool // workspaces are copies, because overlays do not work here
+}
+
+// openBase returns the base of the workspaces, or nil if workspaces are copies.
+func (p *Pipeline) openBase(ctx context.Context) (*workspace.Base, error) {
+	p.shared.mu.Lock()
+	defer p.shared.mu.Unlock()
+	if p.shared.base != nil || p.shared.none || !p.opt.Sandbox.Overlays() {
+		return p.shared.base, nil
+	}
+	o, err := p.workspaceOptions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.shared.base, err = workspace.NewBase(ctx, o)
+	if errors.Is(err, workspace.ErrNoOverlays) && ctx.Err() == nil { // doctor says why
+		p.shared.none, err = true, nil
+	}
+	return p.shared.base, err
+}
+
+// closeBase removes the base, unless a kept workspace needs it.
+func (p *Pipeline) closeBase(ctx context.Context) error {
+	p.shared.mu.Lock()
+	defer p.shared.mu.Unlock()
+	if p.shared.base == nil {
+		return nil
+	}
+	err := p.shared.base.Close(ctx)
+	p.shared.base = nil
+	return err
+}
+
+// prepareBase makes the base in the background, so that it is ready for the first workspace. A
+// failure is reported by the workspace that needs it.
+func (p *Pipeline) prepareBase(ctx context.Context) {
+	if base, err := p.openBase(ctx); err == nil && base != nil {
+		base.Prepare(ctx)
+	}
+}
+
+func (p *Pipeline) workspaceOptions(ctx context.Context) (workspace.Options, error) {
+	last, err := p.lastLanding(ctx)
+	return workspace.Options{
+		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces, Landed: p.landed, After: last,
+		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own,
+	}, err
+}
+
+// treeOf shows the tree of a workspace to a command.
+func treeOf(w *workspace.Workspace, c *sandbox.Confinement) error {
+	stack, tree, layered, err := w.Overlay()
+	switch {
+	case err != nil:
+		return err
+	case layered:
+		c.Overlays = append(c.Overlays, sandbox.Overlay{Stack: stack, Sub: tree, At: w.Dir()})
+	default:
+		c.Write = append(c.Write, w.Dir())
+	}
+	return nil
+}
+
+// lockedPaths returns the paths of the tree that a grant locks.
+func lockedPaths(g *lockkeeper.Grant) (paths []string) {
+	if g == nil {
+		return nil
+	}
+	for _, l := range g.Locks {
+		if l.Path != lockkeeper.GitTarget {
+			paths = append(paths, l.Path)
+		}
+	}
+	return paths
+}
