@@ -37,6 +37,14 @@ type asked struct {
 	rec   *record
 }
 
+// call announces a call and makes it.
+func (p *Pipeline) call(ctx context.Context, t execution, q question, w *workspace.Workspace, told string) (*asked, error) {
+	if err := p.begin(q, told); err != nil {
+		return nil, err
+	}
+	return p.ask(ctx, t, q, w)
+}
+
 // ask calls an agent in a workspace and retries temporary failures.
 func (p *Pipeline) ask(ctx context.Context, t execution, q question, w *workspace.Workspace) (*asked, error) {
 	if t.Holds(sched.PoolTest) {
@@ -48,6 +56,11 @@ func (p *Pipeline) ask(ctx context.Context, t execution, q question, w *workspac
 	}
 	var got *asked
 	_, err = agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, attempt int) (agent.Result, error) {
+		if attempt > 1 {
+			if err := p.resting(); err != nil {
+				return agent.Result{}, err
+			}
+		}
 		if got, err = p.askOnce(ctx, t, q, w, adapter); got == nil {
 			return agent.Result{}, err
 		}

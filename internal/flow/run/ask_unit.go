@@ -123,8 +123,7 @@ func askReader[T any](ctx context.Context, p *Pipeline, t execution, q question,
 			return err
 		}
 		defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
-		p.news(NewsStarted, q, "")
-		if a, err = p.ask(ctx, t, q, w); err != nil {
+		if a, err = p.call(ctx, t, q, w, ""); err != nil {
 			return err
 		}
 	} else if w != nil {
@@ -194,7 +193,9 @@ func (p *Pipeline) researchTopic(ctx context.Context, t execution, d workItem, p
 			continue
 		}
 		q := question{unit: d.Unit, batch: d.Part, phase: phase.Name}
-		p.news(NewsStarted, q, "")
+		if err := p.begin(q, ""); err != nil {
+			return err
+		}
 		text, err := p.askAPI(ctx, t, q, topic.Prompt)
 		if err != nil {
 			return p.orPause(ctx, err)

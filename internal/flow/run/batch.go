@@ -181,8 +181,7 @@ func (l *batchRun) apply(ctx context.Context, phase flow.Phase) error {
 		if q.prompt, err = l.prompt(ctx, q.phase, flow.Ask{}); err != nil {
 			return err
 		}
-		l.p.news(NewsStarted, q, "")
-		if a, err = l.p.ask(ctx, l.t, q, l.w); err != nil {
+		if a, err = l.p.call(ctx, l.t, q, l.w, ""); err != nil {
 			return err
 		}
 	}

@@ -108,7 +108,9 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 		if err := l.t.Phase(ctx, c.Name, sched.PoolTest); err != nil {
 			return err
 		}
-		l.p.news(NewsStarted, q, "")
+		if err := l.p.begin(q, ""); err != nil {
+			return err
+		}
 		failed, err := l.runAll(ctx, c, at)
 		if err != nil {
 			return err
@@ -294,8 +296,7 @@ func (l *batchRun) callAgent(ctx context.Context, q question, phase string, ask 
 	if q.prompt, err = l.prompt(ctx, q.phase, ask); err != nil {
 		return nil, err
 	}
-	l.p.news(NewsStarted, q, told)
-	return l.p.ask(ctx, l.t, q, l.w)
+	return l.p.call(ctx, l.t, q, l.w, told)
 }
 
 // maxShown bounds how much of an output an agent sees, and maxCompared how much is searched for the

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -40,6 +41,7 @@ type Pipeline struct {
 	slots       map[string]chan int // free slots of the legacy mode, by pool
 	unqueuedIDs atomic.Uint64
 	closing     atomic.Bool // the run is stopping its items, so their errors are not failures
+	starting    sync.Mutex  // held while a call or a check is announced, so that none is after halt
 	halted      atomic.Bool // nothing new starts
 	taking      atomic.Bool // the tests of the baseline run
 	base        baselineTask
@@ -200,12 +202,38 @@ func (p *Pipeline) pauseUntil(until time.Time, why string) {
 
 // halt starts nothing new and lets running work finish.
 func (p *Pipeline) halt(why string) {
+	p.starting.Lock()
 	p.halted.Store(true)
-	p.tell(News{Kind: NewsRun, Text: why})
+	p.starting.Unlock()
 	if p.worker != nil {
 		p.worker.Pause()
 	}
+	p.tell(News{Kind: NewsRun, Text: why})
 	p.mark()
+}
+
+// begin announces a call or a check that is about to start. If nothing may start, because the run
+// stops or waits for the end of a rate limit, it returns a *pausedError, which returns the work to
+// the queue.
+func (p *Pipeline) begin(q question, text string) error {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	if err := p.resting(); err != nil {
+		return err
+	}
+	p.news(NewsStarted, q, text)
+	return nil
+}
+
+// resting returns a *pausedError if no call may start now.
+func (p *Pipeline) resting() error {
+	if p.halted.Load() {
+		return &pausedError{errors.New("the run is stopping")}
+	}
+	if until := p.limited(); !until.IsZero() {
+		return &pausedError{fmt.Errorf("nothing starts until %s", until.Local().Format("15:04:05"))}
+	}
+	return nil
 }
 
 // exhausted pauses the run for good because the budget is used up.

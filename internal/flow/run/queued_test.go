@@ -143,7 +143,7 @@ func TestFullSize(t *testing.T) {
 		t.Errorf("%d screens are queued", len(queued))
 	}
 	for _, it := range queued {
-		if it.WaitsOn != "" && it.WaitsOn != store.OnPool(sched.PoolAgent) {
+		if it.WaitsOn != "" && it.WaitsOn != store.InRoot(store.OnPool(sched.PoolAgent), it.Root) {
 			t.Errorf("%s waits on %s", it.Key, it.WaitsOn)
 		}
 	}
