@@ -71,6 +71,9 @@
 //     as between disks.
 //   - In an overlay, the first change to a file ends its hard links. A process whose working
 //     directory is renamed, or that has a renamed directory open, keeps the removed one.
+//   - If the command may change an overlay, a signal can interrupt any rename (EINTR), if it
+//     arrives in the moment before the rename is answered and its handler does not restart
+//     system calls.
 //   - A file that Write lists can be written in place, but not replaced by a rename.
 //   - The process group has the number 0, because its leader is outside.
 //
@@ -80,8 +83,8 @@
 // files, and then removes the old ones. It leaves all other renames to the kernel. The thread
 // has the restrictions of the command, so it can do nothing that the command could not. For a
 // process with other users, capabilities, filters or mounts than the command it does nothing.
-// It cannot tell whether a process has restricted itself further with Landlock alone. If the
-// kernel or a container has no such reports, and for 32-bit programs and paths through
+// It cannot tell whether a process has restricted itself further with Landlock alone. Before
+// Linux 5.19, in containers that forbid such reports, for 32-bit programs and for paths through
 // links in /proc, a command sees EXDEV. A command cannot filter calls in this way itself.
 //
 // Restrictions belong to a thread and are inherited by the processes that it starts.

@@ -214,6 +214,9 @@ func (e entry) discard() error {
 // drop removes a source of which there is a copy. What has changed in it since then is moved into
 // the copy.
 func (r *renamer) drop(from, to entry) error {
+	if err := r.yield(); err != nil && !errors.Is(err, unix.EINTR) { // this part does not stop when the command ends
+		return err
+	}
 	info, err := from.stat()
 	if errors.Is(err, unix.ENOENT) {
 		return nil // another process removed it

@@ -50,17 +50,17 @@ func reportRenames() *os.File {
 	}
 	program := reportProgram(list[0].audit, plainRenames[runtime.GOARCH])
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	// Signals should not interrupt a rename that is under way. Before 5.19 they do (renamer.lost).
-	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
-		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&filter)))
-		if errno == 0 {
-			// Answers are faster if the waiting process continues on the same processor. Before 6.6
-			// this fails.
-			unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
-			return os.NewFile(fd, "renames")
-		}
+	// Before 5.19 the kernel does not know the second flag. There a signal would interrupt a rename
+	// that is under way, and programs do not expect that.
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&filter)))
+	if errno != 0 {
+		return nil
 	}
-	return nil
+	// Answers are faster if the waiting process continues on the same processor. Before 6.6 this
+	// fails.
+	unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	return os.NewFile(fd, "renames")
 }
 
 func reportProgram(audit uint32, plain []uint32) []unix.SockFilter {
@@ -102,10 +102,9 @@ func waiting(from *os.File) bool {
 	return err == nil && n > 0 && ready[0].Revents&unix.POLLIN != 0
 }
 
-// reply answers a notice. The result is false if no process waits for it any more.
-func reply(to *os.File, a answer) bool {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, to.Fd(), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
-	return errno == 0
+// reply answers a notice. If the process was killed, there is nothing to do.
+func reply(to *os.File, a answer) {
+	unix.Syscall(unix.SYS_IOCTL, to.Fd(), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 }
 
 // valid reports whether the process of a notice still waits. If so, its number was not reused, and

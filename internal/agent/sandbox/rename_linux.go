@@ -22,10 +22,9 @@ import (
 // does nothing.
 type renamer struct {
 	from   *os.File
-	rights string          // those of the command
-	queue  []notice        // renames of directories that wait
-	lost   map[uint32]call // renames that were carried out, but whose processes no longer wait
-	ended  atomic.Bool     // the command ended
+	rights string      // those of the command
+	queue  []notice    // renames of directories that wait
+	ended  atomic.Bool // the command ended
 
 	mu sync.Mutex // held while a call is carried out
 }
@@ -41,7 +40,7 @@ func newRenamer() (*renamer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the own rights: %w", err)
 	}
-	return &renamer{from: from, rights: rights, lost: map[uint32]call{}}, nil
+	return &renamer{from: from, rights: rights}, nil
 }
 
 // serve answers calls until the program ends.
@@ -63,10 +62,12 @@ func (r *renamer) serve() error {
 	}
 }
 
-// stop lets a rename that is under way end. The renamer does nothing afterwards.
+// stop lets a rename that is under way end. The renamer does nothing afterwards. It ends what the
+// command left running, which would see its renames fail before the kernel ends it.
 func (r *renamer) stop() {
 	r.ended.Store(true)
 	r.mu.Lock()
+	unix.Kill(-1, unix.SIGKILL) // inner checked that this is the first process of its namespace
 }
 
 // accept receives a call. It leaves it to the kernel, or puts it into the queue if it renames a
@@ -76,7 +77,7 @@ func (r *renamer) accept() error {
 	if err != nil {
 		return err
 	}
-	if c, ok := n.read(); ok && (c.old.isDir(n.pid) || c.flags&unix.RENAME_EXCHANGE != 0 && c.new.isDir(n.pid) || r.wasLost(n.pid, c)) {
+	if c, ok := n.read(); ok && (c.old.isDir(n.pid) || c.flags&unix.RENAME_EXCHANGE != 0 && c.new.isDir(n.pid)) {
 		r.queue = append(r.queue, n)
 	} else {
 		reply(r.from, answer{id: n.id, flags: byKernel})
@@ -100,12 +101,7 @@ func (r *renamer) yield() error {
 
 // rename carries out a call.
 func (r *renamer) rename(n notice) {
-	c, ok := n.read()
-	if ok && r.wasLost(n.pid, c) {
-		delete(r.lost, n.pid)
-		reply(r.from, answer{id: n.id})
-		return
-	}
+	c, _ := n.read() // it could be read before; an empty path is refused
 	from, to, ok := r.resolve(n, c)
 	defer from.close()
 	defer to.close()
@@ -129,15 +125,7 @@ func (r *renamer) rename(n notice) {
 	case err != nil:
 		a.errno = -int32(unix.EIO)
 	}
-	if !reply(r.from, a) && err == nil {
-		r.lost[n.pid] = c // a signal may have interrupted the call, which is then repeated
-	}
-}
-
-// wasLost reports whether a call repeats one that was carried out. What that one renamed is gone.
-func (r *renamer) wasLost(pid uint32, c call) bool {
-	before, ok := r.lost[pid]
-	return ok && before == c && c.old.isGone(pid)
+	reply(r.from, a)
 }
 
 // resolve opens the directories of a call. The result is false if the kernel must carry it out.
@@ -223,11 +211,6 @@ func (p place) base(pid uint32) string {
 func (p place) isDir(pid uint32) bool {
 	var info unix.Stat_t
 	return unix.Lstat(p.base(pid)+p.path, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR
-}
-
-func (p place) isGone(pid uint32) bool {
-	var info unix.Stat_t
-	return errors.Is(unix.Lstat(p.base(pid)+p.path, &info), unix.ENOENT)
 }
 
 // open opens the directory that has the entry. It follows no link of /proc in the path, which would
