@@ -62,6 +62,8 @@ var mayChange = map[string]string{
 	"internal/flow/run/call.go":                  "what agents were asked and said, in .lockkeeper",
 	"internal/flow/run/check.go":                 "what tests said, in .lockkeeper",
 	"internal/flow/run/confined.go":              "the private directories of a command, beside its workspace",
+	"internal/flow/run/toolcaches.go":            "which caches of tools are read-only, beside the workspace",
+	"internal/agent/toolcache":                   "what trusted tests added to the caches of tools, in the state directory",
 	"internal/flow/run/trial.go":                 "what tests said on the unchanged tree, beside their workspace",
 	"internal/flow/run/pipeline.go":              "the directory in which copies of the tree are made",
 	"internal/machine/process/cgroup_linux.go":   "control groups, which are directories of the kernel's",

@@ -155,6 +155,9 @@ func (a *Project) AccessDir() string { return filepath.Join(a.StateDir, "access"
 
 func (a *Project) WorkspacesDir() string { return filepath.Join(a.StateDir, "workspaces", a.Space[:8]) }
 
+// CachesDir returns the directory that keeps what tests added to the caches of tools.
+func (a *Project) CachesDir() string { return filepath.Join(a.StateDir, "caches", a.Space[:8]) }
+
 // A Caller describes who uses the tokens of this user. The zero value is a person, who may use
 // all of them.
 type Caller struct {

@@ -30,9 +30,12 @@ type Confinement struct {
 	Read []string
 
 	// Scratch lists directories, such as caches, that the command may read and
-	// write. Its changes are discarded. If the system has no overlays, they are
-	// read-only.
-	Scratch []string
+	// write, and that keep their content.
+	Scratch []Scratch
+
+	// Places has other paths for some paths of Write. With namespaces the command
+	// finds the directory at both paths, and starts at the other one.
+	Places map[string]string
 
 	// Overlays lists merged directories that the command sees. Only a Level with
 	// namespaces can show them (Level.Overlays).
@@ -56,6 +59,23 @@ type Overlay struct {
 	overlay.Stack
 	Sub string // the directory in the merged directory that the command sees; "" for all
 	At  string // an empty directory outside, where the command sees it
+}
+
+// A Scratch is a directory that the command may change for itself.
+type Scratch struct {
+	Path string // if it is missing, the command sees an empty directory
+
+	// Below lists directories whose content the command sees where Path has none, the first one
+	// first. Nothing may change them meanwhile.
+	Below []string
+
+	// Changes is an empty directory of the caller that keeps the changes, below upper. If it is
+	// empty, they are discarded.
+	Changes string
+
+	// Rebuilt says that tools can make the content again. If the system has no overlays, the
+	// command gets an empty directory to write to. Otherwise it can only read Path.
+	Rebuilt bool
 }
 
 // An order is a checked Confinement with its Level, as Wrap passes it to the stages
@@ -94,7 +114,8 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 		// This process is a stage of a sandbox. It would start itself endlessly.
 		return nil, errors.New("sandbox: this program must call sandbox.Main before anything else")
 	}
-	for field, paths := range map[string][]string{"write": c.Write, "read": c.Read, "scratch": c.Scratch} {
+	scratch := outermostScratch(c.Scratch)
+	for field, paths := range map[string][]string{"write": c.Write, "read": c.Read, "scratch": layersOf(c.Scratch)} {
 		for _, path := range paths {
 			if err := check(field, path); err != nil {
 				return nil, err
@@ -102,7 +123,7 @@ func Wrap(l Level, c Confinement, argv []string) ([]string, error) {
 		}
 	}
 	l.Missing = "" // people read this text, and no stage needs it
-	c.Write, c.Scratch = outermost(c.Write), outermost(c.Scratch)
+	c.Write, c.Scratch = outermost(c.Write), scratch
 	o := order{l, c}
 	if err := o.prepare(); err != nil {
 		return nil, err
@@ -232,6 +253,32 @@ func outermost(paths []string) []string {
 	for _, path := range slices.Sorted(slices.Values(paths)) {
 		if !slices.ContainsFunc(kept, func(dir string) bool { return within(path, dir) }) {
 			kept = append(kept, path)
+		}
+	}
+	return kept
+}
+
+// layersOf lists the existing directories of scratch directories.
+func layersOf(list []Scratch) (paths []string) {
+	for _, s := range list {
+		if s.exists() {
+			paths = append(paths, s.Path)
+		}
+		paths = append(paths, s.Below...)
+	}
+	return paths
+}
+
+func (s Scratch) exists() bool {
+	_, err := os.Lstat(s.Path)
+	return err == nil
+}
+
+// outermostScratch removes the scratch directories that are inside another one.
+func outermostScratch(list []Scratch) (kept []Scratch) {
+	for _, s := range slices.SortedFunc(slices.Values(list), func(a, b Scratch) int { return strings.Compare(a.Path, b.Path) }) {
+		if !slices.ContainsFunc(kept, func(k Scratch) bool { return within(s.Path, k.Path) }) {
+			kept = append(kept, s)
 		}
 	}
 	return kept

@@ -32,7 +32,7 @@ func TestHostilePathsAreRefused(t *testing.T) {
 		"a link to read":  {Write: []string{s.workspace}, Read: []string{s.dir + "/link"}},
 		"nothing to read": {Read: []string{s.dir + "/missing"}},
 		"all to read":     {Read: []string{"/"}},
-		"a file as cache": {Scratch: []string{s.root + "/file"}},
+		"a file as cache": {Scratch: []Scratch{{Path: s.root + "/file"}}},
 		"a file as home":  {Private: s.root + "/file"},
 		"a link as home":  {Private: s.dir + "/linked"},
 		"one of many":     {Write: []string{s.workspace, s.dir + "/missing"}},

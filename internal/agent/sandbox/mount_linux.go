@@ -46,22 +46,26 @@ func newMount(kind string, options map[string]string, attr int) (*os.File, error
 	return os.NewFile(uintptr(mount), kind), nil
 }
 
-// newOverlay makes a mount that shows a directory and keeps changes to it elsewhere.
-func newOverlay(lower, changes string) (*os.File, error) {
-	upper, work := filepath.Join(changes, "upper"), filepath.Join(changes, "work")
-	for _, dir := range []string{upper, work} {
+// newOverlay makes a mount that shows some directories, the first one on top, and keeps changes to
+// them in the directory upper of changes.
+func newOverlay(lower []string, changes string) (*os.File, error) {
+	upper, work, empty := filepath.Join(changes, "upper"), filepath.Join(changes, "work"), filepath.Join(changes, "empty")
+	for _, dir := range []string{upper, work, empty} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	info, err := os.Stat(lower)
+	if len(lower) == 0 {
+		lower = []string{empty}
+	}
+	info, err := os.Stat(lower[0])
 	if err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(upper, info.Mode().Perm()); err != nil { // the overlay shows the mode of this directory
 		return nil, err
 	}
-	return overlay.Stack{Lower: []string{lower}, Upper: upper, Work: work}.Mount("")
+	return overlay.Stack{Lower: lower, Upper: upper, Work: work}.Mount("")
 }
 
 // moveMount attaches a mount at a target.

@@ -23,7 +23,7 @@ func reachOf(o order) (reach, error) {
 	for _, dir := range systemPaths() {
 		to.read = append(to.read, without(dir, hidden)...)
 	}
-	to.read = append(append(to.read, o.Read...), o.Scratch...)
+	to.read = append(append(to.read, o.Read...), o.readable()...)
 	for _, path := range append(devices, sharedMemory) {
 		if _, err := os.Lstat(path); err == nil {
 			to.write = append(to.write, path)
@@ -43,7 +43,7 @@ func (o order) furnishHome() error {
 	if home == "" {
 		return os.Setenv("HOME", o.privateHome())
 	}
-	named := slices.Concat(o.Read, o.Scratch, o.Write)
+	named := slices.Concat(o.Read, o.readable(), o.Write)
 	for _, path := range outermost(named) {
 		if path == home {
 			return nil // the home itself is listed
@@ -60,4 +60,16 @@ func (o order) furnishHome() error {
 		}
 	}
 	return os.Setenv("HOME", o.privateHome())
+}
+
+// readable lists the scratch directories that the command reads without overlays. Tools make the
+// others again in the private home.
+func (o order) readable() (paths []string) {
+	home := realHome()
+	for _, s := range o.Scratch {
+		if s.exists() && !(s.Rebuilt && o.Private != "" && home != "" && within(s.Path, home)) {
+			paths = append(paths, s.Path)
+		}
+	}
+	return paths
 }

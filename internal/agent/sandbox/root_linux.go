@@ -45,6 +45,12 @@ func enterRoot(o order, argv []string) (writable []string, err error) {
 	} else if err := os.Setenv("PWD", here); err != nil {
 		return nil, err
 	}
+	if real, err := filepath.EvalSymlinks(here); err == nil && o.Places[real] != "" {
+		here = o.Places[real]
+		if err := os.Setenv("PWD", here); err != nil { // otherwise a shell keeps the other path
+			return nil, err
+		}
+	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("separate the mounts: %w", err)
 	}
@@ -89,8 +95,8 @@ func (r *root) fill(o order) error {
 			return err
 		}
 	}
-	for i, path := range o.Scratch {
-		if err := r.overlay(path, o, i); err != nil {
+	for i, s := range o.Scratch {
+		if err := r.overlay(s, o, i); err != nil {
 			return err
 		}
 	}
@@ -99,6 +105,12 @@ func (r *root) fill(o order) error {
 			return err
 		}
 		r.writable = append(r.writable, path)
+	}
+	for path, at := range o.Places {
+		if err := r.bind(at, path, readWrite); err != nil {
+			return err
+		}
+		r.writable = append(r.writable, at)
 	}
 	if err := r.addOverlays(o); err != nil {
 		return err
@@ -199,7 +211,7 @@ func (r *root) addOverlays(o order) error {
 	if len(o.Overlays) == 0 {
 		return nil
 	}
-	seen := slices.Concat(systemPaths(), o.Read, o.Scratch, o.Write)
+	seen := slices.Concat(systemPaths(), o.Read, layersOf(o.Scratch), o.Write)
 	for _, v := range o.Overlays {
 		for _, path := range append(slices.Clone(v.Lower), v.Upper, v.Work) {
 			if slices.ContainsFunc(seen, func(dir string) bool { return within(path, dir) }) {
@@ -222,18 +234,33 @@ func (r *root) addOverlays(o order) error {
 	return nil
 }
 
-// overlay places a directory that the command may change privately. If overlays do not work, the
-// directory is read-only.
-func (r *root) overlay(path string, o order, number int) error {
-	if o.Private != "" {
-		mount, err := newOverlay(path, filepath.Join(o.privateLayers(), fmt.Sprint(number)))
-		if err == nil {
-			r.put(path, &mountPoint{mount: mount, dir: true})
-			r.writable = append(r.writable, path)
-			return nil
+// overlay places a directory that the command may change privately.
+func (r *root) overlay(s Scratch, o order, number int) error {
+	if o.Private == "" {
+		if s.exists() {
+			return r.bind(s.Path, s.Path, readOnly)
 		}
+		return nil
 	}
-	return r.bind(path, path, readOnly)
+	changes := s.Changes
+	if changes == "" {
+		changes = filepath.Join(o.privateLayers(), fmt.Sprint(number))
+	}
+	lower := s.Below
+	if s.exists() {
+		lower = append([]string{s.Path}, lower...)
+	}
+	mount, err := newOverlay(lower, changes)
+	if err == nil {
+		r.put(s.Path, &mountPoint{mount: mount, dir: true})
+		r.writable = append(r.writable, s.Path)
+		return nil
+	}
+	if s.exists() && !s.Rebuilt {
+		return r.bind(s.Path, s.Path, readOnly)
+	}
+	r.writable = append(r.writable, s.Path)
+	return r.bind(s.Path, filepath.Join(changes, "upper"), readWrite)
 }
 
 // add puts a mount of a new file system at a path.

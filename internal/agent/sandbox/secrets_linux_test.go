@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lockkeeper/internal/machine/machinetest"
 )
 
 // credentials are files of a home directory that no command may read.
@@ -43,7 +45,7 @@ func (s *scene) home() (string, Confinement) {
 	c.Private = private
 	c.Write = append(c.Write, home+"/.agent")
 	c.Read = append(c.Read, home+"/.tool/bin", home+"/.tool/lib")
-	c.Scratch = []string{home + "/.cache/tool"}
+	c.Scratch = []Scratch{{Path: home + "/.cache/tool"}}
 	s.env = append(s.env, "HOME="+home, "PATH="+home+"/.tool/bin:"+os.Getenv("PATH"))
 	return home, c
 }
@@ -126,6 +128,43 @@ func TestScratchIsDiscarded(t *testing.T) {
 			t.Error("the cache has it")
 		}
 	})
+}
+
+// A command finds the layers below a cache, also below a missing one, and its changes go where the
+// caller wants them. It works at another path of its workspace.
+func TestScratchHasLayers(t *testing.T) {
+	l := best(t)
+	if !l.Namespaces {
+		machinetest.Lacks(t, "namespaces")
+	}
+	s := newScene(t)
+	home, c := s.home()
+	layers := []string{s.dir + "/layers: 1/upper", s.dir + "/layers: 2/upper"}
+	for i, dir := range layers {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s.put(dir+"/entry", "hidden\n")
+		s.put(dir+"/"+fmt.Sprint("added", i), "layer\n")
+		s.put(dir+"/both", fmt.Sprint("layer ", i, "\n"))
+	}
+	c.Scratch = []Scratch{{Path: home + "/.cache/tool", Below: layers, Changes: s.dir + "/kept"}, {Path: home + "/.cache/none", Below: layers}}
+	s.env = append(s.env, "PWD="+s.workspace)
+	c.Places = map[string]string{s.workspace: s.dir + "/elsewhere/tree"}
+	said, code := s.startNamed(l, c, "sh", "-ec", `cd ~/.cache/tool; cat entry; echo; cat both added0 added1; echo new >new; echo over >added0; rm added1; cat ../none/both; cd "$OLDPWD"; pwd; cat file; echo more >made`)
+	if want := "secret .cache/tool/entry\nlayer 0\nlayer\nlayer\nlayer 0\n" + s.dir + "/elsewhere/tree\nmine"; code != 0 || said != want {
+		t.Fatalf("code %d: %s", code, said)
+	}
+	for file, want := range map[string]string{s.dir + "/kept/upper/new": "new\n", s.dir + "/kept/upper/added0": "over\n", layers[0] + "/added0": "layer\n", layers[1] + "/added1": "layer\n", s.workspace + "/made": "more\n"} {
+		if text, err := os.ReadFile(file); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", file, text, err)
+		}
+	}
+	for _, file := range []string{home + "/.cache/tool/new", home + "/.cache/none", s.dir + "/kept/upper/both", s.dir + "/elsewhere"} {
+		if _, err := os.Lstat(file); err == nil {
+			t.Errorf("%s exists", file)
+		}
+	}
 }
 
 // An ordinary user has the same restrictions and permissions.

@@ -6,9 +6,9 @@
 // also holds a tool's credentials. A tool that is not in its tables does not work
 // in a sandbox until a person adds its directory to agent.read.
 //
-// It finds the known places of tools (places.go), every directory in PATH with its
+// It finds the known places of tools (tooldirs.go), every directory in PATH with its
 // neighbors lib, libexec, include and share, and the targets of links and #! lines
-// in these directories.
+// in these directories. A cache in the home directory may be missing.
 //
 // The package reads the disk, changes nothing and starts no goroutines.
 package toolchain

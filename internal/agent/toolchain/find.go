@@ -15,13 +15,19 @@ import (
 // paths exist and have no links in them.
 type Found struct {
 	Read   []string // programs and their libraries
-	Caches []string // packages and build results
+	Caches []Cache  // packages and build results
+}
+
+// A Cache is a directory that a tool fills. It may be missing.
+type Cache struct {
+	Path  string
+	Built bool // it has only what tools compile, so an empty one costs no download
 }
 
 // Find finds the tools of an environment. It looks up the programs in PATH and adds the paths
 // that they need, even if they are in no directory of PATH.
 func Find(env func(name string) (string, bool), programs ...string) Found {
-	f := &finder{env: env, read: map[string]bool{}, caches: map[string]bool{}, followed: map[string]bool{}}
+	f := &finder{env: env, read: map[string]bool{}, caches: map[string]Cache{}, followed: map[string]bool{}}
 	if home, _ := env("HOME"); filepath.IsAbs(home) {
 		if real, err := filepath.EvalSymlinks(home); err == nil {
 			f.home = real
@@ -35,7 +41,7 @@ func Find(env func(name string) (string, bool), programs ...string) Found {
 	for _, name := range programs {
 		f.program(lookUp(name, path))
 	}
-	return Found{Read: slices.Sorted(maps.Keys(f.read)), Caches: slices.Sorted(maps.Keys(f.caches))}
+	return Found{Read: slices.Sorted(maps.Keys(f.read)), Caches: slices.SortedFunc(maps.Values(f.caches), func(a, b Cache) int { return strings.Compare(a.Path, b.Path) })}
 }
 
 // system lists the prefixes of the paths that every command sees anyway.
@@ -46,19 +52,26 @@ func inSystem(path string) bool {
 }
 
 type finder struct {
-	env          func(string) (string, bool)
-	home         string // empty: unknown
-	read, caches map[string]bool
-	followed     map[string]bool // interpreters that were added
+	env      func(string) (string, bool)
+	home     string // empty: unknown
+	read     map[string]bool
+	caches   map[string]Cache
+	followed map[string]bool // interpreters that were added
 }
 
 // known adds the known directories of tools.
 func (f *finder) known() {
 	for _, p := range programs {
-		f.addDir(f.read, p)
+		for _, path := range f.paths(p) {
+			f.add(f.read, path)
+		}
 	}
-	for _, p := range caches {
-		f.addDir(f.caches, p)
+	for built, dirs := range map[bool][]toolDir{false: packages, true: builds} {
+		for _, p := range dirs {
+			for _, path := range f.paths(p) {
+				f.cache(path, built)
+			}
+		}
 	}
 	for _, name := range certificates {
 		if path, _ := f.env(name); path != "" {
@@ -67,7 +80,8 @@ func (f *finder) known() {
 	}
 }
 
-func (f *finder) addDir(to map[string]bool, d toolDir) {
+// paths lists the paths that a tool uses.
+func (f *finder) paths(d toolDir) (list []string) {
 	value, _ := f.env(d.variable)
 	dirs := filepath.SplitList(value)
 	if len(dirs) == 0 && d.usual != "" && f.home != "" {
@@ -75,11 +89,35 @@ func (f *finder) addDir(to map[string]bool, d toolDir) {
 	}
 	for _, dir := range dirs {
 		if d.parts == nil {
-			f.add(to, dir)
+			list = append(list, dir)
 		}
 		for _, part := range d.parts {
-			f.add(to, filepath.Join(dir, part))
+			list = append(list, filepath.Join(dir, part))
 		}
+	}
+	return list
+}
+
+// cache adds a cache. A missing one must be in the home directory, with no link on the way.
+func (f *finder) cache(path string, built bool) {
+	if real, ok := f.usable(path); ok {
+		if !inSystem(real + "/") {
+			f.caches[real] = Cache{real, built}
+		}
+		return
+	}
+	if _, err := os.Lstat(path); err == nil || f.home == "" || !strings.HasPrefix(filepath.Clean(path), f.home+"/") {
+		return
+	}
+	above := filepath.Dir(path)
+	for above != f.home {
+		if _, err := os.Lstat(above); err == nil {
+			break
+		}
+		above = filepath.Dir(above)
+	}
+	if real, err := filepath.EvalSymlinks(above); err == nil && real == above {
+		f.caches[filepath.Clean(path)] = Cache{filepath.Clean(path), built}
 	}
 }
 
@@ -87,17 +125,23 @@ func (f *finder) addDir(to map[string]bool, d toolDir) {
 // directory above it, and no path of the system, which commands see anyway. It
 // reports whether commands see the path.
 func (f *finder) add(to map[string]bool, path string) bool {
+	real, ok := f.usable(path)
+	if ok && !inSystem(real+"/") {
+		to[real] = true
+	}
+	return ok
+}
+
+// usable returns a path with its links resolved, if commands may see it.
+func (f *finder) usable(path string) (real string, ok bool) {
 	if !filepath.IsAbs(path) {
-		return false
+		return "", false
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil || real == "/" || f.home == real || strings.HasPrefix(f.home, real+"/") {
-		return false
+		return "", false
 	}
-	if !inSystem(real + "/") {
-		to[real] = true
-	}
-	return true
+	return real, true
 }
 
 // most bounds how many entries of one directory are followed.

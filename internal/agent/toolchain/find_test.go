@@ -43,22 +43,29 @@ func TestFind(t *testing.T) {
 	shown := func(list []string, name string) bool {
 		return slices.ContainsFunc(list, func(dir string) bool { return strings.HasPrefix(filepath.Join(home, name)+"/", dir+"/") })
 	}
+	var caches []string
+	for _, c := range found.Caches {
+		caches = append(caches, c.Path)
+		if c.Built != (filepath.Base(c.Path) == "gocache" || c.Path == home+"/.cache/golangci-lint" || c.Path == home+"/.cache/ccache") {
+			t.Errorf("%+v", c)
+		}
+	}
 	for _, name := range []string{".cargo/bin/cargo", ".rustup/toolchains/stable/bin/rustc", ".fly/bin/flyctl", ".fly/lib/data", ".nvm/versions/node/v20/bin/node", ".local/bin/script",
 		"venvs/tool/lib/x", "bin/mine", "projects/a/bin/run", "apps/agent/node_modules/@x/cli/cli.js", ".local/share/claude/versions/2", "certs/ca.pem"} {
 		if !shown(found.Read, name) {
 			t.Errorf("%s is not shown", name)
 		}
 	}
-	for _, name := range []string{".cargo/registry/index", ".npm/_cacache/entry", ".m2/repository/jar", "go/pkg/mod/m", "moved/gocache/x"} {
-		if !shown(found.Caches, name) {
+	for _, name := range []string{".cargo/registry/index", ".npm/_cacache/entry", ".m2/repository/jar", "go/pkg/mod/m", "moved/gocache/x", ".cache/ccache/missing"} {
+		if !shown(caches, name) {
 			t.Errorf("%s is no cache", name)
 		}
 	}
 	for _, name := range []string{".cargo/credentials.toml", ".fly/config.yml", ".npmrc", ".npm/_logs/log", ".local/share/keyrings/login.keyring", "venvs/other/secret", "lib/own",
 		"projects/a/.env", ".m2/settings.xml", "apps/agent/token", ".local/share/claude/other", "go/src/private/x"} {
-		if shown(found.Read, name) || shown(found.Caches, name) {
+		if shown(found.Read, name) || shown(caches, name) {
 			t.Errorf("%s is shown", name)
 		}
 	}
-	t.Logf("%q", found)
+	t.Logf("%+v", found)
 }

@@ -61,11 +61,10 @@ var programs = []toolDir{
 	{"HOMEBREW_PREFIX", ".linuxbrew", nil},
 }
 
-// caches are the directories of packages and build results that tools add to.
-var caches = []toolDir{
-	{"GOCACHE", ".cache/go-build", nil},
-	{"GOMODCACHE", "go/pkg/mod", nil},
-	{"GOLANGCI_LINT_CACHE", ".cache/golangci-lint", nil},
+// packages are the directories of downloaded packages that tools add to.
+var packages = []toolDir{
+	{"GOMODCACHE", "", nil},
+	{"GOPATH", "go", []string{"pkg/mod"}},
 	{"CARGO_HOME", ".cargo", []string{"registry", "git"}},
 	{"PIP_CACHE_DIR", ".cache/pip", nil},
 	{"UV_CACHE_DIR", ".cache/uv", nil},
@@ -83,8 +82,14 @@ var caches = []toolDir{
 	{"COURSIER_CACHE", ".cache/coursier", nil},
 	{"NUGET_PACKAGES", ".nuget/packages", nil},
 	{"COMPOSER_CACHE_DIR", ".cache/composer", nil},
-	{"CCACHE_DIR", ".cache/ccache", nil},
 	{"", ".bundle/cache", nil},
+}
+
+// builds are the directories of build results that tools add to.
+var builds = []toolDir{
+	{"GOCACHE", ".cache/go-build", nil},
+	{"GOLANGCI_LINT_CACHE", ".cache/golangci-lint", nil},
+	{"CCACHE_DIR", ".cache/ccache", nil},
 }
 
 // certificates are variables that name files of trusted certificates, which are public.

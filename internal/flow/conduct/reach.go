@@ -10,6 +10,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/owndir"
 	"lockkeeper/internal/agent/program"
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/toolchain"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/git"
@@ -36,7 +37,7 @@ func reach(ctx context.Context, a *project.Project, agents, env []string) (func(
 	}
 	checks := run.Reach{
 		Write: write, Read: append(read, slices.DeleteFunc(append(found.Read, environments(a)...), inside)...),
-		Scratch: slices.DeleteFunc(found.Caches, inside), Keep: c.Run.CheckEnv, Home: gitIdentity(ctx, a.Root.Dir(), env),
+		Scratch: scratchOf(found.Caches, inside), Keep: c.Run.CheckEnv, Home: gitIdentity(ctx, a.Root.Dir(), env),
 	}
 	byName := map[string]run.Reach{"": checks}
 	for _, name := range slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return name == "" }) {
@@ -49,6 +50,15 @@ func reach(ctx context.Context, a *project.Project, agents, env []string) (func(
 		byName[name] = r
 	}
 	return func(agent string) run.Reach { return byName[agent] }, nil
+}
+
+func scratchOf(caches []toolchain.Cache, inside func(path string) bool) (list []sandbox.Scratch) {
+	for _, c := range caches {
+		if !inside(c.Path) {
+			list = append(list, sandbox.Scratch{Path: c.Path, Rebuilt: c.Built})
+		}
+	}
+	return list
 }
 
 // configured returns the paths of a setting. It refuses a path that contains Lockkeeper's own

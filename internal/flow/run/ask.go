@@ -251,7 +251,7 @@ func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Works
 	var exit agent.Exit
 	cmd := process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Killed: func(s syscall.Signal) { exit.Signal = s }}
-	code, err := p.confined(ctx, t, w, name, cmd)
+	code, err := p.confined(ctx, t, site{w: w, agent: name}, cmd)
 	exit.Code = code
 	return exit, err
 }

@@ -233,6 +233,7 @@ func (l *batchRun) fix(ctx context.Context, c checks, at *checkState, failed *fl
 	if err != nil {
 		return err
 	}
+	said = fromWorkspace(said, l.w)
 	at.Done.Fixes++
 	q := l.ask(c.Prompt, c.Answer)
 	q.purpose += fmt.Sprintf("-%d-%x", at.Done.Fixes, sumOf(l.files))[:12]
@@ -343,7 +344,7 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 		return flow.CheckRun{}, err
 	}
 	run := flow.CheckRun{Command: command, Attempt: attempt, Output: filepath.ToSlash(kept)}
-	ran, err := l.p.execute(ctx, l.t, l.w, command, out)
+	ran, err := l.p.execute(ctx, l.t, site{w: l.w}, command, out)
 	run.Exit, run.Took = ran.exit, ran.took
 	if ran.tooLong {
 		_, err = fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)
@@ -362,7 +363,7 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 	run.Last = said[strings.LastIndexByte(said, '\n')+1:]
 	if run.Exit != 0 && err == nil {
 		if said, err = l.p.endOf(run.Output, maxCompared); err == nil {
-			l.failure = failure.Of(command, run.Exit, ran.tooLong, said, l.w.Dir(), l.w.Home())
+			l.failure = failure.Of(command, run.Exit, ran.tooLong, fromWorkspace(said, l.w), l.w.Dir(), l.w.Home())
 			run.AsBefore = ran.exit != 0 && l.isAsBefore(l.failure)
 		}
 	}
@@ -377,12 +378,12 @@ type executed struct {
 }
 
 // execute runs a test or CI command in a workspace, in the sandbox and within the time limit.
-func (p *Pipeline) execute(ctx context.Context, t execution, w *workspace.Workspace, command string, out *os.File) (ran executed, err error) {
+func (p *Pipeline) execute(ctx context.Context, t execution, at site, command string, out *os.File) (ran executed, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, p.opt.Limits.CheckTimeout, errTooLong)
 	defer cancel()
 	began := time.Now()
-	ran.exit, err = p.confined(limited, t, w, "", process.Command{
-		Argv: []string{"sh", "-c", command}, Dir: w.Dir(), Env: p.checkEnv(t, w), Stdout: out, Stderr: out,
+	ran.exit, err = p.confined(limited, t, at, process.Command{
+		Argv: []string{"sh", "-c", command}, Dir: at.w.Dir(), Env: p.checkEnv(t, at.w), Stdout: out, Stderr: out,
 	})
 	ran.took = time.Since(began)
 	if errors.Is(err, errTooLong) && ctx.Err() == nil {

@@ -16,15 +16,24 @@ import (
 	"lockkeeper/internal/agent/owndir"
 	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/supervisor"
+	"lockkeeper/internal/agent/toolcache"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/machine/process"
 )
 
+// A site is where a command of a run works.
+type site struct {
+	w     *workspace.Workspace
+	agent string           // whose reach the command has; empty: that of test and CI commands
+	fills *toolcache.Layer // keeps what a trusted command adds to the caches of tools; nil: it is discarded
+}
+
 // confined runs a command in a workspace and returns when all its processes have ended. As far as
-// this machine can, the command sees only its workspace, the system, and the reach of the named
-// agent. The name "" is for test and CI commands. The command can send requests to a supervisor.
-func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Workspace, agent string, c process.Command) (code int, err error) {
+// this machine can, the command sees only its workspace, the system, and the reach of its agent.
+// The command can send requests to a supervisor.
+func (p *Pipeline) confined(ctx context.Context, t execution, at site, c process.Command) (code int, err error) {
+	w := at.w
 	temp, err := makeTemp(w)
 	if err != nil {
 		return -1, err
@@ -40,7 +49,7 @@ func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Works
 		return -1, err
 	}
 	defer func() { err = errors.Join(err, served.end()) }()
-	reach := p.reachOf(agent)
+	reach := p.reachOf(at.agent)
 	c.Env = append(sandbox.Environ(c.Env, temp, reach.Keep...), served.env...)
 	if reach.Own != nil {
 		own, made := reach.Own.Open(ctx, filepath.Join(private, "own"), func(err error) {
@@ -55,6 +64,23 @@ func (p *Pipeline) confined(ctx context.Context, t execution, w *workspace.Works
 	}
 	named, err := p.confinement(ctx, w, reach, temp, private)
 	if err != nil {
+		return -1, err
+	}
+	if at.agent == "" {
+		dir, place, err := testedAt(w)
+		if err != nil {
+			return -1, err
+		}
+		named.Places = map[string]string{dir: place}
+	}
+	caches := at.fills.Layers()
+	if caches == nil {
+		if caches, err = p.opt.Caches.Open(); err != nil {
+			return -1, err
+		}
+		defer func() { err = errors.Join(err, caches.Close()) }()
+	}
+	if named.Scratch, err = layered(reach.Scratch, caches, at.fills); err != nil {
 		return -1, err
 	}
 	if c.Argv, err = sandbox.Wrap(p.opt.Sandbox, named, c.Argv); err != nil {
@@ -194,7 +220,7 @@ func (p *Pipeline) requestedBy(t execution, q question) []flow.Gap {
 type Reach struct {
 	Write   []string // paths that the command may change
 	Read    []string
-	Scratch []string          // paths that the command may change, but whose changes are discarded
+	Scratch []sandbox.Scratch // caches of tools, also missing ones, without layers; changes are discarded
 	Keep    []string          // variables that are passed on although they contain a credential
 	Home    map[string]string // the only files of the home directory
 	Own     *owndir.Dir       // the agent's own directory; each call gets a copy; nil: none
@@ -219,7 +245,7 @@ func (p *Pipeline) confinement(ctx context.Context, w *workspace.Workspace, r Re
 	if err := treeOf(w, &c); err != nil {
 		return c, err
 	}
-	for list, paths := range map[*[]string][]string{&c.Write: append(append(c.Write, temp), r.Write...), &c.Read: append(outside, r.Read...), &c.Scratch: r.Scratch} {
+	for list, paths := range map[*[]string][]string{&c.Write: append(append(c.Write, temp), r.Write...), &c.Read: append(outside, r.Read...)} {
 		if *list, err = existing(paths); err != nil {
 			return c, err
 		}

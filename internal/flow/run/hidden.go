@@ -30,7 +30,7 @@ func (l *batchRun) warnHidden(q question, failed *flow.CheckRun) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range l.p.refusals(said, l.w, failed.Command) {
+	for _, r := range l.p.refusals(fromWorkspace(said, l.w), l.w, failed.Command) {
 		l.p.news(NewsWarning, q, lockkeeper.JoinNext(r.fact, r.next))
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"lockkeeper/gate"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/sandbox"
+	"lockkeeper/internal/agent/toolcache"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
@@ -46,11 +47,12 @@ type Options struct {
 	Prompts  *flow.Prompts
 	Sandbox  sandbox.Level
 
-	Calls      string   // the directory of call records, inside .lockkeeper; absolute
-	Workspaces string   // the directory of workspaces, outside the root; absolute
-	Folder     string   // folder of the documents, relative to the root
-	Analysis   string   // directory of the screens' documents, relative to the root, for the screens flow
-	Own        []string // directories of the pipeline, which workspaces do not contain
+	Calls      string           // the directory of call records, inside .lockkeeper; absolute
+	Workspaces string           // the directory of workspaces, outside the root; absolute
+	Caches     *toolcache.Store // nil: what tools add to their caches is always discarded
+	Folder     string           // folder of the documents, relative to the root
+	Analysis   string           // directory of the screens' documents, relative to the root, for the screens flow
+	Own        []string         // directories of the pipeline, which workspaces do not contain
 	Env        []string
 
 	Limits     Limits

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lockkeeper/internal/agent/toolcache"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow/failure"
 	"lockkeeper/sched"
@@ -26,6 +27,9 @@ type Trial struct {
 	Last     []string `json:"last,omitempty"`      // the last lines of its output
 	Sandbox  string   `json:"sandbox,omitempty"`   // what the sandbox refused to it; empty: nothing is known
 	Skipped  string   `json:"skipped,omitempty"`   // why no command ran
+	ReadOnly []string `json:"read_only,omitempty"` // caches of tools that commands cannot write in the sandbox
+	Kept     int64    `json:"kept,omitempty"`      // the bytes of tool caches that later tests find
+	NotKept  string   `json:"not_kept,omitempty"`  // why the caches of this trial were discarded
 	Next     string   `json:"next,omitempty"`
 }
 
@@ -94,16 +98,42 @@ func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, f
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
-	result = &Trial{Commands: commands}
-	for i, command := range commands {
-		name := filepath.Join(w.Home(), fmt.Sprintf("output-%d", i))
-		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
+	at := site{w: w}
+	readOnly, err := p.readOnlyCaches(ctx, t, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.opt.Caches != nil {
+		if at.fills, err = p.opt.Caches.Begin(); err != nil {
 			return nil, nil, err
 		}
-		ran, err := p.execute(ctx, t, w, command, out)
+		defer func() { err = errors.Join(err, at.fills.Discard(context.WithoutCancel(ctx))) }()
+	}
+	result = &Trial{Commands: commands, ReadOnly: readOnly}
+	if failures, err = p.tryAll(ctx, t, at, result); err != nil || at.fills == nil || result.TooLong {
+		return result, failures, err
+	}
+	// The tree is what people have, so its tests may fill caches for the tests of batches.
+	if _, err = at.fills.Keep(ctx); errors.Is(err, toolcache.ErrLarge) {
+		result.NotKept, err = err.Error(), nil
+	}
+	if err == nil {
+		result.Kept, err = p.opt.Caches.Size()
+	}
+	return result, failures, err
+}
+
+// tryAll runs the commands of a trial, also after one fails.
+func (p *Pipeline) tryAll(ctx context.Context, t execution, at site, result *Trial) (failures []failure.Failure, err error) {
+	for i, command := range result.Commands {
+		name := filepath.Join(at.w.Home(), fmt.Sprintf("output-%d", i))
+		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		ran, err := p.execute(ctx, t, at, command, out)
 		if err = errors.Join(err, out.Close()); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		result.Seconds += ran.took.Seconds()
 		if ran.exit == 0 {
@@ -111,15 +141,16 @@ func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, f
 		}
 		said, err := tailOf(name, maxCompared)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		failures = append(failures, failure.Of(command, ran.exit, ran.tooLong, said, w.Dir(), w.Home()))
+		said = fromWorkspace(said, at.w)
+		failures = append(failures, failure.Of(command, ran.exit, ran.tooLong, said, at.w.Dir(), at.w.Home()))
 		if result.Failed == "" {
-			p.explain(result, w, command, ran, said)
+			p.explain(result, at.w, command, ran, said)
 		}
 	}
 	result.Passed = result.Failed == ""
-	return result, failures, nil
+	return failures, nil
 }
 
 // explain describes the first command that failed.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent/enrol"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/view"
 )
@@ -99,8 +101,27 @@ func (r *Report) TryTests(ctx context.Context, s project.Settings, env []string,
 			c.Fact += "; it ended with: " + strings.Join(t.Last, " | ")
 		}
 		r.Checks = append(r.Checks, c)
+		if t.Skipped == "" {
+			r.Checks = append(r.Checks, cachesCheck(t))
+		}
 	}
 	return nil
+}
+
+// cachesCheck says whether the caches of tools work in the sandbox.
+func cachesCheck(t *run.Trial) view.Check {
+	if len(t.ReadOnly) > 0 {
+		return view.Check{Name: "caches", Fact: "commands in the sandbox cannot write " + strings.Join(t.ReadOnly, ", "),
+			Next: "set agent.caches in lockkeeper.yaml to directories that only this codebase uses, or enable overlays in user namespaces"}
+	}
+	c := view.Check{Name: "caches", OK: true, Fact: "writable in the sandbox"}
+	switch {
+	case t.NotKept != "":
+		c.Fact += "; nothing of them is kept: " + t.NotKept
+	case t.Kept > 0:
+		c.Fact += fmt.Sprintf("; %.1f MB that the tests added are kept for the tests of runs", float64(t.Kept)/1e6)
+	}
+	return c
 }
 
 // unopened runs the checks that need no store. Hooks refuse every write meanwhile.

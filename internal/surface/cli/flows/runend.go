@@ -112,6 +112,9 @@ func (r *flowRun) showTrial(t *run.Trial) {
 	if t.Next != "" {
 		fmt.Fprintln(r.Out, "  next: "+term.Clean(t.Next))
 	}
+	if len(t.ReadOnly) > 0 {
+		fmt.Fprintln(r.Out, "warning: commands in the sandbox cannot write "+term.Clean(strings.Join(t.ReadOnly, ", ")))
+	}
 }
 
 // afterForecast returns the next step: the run, unless every remaining step needs a decision.
