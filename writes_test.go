@@ -63,6 +63,8 @@ var mayChange = map[string]string{
 	"internal/flow/run/check.go":                 "what tests said, in .lockkeeper",
 	"internal/flow/run/confined.go":              "the private directories of a command, beside its workspace",
 	"internal/flow/run/toolcaches.go":            "which caches of tools are read-only, beside the workspace",
+	"internal/flow/run/slots.go":                 "a locked file for each slot of tests, in the state directory",
+	"internal/git/once.go":                       "an empty file in the git directory, which says that a hook has said something",
 	"internal/agent/toolcache":                   "what trusted tests added to the caches of tools, in the state directory",
 	"internal/flow/run/trial.go":                 "what tests said on the unchanged tree, beside their workspace",
 	"internal/flow/run/pipeline.go":              "the directory in which copies of the tree are made",

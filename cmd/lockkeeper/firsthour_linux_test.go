@@ -42,6 +42,7 @@ var sampleProjects = map[string]sampleProject{
 	"monorepo": {map[string]string{"services/api/go.mod": "module example.org/api\n\ngo 1.24\n", "services/api/api.go": "package api\n\nconst Word = \"old\"\n",
 		"services/api/api_test.go": "package api\n\nimport \"testing\"\n\nfunc TestWord(t *testing.T) {\n\tif Word != \"new\" {\n\t\tt.Fatal(Word)\n\t}\n}\n", "tools/lint/setup.py": "", "tools/lint/test_lint.py": "import unittest\n\nclass T(unittest.TestCase):\n    def test(self):\n        pass\n",
 		"packages/web/package.json": "{}", "packages/web/index.js": ""}, "services/api/api.go", "Go, Python, JavaScript, go modules, pip, npm", "(cd services/api && go test ./...) && (cd tools/lint && python3 -m unittest discover)", "go"},
+	"Markdown":      {map[string]string{"README.md": "Read [the guide](docs/index.md#new).\n", "docs/index.md": "# old\n"}, "docs/index.md", "Markdown", "lockkeeper links --deep README.md", "git"},
 	"documentation": {map[string]string{"mkdocs.yml": "site_name: word\n", "docs/index.md": "# old\n", "script/test": "#!/bin/sh\ngrep -q new docs/index.md\n"}, "docs/index.md", "MkDocs", "./script/test", "sh"},
 }
 

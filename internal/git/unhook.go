@@ -84,8 +84,14 @@ func (h InstalledHook) Remove(ctx context.Context) error {
 		}
 		return durable.WriteFile(ctx, h.Path, []byte(h.text), info.Mode().Perm())
 	}
-	if err := os.Remove(h.Path + told); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	said, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(h.Path)), saidPrefix+"*"+told))
+	if err != nil {
+		said = nil // the directory has brackets in its name
+	}
+	for _, path := range append(said, h.Path+told) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	next := chainedOf(h.Path)
 	if next == "" {

@@ -155,6 +155,9 @@ func (a *Project) AccessDir() string { return filepath.Join(a.StateDir, "access"
 
 func (a *Project) WorkspacesDir() string { return filepath.Join(a.StateDir, "workspaces", a.Space[:8]) }
 
+// SlotsDir returns the directory with a file for each slot of tests, locked while it is in use.
+func (a *Project) SlotsDir() string { return filepath.Join(a.StateDir, "slots", a.Space[:8]) }
+
 // CachesDir returns the directory that keeps what tests added to the caches of tools.
 func (a *Project) CachesDir() string { return filepath.Join(a.StateDir, "caches", a.Space[:8]) }
 

@@ -58,7 +58,7 @@ func FootprintOf(s Settings) (*Footprint, error) {
 		return nil, &lockkeeper.StoreError{Store: f.world.path, Reason: "the record of this root names no space", Next: "restore " + DirName + ", or remove it by hand"}
 	}
 	paths := []string{filepath.Join(root, DirName), filepath.Join(root, config.FileName),
-		filepath.Join(state, "tokens", f.Space), filepath.Join(state, "access", f.Space), filepath.Join(state, "sessions", f.Space), filepath.Join(state, "workspaces", f.Space[:8]), filepath.Join(state, "caches", f.Space[:8]), f.world.path, f.world.alivePath()}
+		filepath.Join(state, "tokens", f.Space), filepath.Join(state, "access", f.Space), filepath.Join(state, "sessions", f.Space), filepath.Join(state, "workspaces", f.Space[:8]), filepath.Join(state, "caches", f.Space[:8]), filepath.Join(state, "slots", f.Space[:8]), f.world.path, f.world.alivePath()}
 	old, err := filepath.Glob(filepath.Join(root, DirName+".old-*"))
 	if err != nil {
 		old = nil // the root has brackets in its name

@@ -33,8 +33,8 @@ type Confinement struct {
 	// write, and that keep their content.
 	Scratch []Scratch
 
-	// Places has other paths for some paths of Write. With namespaces the command
-	// finds the directory at both paths, and starts at the other one.
+	// Places has other paths for some paths of Write and Overlays. With namespaces the
+	// command finds the directory at the other path, and starts there.
 	Places map[string]string
 
 	// Overlays lists merged directories that the command sees. Only a Level with

@@ -10,6 +10,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/agent/program"
+	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
@@ -37,8 +38,12 @@ func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error)
 	if err != nil {
 		return nil, err
 	}
+	named := o.Flow != ""
 	if o.Flow, err = FlowName(a, o.Flow, o.Plan); err != nil {
 		return nil, err
+	}
+	if o.Plan == "" && !named && o.Flow == flow.Default().Name && a.Config.Run.DiscoveryGlob == "" {
+		return nil, &lockkeeper.InputError{Field: "plan", Reason: "a run of this codebase needs a plan of tasks, because run.discovery_glob names no controllers", Next: firstPlan(a)}
 	}
 	parts, err := assemble(ctx, a, o)
 	if err != nil {
@@ -46,6 +51,15 @@ func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error)
 	}
 	parts.Auto = policy
 	return &Conductor{Flow: parts.Flow, project: a, opt: o, parts: parts}, nil
+}
+
+// firstPlan returns commands that write a plan and run it.
+func firstPlan(a *project.Project) string {
+	file := "README.md"
+	if allowed := a.Config.Gate.AllowedWritePaths; len(allowed) > 0 && allowed[0] != "." {
+		file = allowed[0]
+	}
+	return "write a plan and run it: " + `printf 'tasks:\n  - name: first\n    prompt: Say what to change.\n    writes: ["%s"]\n' ` + shellword.Quote(file) + " >tasks.yaml; lockkeeper run --plan tasks.yaml"
 }
 
 // Survey finds the units of the run, with the pipeline that Start conducts. It starts nothing. The

@@ -70,7 +70,7 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 	p = run.Options{
 		Root: a.Root, Store: a.Store, Host: a.Host, Flow: f, Progress: tracker, Documents: docs, Layout: layout,
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
-		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Caches: toolcache.New(a.CachesDir(), toolcache.DefaultLimit), Folder: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
+		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Slots: a.SlotsDir(), Caches: toolcache.New(a.CachesDir(), toolcache.DefaultLimit), Folder: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
 		Limits: run.Limits{Agents: cmp.Or(o.Slots, c.MaxClaudeConcurrency), API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{},
 			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
 		Checks:     run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{}},

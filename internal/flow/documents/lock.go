@@ -104,9 +104,25 @@ func (s *Store) openLock() (*os.File, error) {
 	if err := s.makeOwn(); err != nil {
 		return nil, err
 	}
+	if err := s.ignoreLock(); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, filePerm)
 	if errors.Is(err, unix.ELOOP) {
 		err = &MalformedError{Path: lockFile, Reason: linkReason, Next: "remove it"}
 	}
 	return f, err
+}
+
+// ignoreLock keeps the lock file out of commits of the documents. A file of the user stays as it is.
+func (s *Store) ignoreLock() error {
+	f, err := os.OpenFile(filepath.Join(s.dir, ignoreFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("/" + lockFile + "\n")
+	return errors.Join(err, f.Close())
 }

@@ -20,6 +20,7 @@ import (
 const (
 	decisionsDir = "decisions"
 	lockFile     = ".lock"
+	ignoreFile   = ".gitignore"
 )
 
 // Reserved names in the folder of a unit. The folder of another unit can be next to them.

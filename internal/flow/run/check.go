@@ -344,7 +344,12 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 		return flow.CheckRun{}, err
 	}
 	run := flow.CheckRun{Command: command, Attempt: attempt, Output: filepath.ToSlash(kept)}
+	unlock, err := l.p.lockSlot(ctx, l.t.Slot())
+	if err != nil {
+		return run, errors.Join(err, out.Close())
+	}
 	ran, err := l.p.execute(ctx, l.t, site{w: l.w}, command, out)
+	err = errors.Join(err, unlock())
 	run.Exit, run.Took = ran.exit, ran.took
 	if ran.tooLong {
 		_, err = fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)

@@ -49,6 +49,7 @@ type Options struct {
 
 	Calls      string           // the directory of call records, inside .lockkeeper; absolute
 	Workspaces string           // the directory of workspaces, outside the root; absolute
+	Slots      string           // the directory of a file for each test slot, outside the root; empty: none
 	Caches     *toolcache.Store // nil: what tools add to their caches is always discarded
 	Folder     string           // folder of the documents, relative to the root
 	Analysis   string           // directory of the screens' documents, relative to the root, for the screens flow

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -278,6 +279,8 @@ type unqueuedWork struct {
 	id    string
 	pools map[string]chan int // free slots, by pool
 	held  map[string]int      // the held slot, by pool
+
+	number int // the number of the test slot of a trial, among all processes; 0: that of the pool
 }
 
 func (p *Pipeline) newUnqueued(name string) *unqueuedWork {
@@ -309,7 +312,7 @@ func (l *unqueuedWork) Note(context.Context, string) error                { retu
 func (l *unqueuedWork) ID() string                                        { return l.id }
 func (l *unqueuedWork) Mark() string                                      { return "loose-" + l.id }
 func (l *unqueuedWork) Grant() *lockkeeper.Grant                          { return nil }
-func (l *unqueuedWork) Slot() int                                         { return l.held[sched.PoolTest] }
+func (l *unqueuedWork) Slot() int                                         { return cmp.Or(l.number, l.held[sched.PoolTest]) }
 func (l *unqueuedWork) Started(context.Context, lockkeeper.Process) error { return nil }
 
 // slotsOf returns the slot pools of the legacy mode.

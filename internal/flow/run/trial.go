@@ -89,6 +89,12 @@ func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, f
 	if err := t.Phase(ctx, "test", sched.PoolTest); err != nil {
 		return nil, nil, err
 	}
+	number, unlock, err := p.lockFreeSlot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	t.number = number
 	defer func() { err = errors.Join(err, p.closeBase(context.WithoutCancel(ctx))) }()
 	w, err := p.makeWorkspace(ctx, nil)
 	if errors.Is(err, errUnrecovered) {

@@ -115,7 +115,7 @@ type Run struct {
 	Locking           string        `key:"locking" enum:"on off" default:"on" doc:"Whether runs use locks. off is the legacy mode: no locks, no queue, no grants. Only gate.allowed_write_paths is checked."`
 	SidecarDir        string        `key:"sidecar_dir" env:"SIDECAR_DIR" default:".pipeline" doc:"Directory for the documents of phases, relative to the root."`
 	AnalysisDir       string        `key:"analysis_dir" default:".analysis" doc:"Directory for the documents of the screens flow, relative to the root."`
-	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" rails:"app/controllers/**/*_controller.rb" example:"app/controllers/**/*_controller.rb" doc:"Pattern of the controller files, for the flow controllers. Empty: the default flow is tasks."`
+	DiscoveryGlob     string        `key:"discovery_glob" env:"DISCOVERY_GLOB" rails:"app/controllers/**/*_controller.rb" example:"app/controllers/**/*_controller.rb" doc:"Pattern of the controller files, for the flow controllers. Empty: a run needs a plan of tasks."`
 	DiscoveryExcludes []string      `key:"discovery_excludes" env:"DISCOVERY_EXCLUDES" rails:"application_controller" example:"application_controller" doc:"Names of controllers to leave out."`
 	Screens           string        `key:"screens" default:"screens.json" doc:"The manifest of the screens flow, relative to the root."`
 	ScreensGate       string        `key:"screens_gate" enum:"off on" default:"off" doc:"Whether a person must approve the changes proposed for a controller's screens before its merge starts."`

@@ -25,7 +25,7 @@ var others = []struct {
 	{"opencode", []string{"opencode", "run", "--auto"}},
 	{"qwen", []string{"qwen", "--yolo"}},
 	{"amp", []string{"amp", "--execute", "--dangerously-allow-all"}},
-	{"cursor-agent", []string{"sh", "-c", `cursor-agent --print --force "$(cat)"`}},
+	{"cursor-agent", []string{"sh", "-c", `cursor-agent --print --force --trust "$(cat)"`}},
 	{"aider", []string{"sh", "-c", `aider --yes-always --no-auto-commits --no-check-update --message "$(cat)"`}},
 }
 

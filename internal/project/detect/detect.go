@@ -85,6 +85,9 @@ func (f *Found) survey(t *tree) {
 	if len(f.Stacks) == 0 && t.hasExt(".md") {
 		f.Stacks = append(f.Stacks, "Markdown")
 	}
+	if page := t.page(); len(tests) == 0 && page != "" && onlyDocuments(f.Stacks) && t.installed("lockkeeper") {
+		tests = []command{{"lockkeeper", "lockkeeper links --deep " + page}} // links also checks the pages of a site whose generator is missing
+	}
 	if declared && (f.Layout != config.Rails || len(tests) == 0) {
 		tests = []command{own}
 	}
@@ -96,6 +99,25 @@ func (f *Found) survey(t *tree) {
 	if f.Layout == config.Rails && strings.HasSuffix(f.Test, "rails test") {
 		f.PerFile = f.Test + " {path}"
 	}
+}
+
+// onlyDocuments reports whether a codebase with these stacks has no program.
+func onlyDocuments(stacks []string) bool {
+	return !slices.ContainsFunc(stacks, func(name string) bool { return !slices.Contains(documents, name) })
+}
+
+// page returns a page of Markdown, the first one in the root if it has any.
+func (t *tree) page() (first string) {
+	for _, name := range t.names {
+		if path.Ext(name) != ".md" || generated.Contains(name) || !isPlainPath(name) {
+			continue
+		}
+		if !strings.Contains(name, "/") {
+			return name
+		}
+		first = cmp.Or(first, name)
+	}
+	return first
 }
 
 // isWrittenIn reports whether a codebase without manifests has source files of a language.

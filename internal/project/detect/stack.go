@@ -124,3 +124,6 @@ var stacks = []stack{
 
 // always returns a function that returns the same command for every module.
 func always(c command) func(module) []command { return func(module) []command { return []command{c} } }
+
+// documents lists the stacks of codebases that have only documents.
+var documents = []string{"Markdown", "MkDocs", "Hugo", "Docusaurus", "Sphinx"}

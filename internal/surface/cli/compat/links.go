@@ -37,7 +37,7 @@ func (p *program) linksCommand() *cobra.Command {
 headings, paths in backticks, and mentioned files. It checks the named documents. Without
 any it checks links.documents of lockkeeper.yaml, by default README.md, docs/INDEX.md
 and, if it exists, docs/BUILD_HISTORY.md. With --deep it checks every Markdown file. A
-missing document is a finding. Code blocks are skipped. It needs no lockkeeper init.
+missing document of this list is a finding. Code blocks are skipped. It needs no lockkeeper init.
 
 Findings that may be no mistake are informational: they are counted, --verbose lists them,
 and the check does not fail. See docs/links.md.
@@ -51,6 +51,7 @@ gate.allowed_write_paths that cover the documents.
 
 The exit code is 1 if something is missing.`,
 		Example: `  lockkeeper links
+  lockkeeper links --deep README.md
   lockkeeper links --deep --check-urls
   lockkeeper links docs/design.md --verbose
   lockkeeper links --deep --fix
@@ -96,8 +97,6 @@ func (o *linksOptions) check(p *program, cmd *cobra.Command, args []string) erro
 		return command.Usage(cmd, "--graph dot is not JSON: omit one of them, or use --graph json")
 	case o.graph != "" && (o.fix || len(args) > 0):
 		return command.Usage(cmd, "--graph covers all documents and changes none: omit --fix and the documents")
-	case o.deep && len(args) > 0:
-		return command.Usage(cmd, "--deep checks all documents: omit it, or the documents")
 	case o.allowPrivate && !o.checkURLs:
 		return command.Usage(cmd, "--allow-private needs --check-urls")
 	case !o.fix && (o.yes || o.Grant != "" || o.Wait != 0):

@@ -44,7 +44,7 @@ func (p *program) runCommand() *cobra.Command {
 analysis to tested changes. The flow screens does the same from a manifest of screens,
 and the flow tasks does what the prompts of a plan file say. Agents work in private
 workspaces. Their changes are tested there and land through the gate, under locks on the
-declared files. A plan file:
+declared files. Unless run.discovery_glob names controllers, a run needs a plan file:
 
   tests: [make test]
   tasks:
@@ -88,7 +88,7 @@ With --json each line is an object; the last one is the result.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Flow, "flow", "", "the `flow`: "+strings.Join(flow.Names(), ", ")+" (default: the current one, else "+flow.Default().Name+")")
+	f.StringVar(&o.Flow, "flow", "", "the `flow`: "+strings.Join(flow.Names(), ", ")+" (default: that of --plan, else the current one, else "+flow.Default().Name+" where run.discovery_glob is set)")
 	f.StringVar(&o.Plan, "plan", "", "the `file` with the tasks of the flow tasks")
 	f.StringArrayVar(&o.Only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task; repeatable")
 	f.StringVar(&o.Auto, "auto-decide", "", "decide by this `policy` instead of a person: all, none, or conditions such as impact>=medium,topics=reject")

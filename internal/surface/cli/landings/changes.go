@@ -1,6 +1,7 @@
 package landings
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,7 +49,7 @@ so synchronize the clocks if the store is on another machine.`,
 			if o.hook {
 				o.staged, o.quiet = true, true
 				if root, err := project.IsRoot(p.Settings()); err != nil || !root {
-					return p.noRoot(err)
+					return p.noRoot(cmd.Context(), err)
 				}
 			}
 			return p.With(cmd.Context(), func(a *project.Project) error {
@@ -83,15 +84,21 @@ so synchronize the clocks if the store is on another machine.`,
 //
 // A person may also commit where the locks were removed. Agents may not, because they could have
 // removed them.
-func (p *program) noRoot(err error) error {
+//
+// It says so once for each repository and cause.
+func (p *program) noRoot(ctx context.Context, err error) error {
+	text := fmt.Sprintf("%s is not set up for Lockkeeper, so locks are not checked for this commit; lockkeeper uninit, where it is set up, removes this hook", p.Base())
 	if gone, ok := errors.AsType[*lockkeeper.StoreError](err); ok && p.NoAgent("commit without locks") == nil {
-		fmt.Fprintf(p.Err, "note: locks are not checked for this commit: %s; lockkeeper uninit removes this hook\n", term.Clean(gone.Reason))
-		return nil
+		text, err = "locks are not checked for this commit: "+gone.Reason+"; lockkeeper uninit removes this hook", nil
 	}
-	if err == nil {
-		p.Note("%s is not set up for Lockkeeper, so locks are not checked for this commit", term.Clean(p.Base()))
+	if err != nil {
+		return err
 	}
-	return err
+	first, err := git.NewWorkTree(p.Base(), p.Dir, p.Env).SayOnce(ctx, text)
+	if err != nil || first { // a repository that cannot be written is no reason to refuse a commit
+		fmt.Fprintln(p.Err, "note: "+term.Clean(text)+" (said once)")
+	}
+	return nil
 }
 
 // stateOf returns what a change is to the caller, in one word.

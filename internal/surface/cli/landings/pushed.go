@@ -38,7 +38,7 @@ lockkeeper init --git-push-hook makes git run this before each push.`,
 		Example: `  echo "refs/heads/main $(git rev-parse HEAD) refs/heads/main $(git rev-parse @{u})" | lockkeeper gate pushed`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if root, err := project.IsRoot(p.Settings()); err != nil || !root {
-				return p.noRoot(err)
+				return p.noRoot(cmd.Context(), err)
 			}
 			lines, err := io.ReadAll(p.In)
 			if err != nil {
