@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -188,9 +189,12 @@ func (p *Pipeline) commonTests() (commands []string, skipped string) {
 	return nil, ""
 }
 
-// lastLines returns the last n lines of a text that are not empty.
+// escapes matches the sequences with which programs color their output.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+
+// lastLines returns the last n lines of a text that are not empty, without colors.
 func lastLines(text string, n int) (lines []string) {
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(escapes.ReplaceAllString(text, "")) {
 		if strings.TrimSpace(line) != "" {
 			lines = append(lines, strings.TrimRight(line, "\r\n"))
 		}
