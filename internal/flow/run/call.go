@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"lockkeeper/durable"
 	"lockkeeper/internal/agent"
@@ -43,6 +44,8 @@ type ledger struct {
 	dir string
 	run string
 
+	usual map[string]time.Duration // the median time of earlier calls, by phase
+
 	mu     sync.Mutex
 	budget *agent.Budget
 	freed  chan struct{} // closed when a call returns its reservation
@@ -64,6 +67,7 @@ func openLedger(dir, run string, b Budget) (*ledger, error) {
 			spent = spent.With(r.Cost)
 		}
 	}
+	l.usual = medians(all)
 	l.budget, err = agent.NewBudget(b.USD, b.Tokens, spent)
 	return l, err
 }

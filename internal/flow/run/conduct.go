@@ -306,6 +306,7 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 
 // advanceBatches queues the batches that can start.
 func (p *Pipeline) advanceBatches(ctx context.Context, u *progress.Unit) error {
+	behind := p.behind(u)
 	for i := range u.Batches {
 		b := &u.Batches[i]
 		if b.Next == "" || b.AwaitsReview || !b.Approved || len(b.Blocked) > 0 || !p.wants(Work{Unit: u.Name, Kind: string(flow.BatchUnit), Part: b.ID}) {
@@ -314,7 +315,7 @@ func (p *Pipeline) advanceBatches(ctx context.Context, u *progress.Unit) error {
 		if !p.hasBaseline() {
 			return nil // the end of the tests marks every unit
 		}
-		d := workItem{Work: Work{Unit: u.Name, Kind: string(flow.BatchUnit), Part: b.ID}, phase: p.queuedIn(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads}
+		d := workItem{Work: Work{Unit: u.Name, Kind: string(flow.BatchUnit), Part: b.ID}, phase: p.queuedIn(b), generation: b.Digest[:8], targets: b.WriteTargets, reads: b.Reads, behind: behind[b.ID]}
 		if phase, _ := p.opt.Flow.Phase(b.Next); phase.Executor == flow.Agent || b.Returned() {
 			d.pools = []string{sched.PoolAgent}
 		}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
@@ -24,6 +25,8 @@ type workItem struct {
 	pools      []string
 	targets    []string // files that the work writes
 	reads      []string
+	expected   time.Duration // how long the work runs
+	behind     time.Duration // how long the work takes that waits for it
 }
 
 // key returns the key of work in the queue. The same work has the same key, so it is never queued
@@ -90,8 +93,9 @@ func (p *Pipeline) enqueue(ctx context.Context, d workItem) error {
 		if err != nil {
 			return err
 		}
+		p.estimate(&d)
 		_, err = p.opt.Queue.Enqueue(ctx, sched.ItemSpec{Key: key, Workflow: d.Name(), Unit: d.Kind, Phase: d.phase, Project: moduleOf(d.Unit),
-			Locks: locks, Pools: d.pools, Root: p.root(), By: p.opt.Actor})
+			Locks: locks, Pools: d.pools, Root: p.root(), By: p.opt.Actor, Estimate: d.expected, Behind: d.behind})
 		return err
 	}
 }
