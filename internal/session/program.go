@@ -28,12 +28,13 @@ type forms struct {
 
 var formsOf = sync.OnceValue(func() forms {
 	const file, mode = "[rbuf]{0,2}['\"`]([^'\"`\\n]+)['\"`]", `['"]([rwabtxU+]+)['"]`
+	const whole = `\s*(?:[^+\s]|$)` // the text after a name that is not joined with another text
 	return forms{
 		opens:   regexp.MustCompile(`\b(?:open|File\.new)\s*\(?\s*` + file + `\s*,\s*(?:[^()\n]*\bmode\s*[=:]\s*)?` + mode),
 		path:    regexp.MustCompile(`\bPath\s*\(\s*` + file + `\s*\)\s*\.\s*(write_text|write_bytes|touch|unlink|rename|replace|open\s*\(\s*(?:mode\s*=\s*)?` + mode + `)`),
-		writes:  regexp.MustCompile(`\b(writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|writeTextFile|writeTextFileSync|file_put_contents|(?:File|IO|Bun)\.write)\s*\(?\s*` + file),
+		writes:  regexp.MustCompile(`\b(writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|writeTextFile|writeTextFileSync|file_put_contents|(?:File|IO|Bun)\.write)\s*\(?\s*` + file + whole),
 		copies:  regexp.MustCompile(`\b(os\.rename|os\.replace|shutil\.(?:copy\w*|move)|rename|renameSync|copyFile|copyFileSync|FileUtils\.(?:cp|mv))\s*\(\s*` + file + `\s*,\s*` + file),
-		removes: regexp.MustCompile(`\b(?:os\.remove|unlink|unlinkSync|rmSync|fs\.rm|File\.delete|FileUtils\.rm\w*|shutil\.rmtree)\s*\(?\s*` + file),
+		removes: regexp.MustCompile(`\b(?:os\.remove|unlink|unlinkSync|rmSync|fs\.rm|File\.delete|FileUtils\.rm\w*|shutil\.rmtree)\s*\(?\s*` + file + whole),
 		perl:    regexp.MustCompile(`\bopen\b[^;\n]*['"](\+?>>?)\s*(?:['"]\s*,\s*['"])?([^'"\n]+)['"]`),
 		appends: regexp.MustCompile(`\bflags?['"]?\s*:\s*['"]a|\bFILE_APPEND\b|\bmode:\s*['"]a`),
 	}

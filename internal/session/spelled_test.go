@@ -29,6 +29,7 @@ func TestSpelled(t *testing.T) {
 		"another file of the name":        {`open('lib/user.rb','a').write('feature_enabled = true\n')`, typed, false, false},
 		"another file with such an end":   {`open('superuser.rb','a').write('feature_enabled = true\n')`, typed, false, false},
 		"removed":                         {`import os; os.remove('user.rb')`, "", true, true},
+		"a joined name":                   {`import os; os.remove('user.rb' + suffix)`, "", true, false},
 		"removed by its path":             {`import pathlib; pathlib.Path('app/user.rb').unlink()`, "", true, true},
 		"it waits until it is removed":    {`while os.path.exists('user.rb'): print('please remove user.rb')`, "", true, false},
 		"another is removed":              {`os.remove('other.rb'); check('user.rb')`, "", true, false},
