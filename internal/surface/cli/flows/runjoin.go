@@ -350,7 +350,7 @@ func (v *runView) words(status, pending string, since time.Time, note string) st
 		return "queued for " + pending
 	}
 	if !since.IsZero() {
-		text += " " + term.Span(v.p.Now().Sub(since))
+		text += " " + term.Span(max(time.Second, v.p.Now().Sub(since)))
 	}
 	if note != "" {
 		text += " (" + term.Clean(note) + ")"
