@@ -68,6 +68,7 @@ func (u *Unit) OpenDecisions() (list []Decision) {
 	if u.Plan == nil {
 		return list
 	}
+	list = append(list, u.failureDecisions()...)
 	if proposed := u.proposals(); u.AwaitsReview || len(proposed) > 0 {
 		list = append(list, u.planDecision(proposed))
 	}

@@ -6,6 +6,7 @@
 //	  decisions.draft.json            decisions while some are missing or being changed
 //	  batches.draft.json              batches that follow up gaps and wait for approval
 //	  notes.json                      notes from people to agents
+//	  failures.json                   failures of several batches that a run asked about
 //	  methods.json                    topics that the Messages API should answer
 //	  batches/<id>/
 //	    apply.json … landed.json      the documents of the batch's phases

@@ -11,24 +11,29 @@ type Kind string
 
 // The kinds of a decision.
 const (
-	TopicKind  Kind = "topic"  // a question to research
-	ItemKind   Kind = "item"   // an improvement to decide on
-	PlanKind   Kind = "plan"   // batches to approve
-	ReviewKind Kind = "review" // a diff to approve before it lands
-	GapKind    Kind = "gap"    // a change that no grant covered
+	TopicKind   Kind = "topic"   // a question to research
+	ItemKind    Kind = "item"    // an improvement to decide on
+	PlanKind    Kind = "plan"    // batches to approve
+	ReviewKind  Kind = "review"  // a diff to approve before it lands
+	GapKind     Kind = "gap"     // a change that no grant covered
+	FailureKind Kind = "failure" // one failure of several batches, for which the run pauses
 )
 
 // A Ref identifies a decision. People can type it, and it does not change:
 //
-//	topic posts/pagination   item posts/i3   plan posts   review posts/b1   gap posts/b1/1
+//	topic posts/pagination   item posts/i3   plan posts   review posts/b1   gap posts/b1/1   failure posts/1a2b3c4d
 type Ref struct {
-	Kind  Kind
-	Unit  string
-	Topic string // the slug
-	Item  string
-	Batch string
-	Gap   int // starts at 1
+	Kind    Kind
+	Unit    string
+	Topic   string // the slug
+	Item    string
+	Batch   string
+	Gap     int // starts at 1
+	Failure string
 }
+
+// Kinds lists the kinds of decisions, in the order in which a unit reaches them.
+func Kinds() []Kind { return []Kind{TopicKind, ItemKind, PlanKind, FailureKind, ReviewKind, GapKind} }
 
 func (r Ref) String() string {
 	s := string(r.Kind) + " " + r.Unit
@@ -41,6 +46,8 @@ func (r Ref) String() string {
 		s += "/" + r.Batch
 	case GapKind:
 		s += "/" + r.Batch + "/" + strconv.Itoa(r.Gap)
+	case FailureKind:
+		s += "/" + r.Failure
 	}
 	return s
 }
@@ -57,7 +64,7 @@ func (r *Ref) UnmarshalText(text []byte) (err error) {
 func ParseRef(text string) (Ref, error) {
 	invalid := func(reason string) (Ref, error) {
 		return Ref{}, &lockkeeper.InputError{Field: "reference", Value: text, Reason: reason,
-			Next: "copy one from lockkeeper decide, such as topic posts/pagination, item posts/i3, plan posts, review posts/b1 or gap posts/b1/1"}
+			Next: "copy one from lockkeeper decide, such as topic posts/pagination, item posts/i3, plan posts, review posts/b1, gap posts/b1/1 or failure posts/1a2b3c4d"}
 	}
 	words := strings.Fields(text)
 	if len(words) != 2 {
@@ -81,6 +88,8 @@ func ParseRef(text string) (Ref, error) {
 	case PlanKind:
 	case ReviewKind:
 		whole = cut(&r.Batch)
+	case FailureKind:
+		whole = cut(&r.Failure)
 	case GapKind:
 		var number string
 		whole = cut(&number) && cut(&r.Batch)

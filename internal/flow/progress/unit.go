@@ -18,6 +18,7 @@ const (
 	batchesDraft   = "batches.draft.json"   // proposed batches, which follow up gaps
 	notesFile      = "notes.json"
 	questionsFile  = "questions.json"
+	failuresFile   = "failures.json" // failures of several batches
 	startedFile    = "started.json"  // records that work on the batch began
 	excludedFile   = "excluded.json" // records who excluded the screen
 )
@@ -64,6 +65,7 @@ type unitDocs struct {
 	proposed  loaded[flow.Plan]
 	notes     loaded[notes]
 	questions loaded[questions]
+	failures  loaded[commonFailures]
 	batches   map[string]*batchDocs // by id
 }
 
@@ -133,6 +135,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
 	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
 	p.notes = private[notes](ctx, r, notesFile)
 	p.questions = private[questions](ctx, r, questionsFile)
+	p.failures = private[commonFailures](ctx, r, failuresFile)
 	p.others = map[string]loaded[json.RawMessage]{}
 	for _, phase := range f.Phases {
 		if phase.Step == flow.Asking && !flow.HasSchema(phase.Output) {

@@ -140,6 +140,10 @@ func (u *Unit) became(ref Ref) string {
 		return by("approved", u.Plan.Approved.By)
 	case ref.Kind == ReviewKind && known && batch.Review != nil:
 		return by(batch.Review.State, batch.Review.By)
+	case ref.Kind == FailureKind:
+		if f, ok := u.CommonFailure(ref.Failure); ok && f.Answer != "" {
+			return by("answered: "+f.Answer, f.By)
+		}
 	case ref.Kind == ReviewKind && known:
 		return "the batch is " + batch.Status
 	case ref.Kind == GapKind && known:

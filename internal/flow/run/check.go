@@ -121,6 +121,9 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 		if err := l.warnHidden(q, failed); err != nil {
 			return err
 		}
+		if err := l.compare(ctx, c, failed); err != nil {
+			return err
+		}
 		if at.Done.Fixes >= c.max {
 			return errors.Join(fmt.Errorf("%s: %q failed with exit status %d after %d fixes: %s; its output: %s", c.Name, failed.Command, failed.Exit, at.Done.Fixes, failed.Last, failed.Output),
 				l.giveUp(ctx, at))
@@ -129,6 +132,7 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 			return err
 		}
 	}
+	l.p.passes(l)
 	at.Done.End()
 	at.Done.Files = l.files
 	at.Done.Again = append(at.Done.Again, l.rechecks...)

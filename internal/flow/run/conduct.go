@@ -125,7 +125,8 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 		for _, unit := range p.marked() {
 			p.noteBlocked(unit, p.advance(ctx, unit))
 		}
-		if !begun && p.worker != nil {
+		p.askCommon()
+		if !begun && p.worker != nil && !p.isAsking() {
 			p.worker.Resume()
 		}
 		begun = true
@@ -225,10 +226,7 @@ func (p *Pipeline) resumeAfterLimit() {
 	p.mu.Unlock()
 	if due && !broke {
 		p.tell(News{Kind: NewsResumed, Text: "the rate limit has passed"})
-		if p.worker != nil {
-			p.worker.Resume()
-		}
-		p.mark(p.units...)
+		p.startAgain()
 	}
 }
 
@@ -288,6 +286,7 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 			}
 		}
 	}
+	p.noteQuestions(u)
 	if err := p.queueQuestions(ctx, u); err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ type Pipeline struct {
 	halted      atomic.Bool // nothing new starts
 	taking      atomic.Bool // the tests of the baseline run
 	base        baselineTask
+	common      commonFailures
 	worker      *sched.Worker
 	attention   chan struct{} // receives a value when work may be due
 

@@ -224,7 +224,7 @@ func (p *Pipeline) startUnqueued(ctx context.Context, d workItem) error {
 	p.mu.Lock()
 	_, failed := p.failed[key]
 	_, running := p.going[key]
-	if failed || running || p.budget != nil || !p.until.IsZero() || p.closing.Load() || p.halted.Load() {
+	if failed || running || p.budget != nil || !p.until.IsZero() || p.closing.Load() || p.halted.Load() || p.isAsking() {
 		p.mu.Unlock()
 		return nil
 	}

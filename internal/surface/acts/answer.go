@@ -69,11 +69,20 @@ func Answers() []Answer {
 		{"return", 'b', progress.ReviewKind, "sent back, changed as you say and tested again", "what must change", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
 			return "is returned: it is changed as you say and tested again", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
 		})},
+		{progress.Again, 'a', progress.FailureKind, "the batches are tested again, and agents fix what fails", "", answerFailure(progress.Again, "is answered: its batches are tested again")},
+		{progress.Without, 'w', progress.FailureKind, "the batches that fail so are left out, without a fix; the others continue", "", answerFailure(progress.Without, "is answered: the run continues without its batches")},
+		{progress.Stop, 'x', progress.FailureKind, "the run stops", "", answerFailure(progress.Stop, "is answered: the run stops")},
 		{"follow-up", 'f', progress.GapKind, "a separate batch makes the change", "", each((*Decider).followUp)},
 		{"dismiss", 'd', progress.GapKind, "no change is made", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 			return "is dismissed", b.DismissGap(ctx, r.Unit, r.Batch, r.Gap, d.By.Name)
 		})},
 	}
+}
+
+func answerFailure(answer, what string) func(*Decider, context.Context, []progress.Ref, AnswerInput, *Verdict) {
+	return each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
+		return what, b.AnswerFailure(ctx, r.Unit, r.Failure, answer, d.By.Name)
+	})
 }
 
 func KindsOf(word string) (list []progress.Kind) {
@@ -219,6 +228,9 @@ func (d *Decider) withdraw(ctx context.Context, r progress.Ref) (what string, er
 		return "waits for approval again", d.Tracker.WithdrawApproval(ctx, r.Unit, by)
 	case progress.GapKind:
 		return "is open again", d.Tracker.ReopenGap(ctx, r.Unit, r.Batch, r.Gap, by)
+	}
+	if r.Kind == progress.FailureKind {
+		return "", &lockkeeper.RefusedError{Act: "undo " + r.String(), Reason: "the run acts on it at once", Next: d.Command("decide", progress.Again, r.String()) + ", if its batches were left out"}
 	}
 	return "", &lockkeeper.RefusedError{Act: "undo " + r.String(), Reason: "a review takes effect at once", Next: d.Command("undo", r.Unit+"/"+r.Batch) + ", after it has landed"}
 }

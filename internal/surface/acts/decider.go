@@ -92,6 +92,8 @@ func isIn(u *progress.Unit, ref progress.Ref) (there bool) {
 		there = true
 	case progress.ReviewKind:
 		_, there = u.Batch(ref.Batch)
+	case progress.FailureKind:
+		_, there = u.CommonFailure(ref.Failure)
 	case progress.GapKind:
 		if b, ok := u.Batch(ref.Batch); ok {
 			_, there = b.Gap(ref.Gap)

@@ -7,13 +7,14 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/failure"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/rescue"
 )
 
-// Decision is everything known about one open or past decision. One of Topic, Item, Plan, Review
-// and Gap is set, by its kind.
+// Decision is everything known about one open or past decision. One of Topic, Item, Plan, Review,
+// Gap and Failure is set, by its kind.
 type Decision struct {
 	Moment
 	Flow         string `json:"flow"`
@@ -22,11 +23,12 @@ type Decision struct {
 	Status       string `json:"status"`  // status of the decision's unit
 	Purpose      string `json:"purpose"` // purpose of the decision's unit
 
-	Topic  *progress.Topic `json:"topic,omitempty"`
-	Item   *ItemDetail     `json:"item,omitempty"`
-	Plan   *PlanDetail     `json:"plan,omitempty"`
-	Review *BatchDetail    `json:"review,omitempty"`
-	Gap    *GapDetail      `json:"gap,omitempty"`
+	Topic   *progress.Topic         `json:"topic,omitempty"`
+	Item    *ItemDetail             `json:"item,omitempty"`
+	Plan    *PlanDetail             `json:"plan,omitempty"`
+	Review  *BatchDetail            `json:"review,omitempty"`
+	Gap     *GapDetail              `json:"gap,omitempty"`
+	Failure *progress.CommonFailure `json:"failure,omitempty"`
 
 	Questions []progress.Question  `json:"questions,omitempty"` // questions about the unit, with the answers of agents
 	Malformed []progress.Malformed `json:"malformed,omitempty"` // malformed documents of the unit
@@ -152,6 +154,13 @@ func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) 
 		}
 		d.title(batch.Title)
 		d.Review, err = reviewDetail(p, u, batch)
+	case progress.FailureKind:
+		f, known := u.CommonFailure(d.Ref.Failure)
+		if !known {
+			return missing()
+		}
+		d.title(failure.Title(f.Parts))
+		d.Failure = &f
 	case progress.GapKind:
 		if !known {
 			return missing()

@@ -253,7 +253,7 @@ func (c *Cost) add(call flow.Call) {
 
 func needs(open []progress.Decision) Needs {
 	n := Needs{Total: len(open), Kinds: []NeedsKind{}}
-	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
+	for _, kind := range progress.Kinds() {
 		of := NeedsKind{Kind: kind}
 		for _, g := range open {
 			if g.Ref.Kind != kind {

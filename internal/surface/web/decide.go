@@ -124,7 +124,7 @@ func (d *decideData) count() {
 	all := d.Filter
 	all.Kind = ""
 	d.Kinds = []choice{{Name: "all", Count: len(d.Open), URL: all.url(""), Here: d.Filter.Kind == ""}}
-	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
+	for _, kind := range progress.Kinds() {
 		n := 0
 		for _, g := range d.Open {
 			if g.Ref.Kind == kind {

@@ -35,6 +35,13 @@ lands as shown. See it first with decide show.`, `  lockkeeper decide approve pl
   lockkeeper decide approve review blog/posts/b1`, &acts.AnswerInput{}),
 		d.verb("return", "Return a diff for changes", `Return a diff under review. An agent changes it as --note says; then it is tested,
 verified and shown to you again.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`, &acts.AnswerInput{}),
+		d.verb(progress.Again, "Test batches with a common failure again", `After several batches failed in the same way, test them again. Agents fix what still fails.`,
+			`  lockkeeper decide again failure blog/posts/1a2b3c4d`, &acts.AnswerInput{}),
+		d.verb(progress.Without, "Continue without batches with a common failure", `After several batches failed in the same way, continue without them. They fail without a
+fix, and so does every later batch that fails so. decide again changes this answer.`,
+			`  lockkeeper decide without failure blog/posts/1a2b3c4d`, &acts.AnswerInput{}),
+		d.verb(progress.Stop, "Stop the run because of a common failure", `After several batches failed in the same way, stop the run. The same run can be resumed later.`,
+			`  lockkeeper decide stop failure blog/posts/1a2b3c4d`, &acts.AnswerInput{}),
 		d.verb("follow-up", "Make the change of a gap in a new batch", `Make a change that no grant covered, in a new batch. The batch waits for approval and does
 not affect other batches.`, `  lockkeeper decide follow-up gap blog/posts/b1/1`, &acts.AnswerInput{}),
 		d.dismissCommand(),
@@ -187,7 +194,7 @@ with lockkeeper undo.`,
 		Args: command.AtLeast(1, "references"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
-				refs, err := d.refs(ctx, args, kinds()...)
+				refs, err := d.refs(ctx, args, progress.Kinds()...)
 				if err != nil {
 					return acts.Verdict{}, err
 				}

@@ -35,7 +35,7 @@ gap, for lockkeeper run --plan in this or another codebase.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return d.open(ctx, func() error {
-				ref, rest, err := d.ref(ctx, args, kinds()...)
+				ref, rest, err := d.ref(ctx, args, progress.Kinds()...)
 				switch {
 				case err != nil:
 					return err
@@ -114,11 +114,6 @@ func (d *decider) steps(s *factSheet) string {
 	return strings.Join(steps, ", or ")
 }
 
-// kinds returns the kinds of references, in the order of a flow.
-func kinds() []progress.Kind {
-	return []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind}
-}
-
 // refs parses references of some kinds, each one word, or two with its kind.
 func (d *decider) refs(ctx context.Context, words []string, of ...progress.Kind) (list []progress.Ref, err error) {
 	for len(words) > 0 {
@@ -138,7 +133,7 @@ func (d *decider) refs(ctx context.Context, words []string, of ...progress.Kind)
 // name must be unambiguous.
 func (d *decider) ref(ctx context.Context, words []string, of ...progress.Kind) (ref progress.Ref, rest []string, err error) {
 	text, rest := words[0], words[1:]
-	if slices.Contains(kinds(), progress.Kind(text)) && len(rest) > 0 {
+	if slices.Contains(progress.Kinds(), progress.Kind(text)) && len(rest) > 0 {
 		text, rest = text+" "+rest[0], rest[1:]
 	}
 	if strings.Contains(text, " ") {
@@ -220,6 +215,8 @@ func (d *decider) facts(ctx context.Context, ref progress.Ref) (*factSheet, erro
 			}
 			s.Diff += f.Text
 		}
+	case v.Failure != nil:
+		s.failure(v.Failure)
 	case v.Gap != nil:
 		s.gap(v.Gap)
 		if v.Gap.Diff != nil {
@@ -227,6 +224,18 @@ func (d *decider) facts(ctx context.Context, ref progress.Ref) (*factSheet, erro
 		}
 	}
 	return s, nil
+}
+
+func (s *factSheet) failure(f *progress.CommonFailure) {
+	s.add("failure", strings.Join(f.Parts, "\n"))
+	s.add("batches", strings.Join(f.Batches, ", "))
+	s.add("phase", f.Phase)
+	s.add("command", f.Command)
+	s.add("output", f.Last)
+	s.add("all of it", f.Output)
+	if f.Answer != "" {
+		s.add("answer", f.Answer+", by "+f.By)
+	}
 }
 
 func (s *factSheet) add(name, value string) {

@@ -288,6 +288,8 @@ func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 		return r.again("--budget", fmt.Sprintf("%.0f", math.Ceil(out.State.Spent.USD()+max(out.State.Rest, 0.5*out.State.Spent.USD()))))
 	case stopped:
 		return r.again()
+	case slices.ContainsFunc(out.Waiting, func(g progress.Decision) bool { return g.Ref.Kind == progress.FailureKind }):
+		return "lockkeeper decide"
 	case out.Failed > 0:
 		return r.again("--retry")
 	case len(out.Waiting) > 0:

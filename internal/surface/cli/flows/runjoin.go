@@ -248,7 +248,7 @@ func countDecisions(open []progress.Decision) string {
 		count[g.Ref.Kind]++
 	}
 	var parts []string
-	for _, kind := range kinds() {
+	for _, kind := range progress.Kinds() {
 		if n := count[kind]; n > 0 {
 			parts = append(parts, term.Counted(n, string(kind)))
 		}
