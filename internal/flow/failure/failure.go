@@ -56,7 +56,7 @@ func (f Failure) Parts() []string {
 	case len(f.Tests) > 0:
 		return f.Tests
 	}
-	return []string{fmt.Sprintf("exit status %d: %s", f.Exit, f.Text)}
+	return []string{fmt.Sprintf("exit status %d:\n%s", f.Exit, f.Text)}
 }
 
 // Title names parts of failures in one line.

@@ -102,6 +102,8 @@ func (w words) ref(kind progress.Kind) progress.Ref {
 		r.Batch = "b1"
 	case progress.GapKind:
 		r.Batch, r.Gap = "b1", 1
+	case progress.FailureKind:
+		r.Failure = "1a2b3c4d"
 	}
 	return r
 }
@@ -151,7 +153,7 @@ func middle(w words) *scene {
 	item.Same = []progress.Ref{{Kind: progress.ItemKind, Unit: "tags", Item: "i2"}}
 	second := gate(progress.ItemKind, "Cache the counts of comments.")
 	second.Ref.Item, second.Impact, second.Effort = "i4", "medium", "high"
-	s.queue = view.Decisions{Moment: moment, Flow: "controllers", Conductor: w.holder, Open: []view.OpenDecision{item, second, gate(progress.TopicKind, w.text), gate(progress.PlanKind, "2 batches to approve"), gate(progress.ReviewKind, w.text), gate(progress.GapKind, w.path)},
+	s.queue = view.Decisions{Moment: moment, Flow: "controllers", Conductor: w.holder, Open: []view.OpenDecision{item, second, gate(progress.TopicKind, w.text), gate(progress.PlanKind, "2 batches to approve"), gate(progress.ReviewKind, w.text), gate(progress.GapKind, w.path), gate(progress.FailureKind, w.text)},
 		Clusters: []view.Cluster{{Title: w.text, Refs: []progress.Ref{item.Ref, second.Ref}}},
 		Progress: view.Progress{Answered: 79, Open: 41, Pace: 22, Left: 902, Last: ago(15 * time.Second)}}
 	s.gates = w.gates(moment, s.queue.Open)
@@ -209,6 +211,9 @@ func (w words) gates(moment view.Moment, waiting []view.OpenDecision) map[progre
 	set(progress.ItemKind, func(g *view.Decision) { g.Item = &view.ItemDetail{Item: w.decided("i3", "")} })
 	batch := w.batch()
 	set(progress.ReviewKind, func(g *view.Decision) { g.Review = &batch })
+	set(progress.FailureKind, func(g *view.Decision) {
+		g.Failure = &progress.CommonFailure{ID: "1a2b3c4d", Parts: []string{w.text, "m.TestX"}, Phase: "test", Command: w.text, Last: w.text, Output: w.path, Batches: []string{w.unit + "/b1", w.path}, At: ago(time.Hour)}
+	})
 	set(progress.GapKind, func(g *view.Decision) {
 		g.Gap = &view.GapDetail{Gap: batch.Gaps[0], Batch: "b1", Title: w.text, Kept: &rescue.Entry{ID: "20260131T090000.123-1b4e28ba"}, Diff: w.diff()}
 	})

@@ -189,7 +189,7 @@ func TestPhasesHaveTones(t *testing.T) {
 
 // Every kind of decision has buttons with distinct keys.
 func TestAnswers(t *testing.T) {
-	for _, kind := range []progress.Kind{progress.TopicKind, progress.ItemKind, progress.PlanKind, progress.ReviewKind, progress.GapKind} {
+	for _, kind := range progress.Kinds() {
 		keys := map[string]bool{"j": true, "k": true, "u": true, "n": true}
 		list := answersTo(kind)
 		if len(list) == 0 {
