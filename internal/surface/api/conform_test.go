@@ -18,6 +18,7 @@ import (
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project/projecttest"
 	"lockkeeper/internal/surface/access"
@@ -376,6 +377,12 @@ func (u *tour) tourDecisions() {
 	reviewed(files("two\n"))
 	decide("follow-up", map[string]any{"refs": []string{"gap blog/c/" + first + "/1"}}).has("is followed up")
 	decide("dismiss", map[string]any{"refs": []string{"gap blog/c/" + first + "/2"}})
+	for _, word := range []string{progress.Again, progress.Without, progress.Stop} {
+		id, err := b.AskFailure(ctx, "blog/c", progress.CommonFailure{Run: "r1", Parts: []string{"TestX " + word}, Phase: "test", Command: "make", Batches: []string{"blog/c/" + first}}, "ada")
+		must(u.t, err)
+		u.ask("GET", "/api/v1/waiting/failure/blog/c/"+id, nil).has("TestX " + word)
+		decide(word, map[string]any{"refs": []string{"failure blog/c/" + id}}).has("is answered")
+	}
 }
 
 func (u *tour) tourUnits() {
