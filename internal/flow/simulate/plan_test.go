@@ -172,3 +172,13 @@ func TestBadFilesAndOptions(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A duration is a number of seconds, also with a fraction, or has a unit.
+func TestFractionsOfSeconds(t *testing.T) {
+	for text, want := range map[string]time.Duration{"0.5": 500 * time.Millisecond, "2.25": 2250 * time.Millisecond, "1.5s": 1500 * time.Millisecond, "90": 90 * time.Second, "300ms": 300 * time.Millisecond} {
+		p, err := read(t, "items: [{name: a, duration: "+text+"}]")
+		if err != nil || p.Items[0].Duration != want {
+			t.Errorf("%s: %v, %v", text, p, err)
+		}
+	}
+}

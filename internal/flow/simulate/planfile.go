@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -263,8 +264,10 @@ func (r *reader) duration(node ast.Node) time.Duration {
 		text = n.Value
 	case *ast.IntegerNode:
 		text = fmt.Sprint(n.Value)
+	case *ast.FloatNode:
+		text = n.GetToken().Value
 	}
-	d, err := config.ParseDuration(text)
+	d, err := parseDuration(text)
 	if err == nil && d == 0 {
 		err = errors.New("zero")
 	}
@@ -272,4 +275,14 @@ func (r *reader) duration(node ast.Node) time.Duration {
 		r.refuseNode(node, "duration", err.Error(), "say how long it will take, such as 2m")
 	}
 	return d
+}
+
+// parseDuration parses a duration of the configuration, or seconds with a fraction.
+func parseDuration(text string) (time.Duration, error) {
+	seconds := strings.TrimSuffix(text, "s")
+	if whole, fraction, ok := strings.Cut(seconds, "."); ok && strings.Trim(whole+fraction, "0123456789") == "" {
+		n, err := strconv.ParseFloat(seconds, 64)
+		return time.Duration(min(n, 2*maxDuration.Seconds()) * float64(time.Second)), err
+	}
+	return config.ParseDuration(text)
 }
