@@ -40,6 +40,17 @@ const ownCall = 0x6c6b6d76
 // plainRenames has the numbers of rename and renameat, which each architecture may have.
 var plainRenames = map[string][]uint32{"amd64": {82, 264}, "arm64": {38}}
 
+// reportFlags ask for reports of calls. Before 5.19 the kernel does not know the second flag. There a
+// signal would interrupt a rename that is under way, and programs do not expect that.
+const reportFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+
+// RenamesLower reports whether a command can rename directories of lower layers here. The kernel
+// checks the flags before it finds that there is no filter.
+func RenamesLower() bool {
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, reportFlags, 0)
+	return errno == unix.EFAULT && len(abis[runtime.GOARCH]) > 0
+}
+
 // reportRenames installs a filter that reports the renames of the command, and returns the file from which
 // notices are read. The filter holds for the calling thread and what it starts. If the kernel
 // cannot report calls, the result is nil.
@@ -50,10 +61,7 @@ func reportRenames() *os.File {
 	}
 	program := reportProgram(list[0].audit, plainRenames[runtime.GOARCH])
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	// Before 5.19 the kernel does not know the second flag. There a signal would interrupt a rename
-	// that is under way, and programs do not expect that.
-	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&filter)))
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, reportFlags, uintptr(unsafe.Pointer(&filter)))
 	if errno != 0 {
 		return nil
 	}

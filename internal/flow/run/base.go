@@ -21,7 +21,7 @@ type sharedBase struct {
 func (p *Pipeline) openBase(ctx context.Context) (*workspace.Base, error) {
 	p.shared.mu.Lock()
 	defer p.shared.mu.Unlock()
-	if p.shared.base != nil || p.shared.none || !p.opt.Sandbox.Overlays() {
+	if p.shared.base != nil || p.shared.none || !p.opt.Sandbox.Overlays() || !sandbox.RenamesLower() {
 		return p.shared.base, nil
 	}
 	o, err := p.workspaceOptions(ctx)

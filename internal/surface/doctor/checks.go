@@ -15,6 +15,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/internal/agent/sandbox"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/job"
@@ -146,7 +147,11 @@ func (x *examination) workspaces(ctx context.Context) {
 		return
 	}
 	why := errors.New("the sandbox here cannot mount")
-	if level.Overlays() {
+	switch {
+	case !level.Overlays():
+	case !sandbox.RenamesLower():
+		why = errors.New("directories could not be renamed in them before Linux 5.19")
+	default:
 		if why = os.MkdirAll(x.app.WorkspacesDir(), 0o700); why == nil {
 			why = overlay.Probe(ctx, x.app.WorkspacesDir())
 		}
