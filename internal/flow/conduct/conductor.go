@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -56,8 +57,10 @@ func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error)
 // firstPlan returns commands that write a plan and run it.
 func firstPlan(a *project.Project) string {
 	file := "README.md"
-	if allowed := a.Config.Gate.AllowedWritePaths; len(allowed) > 0 && allowed[0] != "." {
-		file = allowed[0]
+	for _, allowed := range a.Config.Gate.AllowedWritePaths {
+		if info, err := os.Stat(a.Below(allowed)); err == nil && info.IsDir() && allowed != "." {
+			file = allowed
+		}
 	}
 	return "write a plan and run it: " + `printf 'tasks:\n  - name: first\n    prompt: Say what to change.\n    writes: ["%s"]\n' ` + shellword.Quote(file) + " >tasks.yaml; lockkeeper run --plan tasks.yaml"
 }
