@@ -200,10 +200,14 @@ func (p *Pipeline) goOnFailing(ctx context.Context, b *Baseline) error {
 		p.tell(News{Kind: NewsBaseline, Text: "| " + line})
 	}
 	goOn := p.opt.Baseline != BaselineStop
-	if goOn && p.opt.Baseline != BaselineGoOn && !b.Accepted && p.opt.AskBaseline != nil {
-		var err error
-		if goOn, err = p.opt.AskBaseline(ctx, b); err != nil {
-			return err
+	if goOn && p.opt.Baseline != BaselineGoOn && !b.Accepted {
+		if p.opt.AskBaseline == nil {
+			goOn = !b.Tests.cannotRun()
+		} else {
+			var err error
+			if goOn, err = p.opt.AskBaseline(ctx, b); err != nil {
+				return err
+			}
 		}
 	}
 	p.base.mu.Lock()

@@ -196,10 +196,11 @@ func TestBaselineOfATree(t *testing.T) {
 	}
 }
 
-// A person, or the setting, stops the run before its first batch. Nothing is paid.
+// A person, the setting, or a missing program stops the run before its first batch. Nothing is paid.
 func TestStopAtAFailingBaseline(t *testing.T) {
 	for name, set := range map[string]func(*run.Options, *int){
 		"setting": func(o *run.Options, asked *int) { o.Baseline, *asked = run.BaselineStop, 1 },
+		"missing": func(o *run.Options, asked *int) { o.Checks.Test, *asked = "no-such-program", 1 },
 		"person": func(o *run.Options, asked *int) {
 			o.AskBaseline = func(_ context.Context, b *run.Baseline) (bool, error) {
 				*asked++

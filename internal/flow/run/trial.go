@@ -50,6 +50,10 @@ func (t *Trial) String() string {
 	return fmt.Sprintf("fail here after %s, also without a change: %q ended with exit status %d", took, t.Failed, t.Exit)
 }
 
+// cannotRun reports whether the shell did not find a program of the tests, so that they say nothing
+// about any change.
+func (t *Trial) cannotRun() bool { return t.Exit == 126 || t.Exit == 127 }
+
 func spanOf(seconds float64) string {
 	switch {
 	case seconds < 10:
