@@ -89,8 +89,12 @@ ts = [threading.Thread(target=work, args=(i,)) for i in range(40)] + [threading.
 	"signals": `python3 -c '
 import os, signal
 signal.signal(signal.SIGALRM, lambda *a: None); signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-for i in range(3): os.rename("many", "many2"); os.rename("d", "d2"); os.rename("many2", "many"); os.rename("d2", "d")
-os.rename("many", "other/many"); os.rename("d", "other/d")'`,
+def rename(a, b):
+    while True:
+        try: return os.rename(a, b)
+        except InterruptedError: pass # before the rename began
+for i in range(3): rename("many", "many2"); rename("d", "d2"); rename("many2", "many"); rename("d2", "d")
+rename("many", "other/many"); rename("d", "other/d")'`,
 }
 
 // files has the numbers of files in the directory many.
