@@ -10,8 +10,8 @@ import (
 	"lockkeeper/internal/agent/workspace"
 )
 
-// A sharedBase is the base of the workspaces of a run, once one was needed.
-type sharedBase struct {
+// A workspaceBase is the base of the workspaces of a run, once one was needed.
+type workspaceBase struct {
 	mu   sync.Mutex
 	base *workspace.Base
 	none bool // workspaces are copies, because overlays do not work here
@@ -19,31 +19,31 @@ type sharedBase struct {
 
 // openBase returns the base of the workspaces, or nil if workspaces are copies.
 func (p *Pipeline) openBase(ctx context.Context) (*workspace.Base, error) {
-	p.shared.mu.Lock()
-	defer p.shared.mu.Unlock()
-	if p.shared.base != nil || p.shared.none || !p.opt.Sandbox.Overlays() || !sandbox.RenamesLower() {
-		return p.shared.base, nil
+	p.base.mu.Lock()
+	defer p.base.mu.Unlock()
+	if p.base.base != nil || p.base.none || !p.opt.Sandbox.Overlays() || !sandbox.RenamesLower() {
+		return p.base.base, nil
 	}
 	o, err := p.workspaceOptions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.shared.base, err = workspace.NewBase(ctx, o)
+	p.base.base, err = workspace.NewBase(ctx, o)
 	if errors.Is(err, workspace.ErrNoOverlays) && ctx.Err() == nil { // doctor says why
-		p.shared.none, err = true, nil
+		p.base.none, err = true, nil
 	}
-	return p.shared.base, err
+	return p.base.base, err
 }
 
 // closeBase removes the base, unless a kept workspace needs it.
 func (p *Pipeline) closeBase(ctx context.Context) error {
-	p.shared.mu.Lock()
-	defer p.shared.mu.Unlock()
-	if p.shared.base == nil {
+	p.base.mu.Lock()
+	defer p.base.mu.Unlock()
+	if p.base.base == nil {
 		return nil
 	}
-	err := p.shared.base.Close(ctx)
-	p.shared.base = nil
+	err := p.base.base.Close(ctx)
+	p.base.base = nil
 	return err
 }
 

@@ -69,10 +69,10 @@ type baselineTask struct {
 
 // prepareBaseline lets the first batch that is due start the tests.
 func (p *Pipeline) prepareBaseline(ctx context.Context) {
-	p.base.done = make(chan struct{})
-	p.base.start = sync.OnceFunc(func() {
+	p.baseline.done = make(chan struct{})
+	p.baseline.start = sync.OnceFunc(func() {
 		if p.opt.Baseline == BaselineOff {
-			close(p.base.done)
+			close(p.baseline.done)
 			return
 		}
 		p.taking.Store(true)
@@ -80,7 +80,7 @@ func (p *Pipeline) prepareBaseline(ctx context.Context) {
 			defer p.mark()
 			defer p.taking.Store(false)
 			defer p.mark(p.units...) // before the run could seem idle
-			defer close(p.base.done)
+			defer close(p.baseline.done)
 			if err := p.takeBaseline(ctx); err != nil && ctx.Err() == nil {
 				p.tell(News{Kind: NewsWarning, Text: "cannot run the tests before the first batch: " + err.Error()})
 			}
@@ -90,12 +90,12 @@ func (p *Pipeline) prepareBaseline(ctx context.Context) {
 
 // hasBaseline reports whether batches may start. If not, they can once every unit is marked.
 func (p *Pipeline) hasBaseline() bool {
-	if p.base.start == nil {
+	if p.baseline.start == nil {
 		return true
 	}
-	p.base.start()
+	p.baseline.start()
 	select {
-	case <-p.base.done:
+	case <-p.baseline.done:
 		return true
 	default:
 		return false
@@ -104,9 +104,9 @@ func (p *Pipeline) hasBaseline() bool {
 
 // awaitBaseline lets a batch that an earlier process queued wait.
 func (p *Pipeline) awaitBaseline(ctx context.Context) error {
-	p.base.start()
+	p.baseline.start()
 	select {
-	case <-p.base.done:
+	case <-p.baseline.done:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -118,9 +118,9 @@ func (p *Pipeline) awaitBaseline(ctx context.Context) error {
 
 // Baseline returns the baseline of the run, or nil if it is not known.
 func (p *Pipeline) Baseline() *Baseline {
-	p.base.mu.Lock()
-	defer p.base.mu.Unlock()
-	return p.base.result
+	p.baseline.mu.Lock()
+	defer p.baseline.mu.Unlock()
+	return p.baseline.result
 }
 
 // isAsBefore reports whether a failure was there before the run. What a task demands with tests of
@@ -167,9 +167,9 @@ func (p *Pipeline) takeBaseline(ctx context.Context) error {
 		b.Run, b.Accepted = p.opt.Run, false
 	}
 	b.Stopped = false
-	p.base.mu.Lock()
-	p.base.result = b
-	p.base.mu.Unlock()
+	p.baseline.mu.Lock()
+	p.baseline.result = b
+	p.baseline.mu.Unlock()
 	switch {
 	case b.Tests.Skipped != "":
 		p.tell(News{Kind: NewsRun, Text: "the tests do not run before the first batch: " + b.Tests.Skipped})
@@ -210,9 +210,9 @@ func (p *Pipeline) goOnFailing(ctx context.Context, b *Baseline) error {
 			}
 		}
 	}
-	p.base.mu.Lock()
+	p.baseline.mu.Lock()
 	b.Accepted, b.Stopped = goOn, !goOn
-	p.base.mu.Unlock()
+	p.baseline.mu.Unlock()
 	if !goOn {
 		p.halt("stopping: the tests fail on the unchanged tree, so no batch starts")
 		return nil

@@ -25,7 +25,7 @@ type Pipeline struct {
 	opt    Options
 	ledger *ledger
 	sums   *workspace.Sums
-	shared sharedBase
+	base   workspaceBase
 	branch string // the branch of the run; empty: no git
 	self   *lockkeeper.Process
 
@@ -44,7 +44,7 @@ type Pipeline struct {
 	starting    sync.Mutex  // held while a call or a check is announced, so that none is after halt
 	halted      atomic.Bool // nothing new starts
 	taking      atomic.Bool // the tests of the baseline run
-	base        baselineTask
+	baseline    baselineTask
 	common      commonFailures
 	worker      *sched.Worker
 	attention   chan struct{} // receives a value when work may be due
