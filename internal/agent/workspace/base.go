@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockkeeper"
 	"lockkeeper/internal/machine/overlay"
 )
 
@@ -164,6 +165,10 @@ func (b *Base) copy(ctx context.Context) error {
 		return err
 	}
 	if err := w.fill(ctx, b.o); err != nil {
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			err = lockkeeper.WithNext(fmt.Errorf("too little room for a copy of %s: %w", b.o.Root, err),
+				"free some space on the disk of "+b.o.Dir+", or set XDG_STATE_HOME to a directory on another disk")
+		}
 		return errors.Join(err, w.Close(context.WithoutCancel(ctx), false))
 	}
 	s := &snapshot{dirs: []string{w.dir}, nodes: w.base, seq: w.seq, commit: w.commit, repositories: w.repositories, oddities: w.oddities,

@@ -12,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"lockkeeper"
+	"lockkeeper/internal/machine/machinetest"
 )
 
 // newBase opens a base that the test closes. It skips the test in a process that cannot attach
@@ -204,4 +207,19 @@ func TestBaseOfManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A disk without room is named, and nothing is left on it.
+func TestBaseWithoutRoom(t *testing.T) {
+	root, disk := base(t), t.TempDir()
+	write(t, root, "large", strings.Repeat("0123456789abcdef", 1<<16))
+	machinetest.Mount(t, "tmpfs", disk, "tmpfs", 0, "size=512k")
+	b := newBase(t, Options{Root: root, Dir: filepath.Join(disk, "workspaces")})
+	err := b.Prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "too little room for a copy of "+root) || !strings.Contains(lockkeeper.NextStep(err), "free some space") {
+		t.Errorf("%v", err)
+	}
+	must(t, os.Remove(filepath.Join(root, "large")))
+	must(t, b.Prepare(t.Context()))
+	same(t, "a workspace", contents(t, tree(t, on(t, b))), contents(t, root))
 }
