@@ -123,7 +123,7 @@ func (b *Base) Make(ctx context.Context, fresh []string) (*Workspace, error) {
 func createOn(s *snapshot, o Options, dir string) (_ *Workspace, err error) {
 	w := &Workspace{root: o.Root, made: time.Now(), home: -1, top: -1, tree: -1, landed: o.Landed, sums: o.Sums, seq: s.seq, dir: dir,
 		without: areaOf(o.Without), repositories: s.repositories, maxCreated: maxCreated, base: s.nodes, owner: &owner{}, recorded: map[string]bool{},
-		layered: &layers{dirs: s.dirs}, commit: s.commit, outside: s.outside, oddities: slices.Clip(s.oddities)}
+		layered: &layers{dirs: s.dirs}, commit: s.commit, outside: slices.Clip(s.outside), oddities: slices.Clip(s.oddities)}
 	defer func() {
 		if err != nil {
 			w.forget()
