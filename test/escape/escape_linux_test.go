@@ -124,6 +124,9 @@ func (s *scene) compare(before, after map[string]string) {
 	s.t.Helper()
 	mayChange := []string{reportFile, worldFile, coveredBy, privilegedFile}
 	for path, text := range after {
+		if path == ".pipeline/.gitignore" && text == "/.lock\n" {
+			continue // the run made it
+		}
 		if was, there := before[path]; (!there || was != text) && !slices.Contains(mayChange, path) {
 			s.t.Errorf("%q landed: %.100q instead of %.100q", path, text, was)
 		}

@@ -266,7 +266,7 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s: a part has all of the page in it", address)
 		}
 		bare := strings.HasSuffix(address, "/log")
-		if titles := part.all("title"); !bare && (!strings.Contains(titles[0].words(), "(6)") || !strings.Contains(body, `id="needs" hx-swap-oob="true"`)) || bare && strings.Contains(body, "hx-swap-oob") {
+		if titles := part.all("title"); !bare && (!strings.Contains(titles[0].words(), "(7)") || !strings.Contains(body, `id="needs" hx-swap-oob="true"`)) || bare && strings.Contains(body, "hx-swap-oob") {
 			t.Errorf("%s: %.300s", address, body)
 		}
 	}
@@ -286,11 +286,11 @@ func TestTrouble(t *testing.T) {
 		if want == http.StatusBadRequest && !strings.Contains(w.Body.String(), "Next: ") {
 			t.Errorf("%s does not say what to do", address)
 		}
-		if want == http.StatusBadRequest && (!strings.Contains(w.Body.String(), "6<span class=\"sr\"> waiting") || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`)) {
+		if want == http.StatusBadRequest && (!strings.Contains(w.Body.String(), "7<span class=\"sr\"> waiting") || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`)) {
 			t.Errorf("%s does not say how much waits, or from where on events are to come: %s", address, w.Body)
 		}
 	}
-	if w := send(t, d, access.Operator, httptest.NewRequest(http.MethodPost, "/do/answer", nil)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`) || !strings.Contains(w.Body.String(), "(6) What happened") {
+	if w := send(t, d, access.Operator, httptest.NewRequest(http.MethodPost, "/do/answer", nil)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `name="lockkeeper-seq" content="4711"`) || !strings.Contains(w.Body.String(), "(7) What happened") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	var heard []error
