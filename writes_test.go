@@ -41,6 +41,7 @@ var mayChange = map[string]string{
 	"internal/git/unhook.go":                     "hooks that were installed here, which a person asks to remove",
 	"internal/git/moved.go":                      "indexes and objects in a temporary directory of its own",
 	"internal/surface/cli/agents/uninit.go":      "the same, with the hooks",
+	"internal/surface/cli/agents/uninitdocs.go":  "documents of a preset, which a person asks to remove",
 	"internal/surface/cli/agents/init.go":        "hooks of git, which a person asks to remove",
 	"internal/surface/cli/agents/initpreset.go":  "the tables of a preset, in the configuration that a person asks for",
 	"internal/surface/cli/demo/demo.go":          "a demonstration in a directory of its own",

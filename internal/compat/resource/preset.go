@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/project/config"
 )
 
 //go:embed preset
@@ -82,6 +83,11 @@ func (p *Preset) Rows() []string {
 	return names
 }
 
+// In reports whether a configuration has rows of the preset.
+func (p *Preset) In(c *config.Config) bool {
+	return slices.ContainsFunc(p.Rows(), func(name string) bool { return c.Resources.Row(name) != nil || c.Operations.Row(name) != nil })
+}
+
 // Into returns content with the section added, unless it already has it.
 func (d Document) Into(content string) string {
 	switch {
@@ -93,4 +99,16 @@ func (d Document) Into(content string) string {
 		content += "\n"
 	}
 	return content + "\n" + d.Text
+}
+
+// Without returns content without the section, and whether content has the section unchanged.
+func (d Document) Without(content string) (rest string, unchanged bool) {
+	if rest, ok := strings.CutPrefix(content, d.Text); ok {
+		return strings.TrimPrefix(rest, "\n"), true
+	}
+	before, after, ok := strings.Cut(content, "\n\n"+d.Text)
+	if !ok {
+		return content, false
+	}
+	return before + "\n" + after, true
 }

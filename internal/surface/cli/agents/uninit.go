@@ -30,6 +30,7 @@ type removal struct {
 	Hooks     []git.InstalledHook `json:"hooks"`
 	Agents    []string            `json:"agents"`
 	Documents []string            `json:"documents,omitempty"`
+	Presets   []presetDocument    `json:"presets,omitempty"`
 	Kept      string              `json:"kept,omitempty"` // where unlanded content was moved
 
 	edits []*enrol.Enrolment
@@ -48,7 +49,8 @@ this codebase in a PostgreSQL database, because other machines may use them.
 
 It refuses while work is queued, or while other processes use the codebase. It also refuses while the
 rescue shelf has content that did not land; --export moves that content to a new directory
-first. --documents also removes the documents of runs.
+first. --documents also removes the documents of runs, and what init book or init fole wrote
+into documents and nobody changed since.
 
 Agents cannot run it.`,
 		Example: `  lockkeeper uninit
@@ -57,7 +59,7 @@ Agents cannot run it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.uninit(cmd, o) },
 	}
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
-	cmd.Flags().BoolVar(&o.documents, "documents", false, "also remove the documents of runs")
+	cmd.Flags().BoolVar(&o.documents, "documents", false, "also remove the documents of runs, book and fole")
 	cmd.Flags().StringVar(&o.export, "export", "", "move the content that did not land to this new `directory`")
 	return cmd
 }
@@ -124,8 +126,9 @@ func (p *program) survey(ctx context.Context, r *removal, o uninitOptions) error
 					r.Documents = append(r.Documents, a.Below(dir))
 				}
 			}
+			r.Presets, err = presetDocuments(a)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -159,6 +162,9 @@ func (p *program) showRemoval(r *removal) {
 	}
 	for _, path := range append(append([]string{}, r.Paths...), r.Documents...) {
 		fmt.Fprintf(p.Out, "remove   %s\n", term.Clean(path))
+	}
+	for _, d := range r.Presets {
+		fmt.Fprintf(p.Out, "%-8s %s\n", d.Act, term.Clean(d.Path+d.facts()))
 	}
 	if config.IsPostgres(r.Store) {
 		fmt.Fprintf(p.Out, "keep     the locks and the queue of space %s in %s: other machines may use them\n", r.Space, term.Clean(r.Store))
@@ -194,6 +200,11 @@ func (p *program) remove(cmd *cobra.Command, r *removal, o uninitOptions) error 
 	}
 	if err := r.Remove(ctx); err != nil {
 		return err
+	}
+	for _, d := range r.Presets {
+		if err := d.carryOut(ctx, r.Root); err != nil {
+			return err
+		}
 	}
 	for _, dir := range r.Documents {
 		if err := os.RemoveAll(dir); err != nil {
