@@ -264,7 +264,7 @@ func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error
 	if err != nil {
 		return nil, err
 	}
-	v := &runView{p: r.program, flow: r.flow, out: out, usd: r.budget(), taken: map[string]int{}, limits: r.limits()}
+	v := &runView{p: r.program, flow: r.flow, out: out, usd: r.budget(), taken: map[string]int{}, limits: r.limits(), idle: map[string]string{}}
 	active, err := r.q.Active(ctx)
 	if err != nil {
 		return nil, err
@@ -274,6 +274,8 @@ func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error
 			for _, pool := range it.Pools {
 				v.taken[pool]++
 			}
+		} else if len(it.Pools) > 0 {
+			v.idle[it.ID] = it.Pools[0]
 		}
 	}
 	explained := waitsShown

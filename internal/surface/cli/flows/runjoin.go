@@ -201,6 +201,7 @@ type runView struct {
 	taken  map[string]int
 	limits map[string]int
 	waits  []*sched.Explanation
+	idle   map[string]string // dispatched items that wait for a slot, with its pool
 }
 
 // lines returns the picture: a summary, as many units as there is room for, and the waiting items with their

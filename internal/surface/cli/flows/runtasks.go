@@ -17,7 +17,7 @@ func (v *runView) tasks(room int) (lines []string) {
 	for _, u := range v.out.State.Units {
 		list = append(list, u.Batches...)
 	}
-	slices.SortStableFunc(list, func(a, b run.BatchState) int { return cmp.Compare(taskOrder(a), taskOrder(b)) })
+	slices.SortStableFunc(list, func(a, b run.BatchState) int { return cmp.Compare(v.taskOrder(a), v.taskOrder(b)) })
 	left := 0
 	if len(list) > room {
 		left = len(list) - room + 1
@@ -29,7 +29,7 @@ func (v *runView) tasks(room int) (lines []string) {
 	}
 	wide = min(wide, jobs.NameWidth)
 	for _, b := range list {
-		lines = append(lines, fmt.Sprintf("  %s %-*s  %s", taskMark(b), wide, term.Shorten(term.Clean(b.ID), wide), v.taskState(b)))
+		lines = append(lines, fmt.Sprintf("  %s %-*s  %s", v.taskMark(b), wide, term.Shorten(term.Clean(b.ID), wide), v.taskState(b)))
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", left))
@@ -45,19 +45,19 @@ const (
 	taskDone
 )
 
-func taskOrder(b run.BatchState) int {
+func (v *runView) taskOrder(b run.BatchState) int {
 	switch {
 	case b.Status == flow.Failed:
 		return taskFailed
 	case flow.IsDone(b.Status):
 		return taskDone
-	case b.Status == flow.Queued || len(b.Blocked) > 0 || b.Item == "":
+	case b.Status == flow.Queued || len(b.Blocked) > 0 || b.Item == "" || v.idle[b.Item] != "":
 		return taskWaits
 	}
 	return taskAtWork
 }
 
-func taskMark(b run.BatchState) string { return []string{"▶", "✗", "○", "■"}[taskOrder(b)] }
+func (v *runView) taskMark(b run.BatchState) string { return []string{"▶", "✗", "○", "■"}[v.taskOrder(b)] }
 
 // blocker names a task that another one waits for.
 func (v *runView) blocker(id string) string {
@@ -82,6 +82,9 @@ func (v *runView) taskState(b run.BatchState) string {
 		return "waits for " + term.Join(b.Blocked, v.blocker)
 	case b.Item == "":
 		return "waits for its turn"
+	case v.idle[b.Item] != "":
+		pool := v.idle[b.Item]
+		return fmt.Sprintf("waits for a slot of %s, %d/%d in use", pool, v.taken[pool], v.limits[pool])
 	case b.Status != flow.Queued:
 		return v.words(b.Status, b.Pending, b.Since, b.Note)
 	}
