@@ -57,7 +57,9 @@ func (v *runView) taskOrder(b run.BatchState) int {
 	return taskAtWork
 }
 
-func (v *runView) taskMark(b run.BatchState) string { return []string{"▶", "✗", "○", "■"}[v.taskOrder(b)] }
+func (v *runView) taskMark(b run.BatchState) string {
+	return []string{"▶", "✗", "○", "■"}[v.taskOrder(b)]
+}
 
 // blocker names a task that another one waits for.
 func (v *runView) blocker(id string) string {
