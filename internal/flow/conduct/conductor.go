@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/agent/program"
-	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/documents"
 	"lockkeeper/internal/flow/progress"
@@ -52,17 +50,6 @@ func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error)
 	}
 	parts.Auto = policy
 	return &Conductor{Flow: parts.Flow, project: a, opt: o, parts: parts}, nil
-}
-
-// firstPlan returns commands that write a plan and run it.
-func firstPlan(a *project.Project) string {
-	file := "README.md"
-	for _, allowed := range a.Config.Gate.AllowedWritePaths {
-		if info, err := os.Stat(a.Below(allowed)); err == nil && info.IsDir() && allowed != "." {
-			file = allowed
-		}
-	}
-	return "write a plan and run it: " + `printf 'tasks:\n  - name: first\n    prompt: Say what to change.\n    writes: ["%s"]\n' ` + shellword.Quote(file) + " >tasks.yaml; lockkeeper run --plan tasks.yaml"
 }
 
 // Survey finds the units of the run, with the pipeline that Start conducts. It starts nothing. The
