@@ -135,7 +135,8 @@ func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, at *WorkState)
 	case lockkeeper.ItemError:
 		at.Status = flow.Failed
 		if it.Failure != nil {
-			at.Error = it.Failure.Phase + ": " + it.Failure.Reason
+			phase := it.Failure.Phase + ": "
+			at.Error = phase + strings.TrimPrefix(it.Failure.Reason, phase)
 		}
 	}
 }

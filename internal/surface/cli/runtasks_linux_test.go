@@ -20,7 +20,7 @@ func planConsole(t *testing.T) (d *console, shared string) {
 	t.Helper()
 	d, shared = newConsole(t), t.TempDir()
 	d.env = append(d.env, "PATH="+os.Getenv("PATH"))
-	test := fmt.Sprintf("grep -q new *.txt || exit 0; until test -e %s/go; do sleep 0.05; done; ! grep new two.txt || { echo 1 is not 2; exit 1; }", shared)
+	test := fmt.Sprintf(`grep -q new *.txt || exit 0; until test -e %s/go; do sleep 0.05; done; ! grep -q new two.txt || { printf "1\tis not 2\n"; exit 1; }`, shared)
 	files := map[string]string{"one.txt": "old\n", "two.txt": "old\n", "three.txt": "old\n",
 		"lockkeeper.yaml": "agent: {name: command, command: [sh, -c, 'echo new >$(grep -o \"[a-z]*[.]txt\" | head -1)'], caches: [" + shared + "]}\n" +
 			"gate: {allowed_write_paths: [.]}\nmax_test_concurrency: 1\nmax_fix_attempts: 0\nrun: {verify: off, test_command: '" + test + "'}\n",
@@ -72,12 +72,12 @@ func TestPlanOnATerminal(t *testing.T) {
 		t.Errorf("ended with %d:\n%s", code, d.sees(""))
 	}
 	shown := d.sees("    more: lockkeeper job output ")
-	d.seesLine(`    \| 1 is not 2\r\n    more: lockkeeper job output j\d+\r\n`)
+	d.seesLine(`  failed \+tasks/two \(j\d+\): test: .?"grep [^\r]*\r\n    \| 1\tis not 2\r\n    more: lockkeeper job output j\d+\r\n`)
 	if !strings.Contains(shown, "2 of 3 tasks complete, 1 failed") {
 		t.Errorf("%q", shown)
 	}
 	more := regexp.MustCompile(`more: lockkeeper (job output j\d+)`).FindStringSubmatch(d.sees(""))
-	if out := d.must(0, strings.Fields(more[1])...); !strings.Contains(out, "1 is not 2") {
+	if out := d.must(0, strings.Fields(more[1])...); !strings.Contains(out, "1\tis not 2") {
 		t.Errorf("the command for more printed:\n%s", out)
 	}
 }

@@ -107,7 +107,7 @@ func (r *flowRun) showTrial(t *run.Trial) {
 	}
 	fmt.Fprintln(r.Out, "tests: "+term.Clean(t.String()))
 	for _, line := range t.Last {
-		fmt.Fprintln(r.Out, "  | "+term.Clean(line))
+		fmt.Fprint(r.Out, "  | "+command.CleanLines(line+"\n"))
 	}
 	if t.Next != "" {
 		fmt.Fprintln(r.Out, "  next: "+term.Clean(t.Next))

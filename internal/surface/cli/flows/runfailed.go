@@ -42,7 +42,7 @@ func (r *flowRun) failure(ctx context.Context, name, item, reason string) {
 		return
 	}
 	for _, line := range r.lastOutput(ctx, item) {
-		fmt.Fprintln(r.Out, "    | "+term.Clean(line))
+		fmt.Fprint(r.Out, "    | "+command.CleanLines(line+"\n"))
 	}
 	fmt.Fprintf(r.Out, "    more: lockkeeper job output %s\n", item)
 }
