@@ -29,34 +29,34 @@ import (
 //	    0/                the copy, like a workspace without an agent
 //	    1/ 2/ …           layers; each like a workspace on the layers below it
 //
-// Nothing changes a layer once a workspace is on it. A layer is removed when no workspace is on it
-// and newer workspaces do not need it.
+// Nothing changes a layer once a workspace is on it. All layers are removed together: by Close, or,
+// if a kept workspace is on one, by a later NewBase or Close in the same directory.
 type Base struct {
 	o    Options
 	dir  string
-	lock int
+	lock int // dir, open and locked; -1 if closed
 
 	mu      sync.Mutex
-	last    int       // the number of the last layer
-	copied  *snapshot // the state of the first layer; nil before the copy
-	now     *snapshot // the newest state
-	scanned time.Time // when the last scan of the shared tree began
-	took    time.Duration
-	names   int // in the first layer
+	last    int           // the number of the last layer
+	copied  *snapshot     // the state of the first layer; nil before the copy
+	now     *snapshot     // the newest state
+	scanned time.Time     // when the last scan of the shared tree began
+	took    time.Duration // what it took
+	names   int           // in the first layer
 }
 
 // A snapshot is the state of the shared tree that a stack of layers has. It never changes.
 type snapshot struct {
 	dirs         []string // the layers, the uppermost first
 	nodes        *node
-	seq          uint64
-	commit       string
-	repositories map[string]bool
+	seq          uint64          // the last landing that is in it
+	commit       string          // HEAD of the shared repository
+	repositories map[string]bool // directories with a private repository
 	shared       map[string]sharedRepository
-	outside      []string
+	outside      []string // as Workspace.Outside
 	oddities     []Oddity
-	recorded     map[string]bool // paths that are in a layer above the copy
-	refused      map[string]stamp
+	recorded     map[string]bool  // paths that are in a layer above the copy
+	refused      map[string]stamp // paths of the shared tree that cannot be copied
 }
 
 const baseName = "base-"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/agent/sandbox"
@@ -47,9 +48,21 @@ func (p *Pipeline) closeBase(ctx context.Context) error {
 	return err
 }
 
+// tellAfter is how long the base may take before people are told why no agent starts.
+const tellAfter = 2 * time.Second
+
 // prepareBase makes the base in the background, so that it is ready for the first workspace. A
 // failure is reported by the workspace that needs it.
 func (p *Pipeline) prepareBase(ctx context.Context) {
+	done := make(chan struct{})
+	defer close(done)
+	p.goroutines.Go(func() {
+		select {
+		case <-time.After(tellAfter):
+			p.tell(News{Kind: NewsRun, Text: "copying the codebase once for all agents; the first ones wait for it"})
+		case <-done:
+		}
+	})
 	if base, err := p.openBase(ctx); err == nil && base != nil {
 		base.Prepare(ctx)
 	}
