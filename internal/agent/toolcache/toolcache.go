@@ -172,8 +172,12 @@ func (l *Layer) Keep(ctx context.Context) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	on := len(l.layers.dirs) > 0
+	if on && before+size > l.store.limit { // the store starts again, and so without a layer that needs the others
+		return 0, errors.Join(l.Discard(ctx), l.store.remove(ctx, all))
+	}
 	replaced := all
-	if len(l.layers.dirs) > 0 && before+size <= l.store.limit {
+	if on {
 		replaced = nil
 	}
 	if err := l.store.add(l.dir, all); err != nil {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,8 +28,9 @@ import (
 //	    0/                the copy, like a workspace without an agent
 //	    1/ 2/ …           layers; each like a workspace on the layers below it
 //
-// Nothing changes a layer once a workspace is on it. All layers are removed together: by Close, or,
-// if a kept workspace is on one, by a later NewBase or Close in the same directory.
+// Nothing changes a layer once a workspace is on it. A layer that was folded is removed when no
+// workspace is on it. All others are removed together: by Close, or, if a kept workspace is on one,
+// by a later NewBase or Close in the same directory.
 type Base struct {
 	o    Options
 	dir  string
@@ -43,6 +43,9 @@ type Base struct {
 	scanned time.Time     // when the last scan of the shared tree began
 	took    time.Duration // what it took
 	names   int           // in the first layer
+
+	users  map[string]int // how many workspaces are on each layer
+	folded []string       // layers that newer workspaces do not need
 }
 
 // A snapshot is the state of the shared tree that a stack of layers has. It never changes.
@@ -72,7 +75,7 @@ func NewBase(ctx context.Context, o Options) (_ *Base, err error) {
 	if err := removeBases(ctx, o.Dir); err != nil {
 		return nil, err
 	}
-	b := &Base{o: o, dir: filepath.Join(o.Dir, baseName+randomName()), lock: -1}
+	b := &Base{o: o, dir: filepath.Join(o.Dir, baseName+randomName()), lock: -1, users: map[string]int{}}
 	if b.lock, err = makeLocked(b.dir); err != nil {
 		return nil, fmt.Errorf("make a base in %s: %w", o.Dir, err)
 	}
@@ -97,7 +100,10 @@ func (b *Base) Close(ctx context.Context) error {
 
 // Prepare makes the base, or brings it up to date.
 func (b *Base) Prepare(ctx context.Context) error {
-	_, err := b.current(ctx, nil)
+	s, err := b.current(ctx, nil)
+	if err == nil {
+		b.leave(s)
+	}
 	return err
 }
 
@@ -111,8 +117,10 @@ func (b *Base) Make(ctx context.Context, fresh []string) (*Workspace, error) {
 	}
 	w, err := createOn(s, b.o, filepath.Join(b.o.Dir, randomName()))
 	if err != nil {
+		b.leave(s)
 		return nil, fmt.Errorf("make a workspace in %s: %w", b.o.Dir, err)
 	}
+	w.layered.leave = func() { b.leave(s) }
 	if err := w.save(); err != nil {
 		return nil, errors.Join(err, w.Close(context.WithoutCancel(ctx), false))
 	}
@@ -139,7 +147,7 @@ func createOn(s *snapshot, o Options, dir string) (_ *Workspace, err error) {
 	return w, w.makeUpper()
 }
 
-// current returns the newest state, after it is brought up to date.
+// current returns the newest state, after it is brought up to date. The caller must leave it.
 func (b *Base) current(ctx context.Context, fresh []string) (*snapshot, error) {
 	asked := time.Now()
 	b.mu.Lock()
@@ -154,12 +162,37 @@ func (b *Base) current(ctx context.Context, fresh []string) (*snapshot, error) {
 	if err := act(ctx); err != nil {
 		return nil, err
 	}
+	for _, dir := range b.now.dirs {
+		b.users[dir]++
+	}
 	return b.now, nil
+}
+
+// leave notes that a workspace no longer needs its layers.
+func (b *Base) leave(s *snapshot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, dir := range s.dirs {
+		b.users[dir]--
+	}
+}
+
+// removeFolded removes folded layers without workspaces.
+func (b *Base) removeFolded(ctx context.Context) (err error) {
+	b.folded = slices.DeleteFunc(b.folded, func(dir string) bool {
+		if b.users[dir] > 0 || err != nil {
+			return false
+		}
+		err = Remove(ctx, filepath.Dir(dir))
+		return err == nil
+	})
+	return err
 }
 
 // copy makes the first layer.
 func (b *Base) copy(ctx context.Context) error {
 	start := time.Now()
+	watched := watchRepository(ctx, b.o.Root) // before the copy, so that no later change is missed
 	w, err := create(b.o, filepath.Join(b.dir, "0"))
 	if err != nil {
 		return err
@@ -175,12 +208,15 @@ func (b *Base) copy(ctx context.Context) error {
 		shared: map[string]sharedRepository{}, recorded: map[string]bool{}, refused: map[string]stamp{}}
 	if s.outside, err = w.Outside(ctx); err == nil {
 		for path := range s.repositories {
-			s.shared[path] = watchRepository(ctx, filepath.Join(b.o.Root, path))
+			s.shared[path] = sharedRepository{} // copied again with the next layer, because it may have changed
+			if path == "." {
+				s.shared[path] = watched
+			}
 		}
 	}
 	// The layer is removed with the base.
-	if err = errors.Join(err, w.Close(ctx, true)); err == nil {
-		b.copied, b.now, b.scanned, b.took = s, s, start, time.Since(start)
+	if err = errors.Join(err, w.Close(context.WithoutCancel(ctx), err == nil)); err == nil {
+		b.copied, b.now, b.scanned = s, s, start // how long a scan takes is not known yet
 		s.nodes.each(".", func(string, *node) { b.names++ })
 	}
 	return err
@@ -193,7 +229,7 @@ const (
 )
 
 // advance adds a layer if the shared tree has changed.
-func (b *Base) advance(ctx context.Context, fresh []string, asked time.Time) error {
+func (b *Base) advance(ctx context.Context, fresh []string, asked time.Time) (err error) {
 	scan := b.scanned.Before(asked) && (b.names <= fewNames || time.Since(b.scanned) > scanShare*b.took)
 	if scan {
 		fresh = []string{"."}
@@ -208,8 +244,12 @@ func (b *Base) advance(ctx context.Context, fresh []string, asked time.Time) err
 	if err != nil {
 		return err
 	}
-	if scan {
-		b.scanned, b.took = start, time.Since(start)
+	if took := time.Since(start); scan {
+		defer func() {
+			if err == nil { // else the next caller must find the changes again
+				b.scanned, b.took = start, took
+			}
+		}()
 	}
 	now := *b.now
 	now.nodes = found.restamped()
@@ -220,7 +260,7 @@ func (b *Base) advance(ctx context.Context, fresh []string, asked time.Time) err
 			return err
 		}
 	}
-	moved := now.movedRepositories()
+	moved := now.movedRepositories(ctx, b.o.Root)
 	switch {
 	case len(found.paths) == 0 && len(landed) == 0 && len(moved) == 0:
 		return nil
@@ -229,7 +269,11 @@ func (b *Base) advance(ctx context.Context, fresh []string, asked time.Time) err
 	}
 	// One layer on the copy replaces all others.
 	all := slices.AppendSeq(found.paths, maps.Keys(now.recorded))
-	return b.addLayer(ctx, from, b.copied, all, b.copied.movedRepositories())
+	if err := b.addLayer(ctx, from, b.copied, all, b.copied.movedRepositories(ctx, b.o.Root)); err != nil {
+		return err
+	}
+	b.folded = append(b.folded, now.dirs[:len(now.dirs)-1]...)
+	return b.removeFolded(ctx)
 }
 
 // addLayer makes a layer: a workspace that only catches up.
@@ -262,10 +306,14 @@ func (b *Base) addLayer(ctx context.Context, from *origin, below *snapshot, path
 	if err := w.makeRepositories(ctx, from, moved); err != nil {
 		return err
 	}
+	if err := Remove(ctx, filepath.Join(w.dir, repositoriesName)); err != nil { // the tree has them
+		return err
+	}
 	n.nodes, n.seq, n.commit, n.oddities = w.base, w.seq, w.commit, w.oddities
 	if err := n.refuse(from, paths); err != nil {
 		return err
 	}
+	// A layer without changes is of no use, unless it replaces all others.
 	if keep = below != b.now || len(w.recorded) > 0 || len(moved) > 0; keep {
 		if err := w.save(); err != nil {
 			return err
@@ -303,46 +351,4 @@ func readManifestOf(dir string) (manifest, error) {
 	}
 	defer closeFD(home)
 	return readManifest(home, dir)
-}
-
-// removeBases removes the bases in a directory that no process adds layers to and no workspace is on.
-func removeBases(ctx context.Context, dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	used := map[string]bool{}
-	for _, e := range entries {
-		if !ownName.MatchString(e.Name()) {
-			continue
-		}
-		// A workspace without a manifest is incomplete, or is being removed.
-		if m, err := readManifestOf(filepath.Join(dir, e.Name())); err == nil && len(m.Layers) > 0 {
-			used[baseOf(dir, m.Layers[0])] = true
-		}
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), baseName) || used[e.Name()] {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		lock, err := openLocked(path)
-		if err != nil {
-			continue // another process uses the base, or has removed it
-		}
-		err = Remove(ctx, path)
-		unlock(lock)
-		closeFD(lock)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// baseOf returns the name of the base that a layer belongs to.
-func baseOf(dir, layer string) string {
-	rest := strings.TrimPrefix(strings.TrimPrefix(layer, dir), "/")
-	name, _, _ := strings.Cut(rest, "/")
-	return name
 }

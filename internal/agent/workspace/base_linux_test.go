@@ -134,13 +134,16 @@ func TestBaseFolds(t *testing.T) {
 	first := on(t, b)
 	had := contents(t, tree(t, first))
 	most := 0
-	for i := range mostLayers + 20 {
+	for i := range 2*mostLayers + 20 {
 		write(t, root, fmt.Sprintf("new/%d", i%7), fmt.Sprint(i))
 		must(t, b.Prepare(t.Context()))
 		most = max(most, len(b.now.dirs))
 	}
-	if most != mostLayers || len(b.now.dirs) > 30 {
+	if most != mostLayers || len(b.now.dirs) > 40 {
 		t.Errorf("there were up to %d layers, and are %d", most, len(b.now.dirs))
+	}
+	if left, err := os.ReadDir(b.dir); err != nil || len(left) > len(b.now.dirs)+mostLayers {
+		t.Errorf("%d layers are left, %v", len(left), err)
 	}
 	same(t, "after folding", contents(t, tree(t, on(t, b))), contents(t, root))
 	same(t, "the first workspace", contents(t, tree(t, first)), had)

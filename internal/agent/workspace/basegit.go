@@ -16,8 +16,7 @@ type sharedRepository struct {
 	stamp string
 }
 
-// watchRepository returns the present state of a repository. A repository that git cannot read never
-// changes.
+// watchRepository returns the present state of a repository, or none if git cannot read it.
 func watchRepository(ctx context.Context, work string) sharedRepository {
 	r, err := openRepository(ctx, work)
 	if err != nil {
@@ -35,10 +34,10 @@ func (r *repository) stamp() string {
 			fmt.Fprintf(&all, "%s %d %d %d %d\n", path, seen.inode, seen.size, seen.modified, seen.changed)
 		}
 	}
-	for _, name := range append([]string{"HEAD", "index"}, stateFiles...) {
+	for _, name := range append([]string{"HEAD", "index", "config.worktree", "reftable/tables.list"}, stateFiles...) {
 		add(filepath.Join(r.gitDir, name))
 	}
-	for _, name := range []string{"config", "packed-refs", "shallow", "info/exclude", "reftable/tables.list"} {
+	for _, name := range []string{"config", "packed-refs", "shallow", "info/exclude", "info/attributes", "reftable/tables.list"} {
 		add(filepath.Join(r.common, name))
 	}
 	// A directory that cannot be listed counts as unchanged.
@@ -51,10 +50,17 @@ func (r *repository) stamp() string {
 	return all.String()
 }
 
-// movedRepositories lists the repositories that have changed since the snapshot.
-func (s *snapshot) movedRepositories() (moved []string) {
+// movedRepositories lists the repositories that have changed since the snapshot. One that git could
+// not read then has changed if git can read it now.
+func (s *snapshot) movedRepositories(ctx context.Context, root string) (moved []string) {
 	for path, was := range s.shared {
-		if was.repository != nil && was.repository.stamp() != was.stamp {
+		now := was
+		if was.repository == nil {
+			now = watchRepository(ctx, filepath.Join(root, path))
+		} else {
+			now.stamp = was.repository.stamp()
+		}
+		if now.stamp != was.stamp {
 			moved = append(moved, path)
 		}
 	}

@@ -24,10 +24,12 @@ const (
 type layers struct {
 	dirs []string // the uppermost first; each has a tree
 
-	view *os.File // the layers with the changes on them, mounted; nil if they are not mounted
-	top  int      // the upper directory and the tree in it while view is in use
-	tree int
-	left func() // unmounts what a test has mounted; nil: nothing
+	view      *os.File // the layers with the changes on them, mounted; nil if they are not mounted
+	upperTop  int      // the upper directory and the tree in it, while view is mounted
+	upperTree int
+
+	leave   func() // tells the base that the workspace is gone; nil: the base is of another process
+	unmount func() // unmounts what a test has mounted; nil: nothing
 }
 
 // Overlay returns what to mount for a command, and the directory in it that is the tree. It returns
@@ -90,7 +92,7 @@ func (w *Workspace) enterView(ctx context.Context) error {
 		return errors.Join(pathError("open", w.Dir(), err), view.Close())
 	}
 	l := w.layered
-	l.view, l.top, l.tree = view, w.top, w.tree
+	l.view, l.upperTop, l.upperTree = view, w.top, w.tree
 	w.top, w.tree = int(view.Fd()), tree
 	return nil
 }
@@ -101,15 +103,15 @@ func (w *Workspace) leaveView() {
 	if l == nil {
 		return
 	}
-	if l.left != nil {
-		l.left()
+	if l.unmount != nil {
+		l.unmount()
 	}
 	if l.view == nil {
 		return
 	}
 	closeFD(w.tree)
 	l.view.Close() // nothing was written to the descriptor itself
-	l.view, w.top, w.tree = nil, l.top, l.tree
+	l.view, w.top, w.tree = nil, l.upperTop, l.upperTree
 }
 
 // record records the copied state of a path, or that nothing was copied there.

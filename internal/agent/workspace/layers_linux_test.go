@@ -37,7 +37,7 @@ func TestOnLayers(t *testing.T) {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE}
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil || testing.Verbose() {
@@ -79,7 +79,7 @@ func tree(t *testing.T, w *Workspace) string {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.layered == nil || w.home < 0 || w.layered.left != nil {
+	if w.layered == nil || w.home < 0 || w.layered.unmount != nil {
 		return w.Dir()
 	}
 	must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
@@ -87,8 +87,8 @@ func tree(t *testing.T, w *Workspace) string {
 	must(t, err)
 	must(t, unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, w.Dir(), unix.MOVE_MOUNT_F_EMPTY_PATH))
 	must(t, mount.Close())
-	w.layered.left = func() {
-		w.layered.left = nil
+	w.layered.unmount = func() {
+		w.layered.unmount = nil
 		if err := unix.Unmount(w.Dir(), unix.MNT_DETACH); err != nil {
 			t.Errorf("unmount %s: %v", w.Dir(), err)
 		}

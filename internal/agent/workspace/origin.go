@@ -119,11 +119,12 @@ func (o *origin) copyName(h *worker, from int, name string, to int, as, at strin
 }
 
 func (o *origin) copyRegular(h *worker, from int, name string, seen fileStat, to int, as, at string) (*node, error) {
-	if seen.isYoung(time.Now()) {
+	start := time.Now()
+	if seen.isYoung(start) {
 		o.doubt(at)
 	}
 	e, err := h.copyFile(from, name, seen, to, as, &o.means)
-	e.Origin = stampOf(seen)
+	e.Origin = settled(seen, start)
 	return &node{entry: e}, err
 }
 

@@ -33,6 +33,9 @@ func (w *Workspace) Close(ctx context.Context, keep bool) error {
 	if err := r.run(); err != nil {
 		return fmt.Errorf("remove workspace %s: %w", w.dir, err)
 	}
+	if w.layered != nil && w.layered.leave != nil {
+		w.layered.leave()
+	}
 	return nil
 }
 

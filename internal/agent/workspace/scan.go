@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,15 @@ type stamp struct {
 }
 
 func stampOf(seen fileStat) stamp { return stamp{seen.inode, seen.modified, seen.changed} }
+
+// settled returns the stamp of a file that was read at a time, or none if a later write may leave the
+// stamp as it is: by the grain of the clock, or through mapped memory that is not yet written back.
+func settled(seen fileStat, at time.Time) stamp {
+	if at.Sub(time.Unix(0, seen.changed)) < time.Minute {
+		return stamp{}
+	}
+	return stampOf(seen)
+}
 
 // A scan compares the shared tree with a snapshot.
 type scan struct {
@@ -146,7 +156,7 @@ func (c *scan) missing(dir int, path string, was *node) error {
 
 // name compares one name. The argument was is nil if the snapshot does not have it.
 func (c *scan) name(h *worker, dir int, in, name string, was *node) error {
-	at := below(in, name)
+	at, start := below(in, name), time.Now()
 	seen, err := statAt(dir, name)
 	if isGone(err) {
 		if was != nil {
@@ -174,7 +184,7 @@ func (c *scan) name(h *worker, dir int, in, name string, was *node) error {
 	case was.Origin == stampOf(seen):
 	case kind == fs.ModeSymlink:
 		text, err := readLink(dir, name)
-		return c.verdict(at, seen, err == nil && text == was.Link)
+		return c.verdict(at, stampOf(seen), err == nil && text == was.Link)
 	case seen.size != was.Size, seen.mode.Perm() != was.Mode.Perm():
 		c.differs(at)
 	default:
@@ -182,20 +192,22 @@ func (c *scan) name(h *worker, dir int, in, name string, was *node) error {
 		if isClosed(err) {
 			return nil
 		}
-		return c.verdict(at, seen, err == nil && sum == was.Sum)
+		return c.verdict(at, settled(seen, start), err == nil && sum == was.Sum)
 	}
 	return nil
 }
 
 // verdict notes that a path differs, or that only its stamp does.
-func (c *scan) verdict(at string, seen fileStat, same bool) error {
+func (c *scan) verdict(at string, seen stamp, same bool) error {
 	if !same {
 		c.differs(at)
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stamps[at] = stampOf(seen)
+	if seen != (stamp{}) {
+		c.stamps[at] = seen
+	}
 	return nil
 }
 

@@ -284,6 +284,9 @@ func (w *Workspace) Open(path string) (*os.File, error) {
 	if err == nil {
 		defer closeFD(dir)
 		fd, err = openRegular(dir, name)
+		if seen, gone := statAt(dir, name); err != nil && gone == nil && w.layered != nil && seen.isWhiteout() {
+			err = unix.ENOENT
+		}
 	}
 	switch {
 	case isGone(err) && w.layered != nil:

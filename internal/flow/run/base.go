@@ -20,31 +20,31 @@ type workspaceBase struct {
 
 // openBase returns the base of the workspaces, or nil if workspaces are copies.
 func (p *Pipeline) openBase(ctx context.Context) (*workspace.Base, error) {
-	p.base.mu.Lock()
-	defer p.base.mu.Unlock()
-	if p.base.base != nil || p.base.none || !p.opt.Sandbox.Overlays() || !sandbox.RenamesLower() {
-		return p.base.base, nil
+	p.workspaces.mu.Lock()
+	defer p.workspaces.mu.Unlock()
+	if p.workspaces.base != nil || p.workspaces.none || !p.opt.Sandbox.Overlays() || !sandbox.RenamesLower() {
+		return p.workspaces.base, nil
 	}
 	o, err := p.workspaceOptions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.base.base, err = workspace.NewBase(ctx, o)
+	p.workspaces.base, err = workspace.NewBase(ctx, o)
 	if errors.Is(err, workspace.ErrNoOverlays) && ctx.Err() == nil { // doctor says why
-		p.base.none, err = true, nil
+		p.workspaces.none, err = true, nil
 	}
-	return p.base.base, err
+	return p.workspaces.base, err
 }
 
 // closeBase removes the base, unless a kept workspace needs it.
 func (p *Pipeline) closeBase(ctx context.Context) error {
-	p.base.mu.Lock()
-	defer p.base.mu.Unlock()
-	if p.base.base == nil {
+	p.workspaces.mu.Lock()
+	defer p.workspaces.mu.Unlock()
+	if p.workspaces.base == nil {
 		return nil
 	}
-	err := p.base.base.Close(ctx)
-	p.base.base = nil
+	err := p.workspaces.base.Close(ctx)
+	p.workspaces.base = nil
 	return err
 }
 

@@ -22,12 +22,12 @@ import (
 
 // A Pipeline runs one flow over one codebase.
 type Pipeline struct {
-	opt    Options
-	ledger *ledger
-	sums   *workspace.Sums
-	base   workspaceBase
-	branch string // the branch of the run; empty: no git
-	self   *lockkeeper.Process
+	opt        Options
+	ledger     *ledger
+	sums       *workspace.Sums
+	workspaces workspaceBase
+	branch     string // the branch of the run; empty: no git
+	self       *lockkeeper.Process
 
 	landing sync.Mutex    // held during a landing of this process
 	lander  chan struct{} // holds one token; only the batch that took it may land
