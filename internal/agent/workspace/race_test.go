@@ -213,6 +213,7 @@ func TestYoungFilesAreCopiedAgain(t *testing.T) {
 // If a file is constantly written in place, the copy has its content at one moment, or the file is
 // reported. Files that appear and disappear do no harm.
 func TestWritersWhileCopying(t *testing.T) {
+	onlyCopies(t, "the first layer is made in the same way")
 	root := t.TempDir()
 	const size, part = 300_000, 10_000 // more than one read, and the size of one write
 	for i := range 500 {
@@ -299,6 +300,7 @@ func isMoment(content string, size, part int) bool {
 
 // shows: GP-5
 func TestSixteenAtOnce(t *testing.T) {
+	onlyCopies(t, "the first layer is made in the same way")
 	root, dir := newRepository(t), t.TempDir()
 	for i := range 500 {
 		write(t, root, fmt.Sprintf("many/d%d/f%d", i%20, i), strings.Repeat("x", i))
