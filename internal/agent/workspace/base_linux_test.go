@@ -226,3 +226,22 @@ func TestBaseWithoutRoom(t *testing.T) {
 	must(t, b.Prepare(t.Context()))
 	same(t, "a workspace", contents(t, tree(t, on(t, b))), contents(t, root))
 }
+
+// The agent removes a file and a directory that came with a landing after its workspace was made.
+func TestBaseLandedFileIsRemoved(t *testing.T) {
+	root := newRepository(t)
+	l := &landings{t: t, root: root, paths: map[uint64][]string{}}
+	w := on(t, newBase(t, Options{Root: root, Landed: l.after}))
+	l.land("landed", "app/new.rb", "app/deep/er/new.rb", "app/models/user.rb")
+	_, _, err := w.CatchUp(t.Context())
+	must(t, err)
+	sh(t, w, "rm -r app/new.rb app/deep app/models/user.rb")
+	wantChanges(t, w, "deleted app/deep/er/new.rb", "deleted app/models/user.rb", "deleted app/new.rb")
+	must(t, w.Close(t.Context(), true))
+	again, err := Adopt(w.Home(), nil)
+	must(t, err)
+	wantChanges(t, again, "deleted app/deep/er/new.rb", "deleted app/models/user.rb", "deleted app/new.rb")
+	takeAll(t, again)
+	same(t, "restored", contents(t, tree(t, again), gitName), contents(t, root, gitName, stateDir))
+	must(t, again.Close(t.Context(), false))
+}

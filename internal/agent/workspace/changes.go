@@ -131,10 +131,11 @@ func (s *search) folder(path string, was *node, layered bool) task {
 			}
 			return s.report(newChange(path, Created, nil, &State{Mode: seen.mode}))
 		}
-		if was.isFolder() && len(there) < len(was.children) && !layered {
+		if was.isFolder() && len(there) < len(was.children) && (!layered || len(s.w.recorded) > 0) {
 			for name, child := range was.children {
-				if !there[name] {
-					if err := s.missing(below(path, name), child); err != nil {
+				// What came after the workspace was made is not in the layers.
+				if at := below(path, name); !there[name] && (!layered || s.w.recorded[at]) {
+					if err := s.missing(at, child); err != nil {
 						return err
 					}
 				}

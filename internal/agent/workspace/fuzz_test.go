@@ -159,8 +159,11 @@ func TestFuzz(t *testing.T) {
 	}
 	for round := range rounds * torture() {
 		seed := uint64(time.Now().UnixNano())
-		if round == 0 { // the shared tree replaced a directory by a file after the agent changed its mode
+		switch round {
+		case 0: // the shared tree replaced a directory by a file after the agent changed its mode
 			seed = 1794971757293458367
+		case 1, 2: // the agent removed a file that came after the workspace was made
+			seed = 1795119826325728934
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
