@@ -128,15 +128,11 @@ func (r *renamer) copy(from, to entry) error {
 		return err
 	}
 	defer from.unlock(info)()
-	source, err := from.open()
+	source, target, err := openBoth(from, to)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	target, err := to.open()
-	if err != nil {
-		return err
-	}
 	defer target.Close()
 	names, err := source.Readdirnames(-1)
 	if err != nil {
@@ -151,6 +147,17 @@ func (r *renamer) copy(from, to entry) error {
 		return err
 	}
 	return unix.UtimesNanoAt(to.at(), to.name, []unix.Timespec{info.Atim, info.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// openBoth opens two directories.
+func openBoth(from, to entry) (source, target *os.File, err error) {
+	if source, err = from.open(); err != nil {
+		return nil, nil, err
+	}
+	if target, err = to.open(); err != nil {
+		return nil, nil, errors.Join(err, source.Close())
+	}
+	return source, target, nil
 }
 
 // copyAttributes gives a directory the owner, the mode and the extended attributes of another one.
@@ -243,15 +250,11 @@ func (r *renamer) drop(from, to entry) error {
 	}
 	from.unlock(info)
 	defer to.unlock(made)()
-	source, err := from.open()
+	source, target, err := openBoth(from, to)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	target, err := to.open()
-	if err != nil {
-		return err
-	}
 	defer target.Close()
 	for range 100 { // other processes may still be making files
 		names, err := source.Readdirnames(-1)

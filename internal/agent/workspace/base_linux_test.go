@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -182,34 +181,6 @@ func TestBaseStaysForKeptWork(t *testing.T) {
 	if bases() != 0 {
 		t.Errorf("there are %d bases", bases())
 	}
-}
-
-// Many workspaces are made at once while people write and others are closed.
-func TestBaseOfManyAtOnce(t *testing.T) {
-	root := base(t)
-	b := newBase(t, Options{Root: root})
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for j := range 4 {
-				path := fmt.Sprintf("own/%d/%d", i, j)
-				write(t, root, path, path)
-				w, err := b.Make(t.Context(), []string{path})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				f, err := w.Open(path)
-				if err == nil {
-					err = f.Close()
-				}
-				if err := errors.Join(err, w.Put(t.Context(), path, 0o600, strings.NewReader("mine")), w.Close(t.Context(), false)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 // A disk without room is named, and nothing is left on it.

@@ -114,12 +114,16 @@ func TestBaseOfManyThatWork(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				f, e0 := w.Open(path)
+				if e0 == nil {
+					e0 = f.Close()
+				}
 				_, e1 := w.Outside(t.Context())
 				e2 := w.Put(t.Context(), path, 0o600, strings.NewReader("mine"))
 				_, e3 := w.Changes(t.Context())
 				_, _, e4 := w.Refresh(t.Context(), []string{"."})
 				_, e5 := w.TakeOut(t.Context(), []string{"."})
-				if err := errors.Join(e1, e2, e3, e4, e5, w.Restore(t.Context()), w.Close(context.Background(), false)); err != nil {
+				if err := errors.Join(e0, e1, e2, e3, e4, e5, w.Restore(t.Context()), w.Close(context.Background(), false)); err != nil {
 					t.Error(err)
 				}
 			}

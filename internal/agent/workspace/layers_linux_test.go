@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockkeeper/internal/machine/machinetest"
 	"lockkeeper/internal/machine/overlay"
 )
 
@@ -24,7 +25,7 @@ func TestOnLayers(t *testing.T) {
 		t.Skip("this is the process with layers")
 	}
 	if err := overlay.Probe(t.Context(), t.TempDir()); err != nil {
-		t.Skip(err)
+		machinetest.Lacks(t, "%v", err)
 	}
 	args := []string{"-test.skip=" + flag.Lookup("test.skip").Value.String()}
 	for _, name := range []string{"test.v", "test.short", "test.shuffle", "test.timeout", "test.parallel"} {
