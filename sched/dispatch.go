@@ -177,10 +177,18 @@ func (q *Queue) request(it *lockkeeper.Item, p *lockkeeper.Process) lockkeeper.R
 		Metadata: map[string]string{lock.ItemKey: it.ID, "workflow": it.Workflow, "phase": it.Phase}}
 }
 
-// waitOnLock lets an item wait on the latest of its blockers. It appends an event for each
-// change of blockers.
+// waitOnLock lets an item wait on the latest of its blockers. An escalated item that was overtaken
+// reserves its locks, and waits on the reservation. It appends an event for each change of blockers.
 func (q *Queue) waitOnLock(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
-	if err := q.waitInList(tx, it, store.InRoot(store.OnLock(found[0].Asked.Mode, found[0].Lock.Target), it.Root)); err != nil {
+	key := store.InRoot(store.OnLock(found[0].Asked.Mode, found[0].Lock.Target), it.Root)
+	if isOvertaken(it, found) {
+		id, err := tx.Reserve(q.request(it, nil), reservation)
+		if err != nil {
+			return err
+		}
+		it.GrantID, key = id, store.OnGrant(id)
+	}
+	if err := q.waitInList(tx, it, key); err != nil {
 		return err
 	}
 	sum := lock.Digest(found)
@@ -223,7 +231,7 @@ func (q *Queue) setCheckAt(it *lockkeeper.Item, now lockkeeper.Instant) {
 	switch {
 	case it.HasReserved():
 		it.CheckAt = min(it.CheckAt, now.Add(keepEvery))
-	case it.FirstSince != 0:
+	case it.FirstSince != 0 && !it.Escalated:
 		it.CheckAt = min(it.CheckAt, it.FirstSince.Add(max(0, q.opt.EscalateAfter-it.Blocked)))
 	}
 }

@@ -33,8 +33,10 @@
 //  5. An item counts the time during which it is the first to wait for a lock, or the
 //     first of its rank to wait for a slot. When both times add up to EscalateAfter, the
 //     item is escalated: it comes before all queued items that were not escalated, and
-//     behind those that were escalated before it. If locks block it, it also reserves
-//     them in the engine's wait list, so that no later request overtakes it. Each
+//     behind those that were escalated before it. If a request that it should have come
+//     before blocks it nevertheless, it reserves its locks in the engine's wait list, so
+//     that no later request overtakes it. So it starts when the work has ended that was
+//     dispatched before it reserved them. Each
 //     LockTimeout with the same blockers is a retry. After MaxLockRetries consecutive
 //     retries the item fails, and its failure names the blockers.
 //

@@ -28,6 +28,18 @@ func (q *Queue) moveUp(tx *lock.Tx, it *lockkeeper.Item, reason string, found []
 	return err
 }
 
+// isOvertaken reports whether an escalated item is blocked by a request that it should have come
+// before: one that is newer than its escalation, or one from outside the queue, which does not know
+// the order of the queue. Only a reservation stops the next one.
+//
+// Other items that block it were dispatched earlier and come to an end. A reservation would keep
+// everything that reads its files waiting behind them for nothing.
+func isOvertaken(it *lockkeeper.Item, found []store.Overlap) bool {
+	return it.Escalated && slices.ContainsFunc(found, func(o store.Overlap) bool {
+		return max(o.Record.Fence, o.Record.Ticket) > it.Turn || o.Record.Metadata[lock.ItemKey] == ""
+	})
+}
+
 // countSlotWait is how often the waiting time of an item for a slot is stored. A restart of
 // the host, which restarts the lease clock, loses at most that.
 const countSlotWait = time.Minute

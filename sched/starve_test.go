@@ -173,3 +173,47 @@ func TestNoEscalationInOrder(t *testing.T) {
 		}
 	})
 }
+
+// A writer that items of the queue keep from its file, because their reads overlap, starts after
+// EscalateAfter and at most two of their durations. An item that only waits for one long item
+// reserves nothing, so its other files stay free meanwhile.
+//
+// shows: SW-32 SW-73 PL-82 CF-24
+func TestStarvedByItems(t *testing.T) {
+	const took = 4 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, sched.Options{})
+		y.enqueue(sched.ItemSpec{Workflow: "urgent", Locks: reads("shared")})
+		writer := y.enqueue(sched.ItemSpec{Workflow: "writer", Locks: writes("shared")})
+		s := rush{slots: 3, took: took, every: 2 * time.Minute, order: sched.ItemSpec{Phase: "verify", Locks: reads("shared")}}
+		if waited := s.started(t, y, 2*time.Hour, writer)[writer.ID]; waited < 10*time.Minute || waited > 10*time.Minute+2*took {
+			t.Errorf("started after %s", waited)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, sched.Options{})
+		y.enqueue(sched.ItemSpec{Workflow: "long", Locks: writes("shared")})
+		long := y.claim()
+		long.Grant.Keep()
+		writer := y.enqueue(sched.ItemSpec{Workflow: "writer", Locks: writes("shared", "other")})
+		for range 15 {
+			y.claim()
+			time.Sleep(time.Minute)
+			y.tick()
+		}
+		if it := y.item(writer.ID); !it.Escalated || it.GrantID != "" {
+			t.Errorf("escalated %t, reserved %q", it.Escalated, it.GrantID)
+		}
+		y.enqueue(sched.ItemSpec{Workflow: "reader", Phase: "analyze", Locks: reads("other")})
+		reader := y.claim()
+		if reader == nil {
+			t.Fatal("the reader waits for an item that cannot start")
+		}
+		y.finish(reader, nil)
+		y.enqueue(sched.ItemSpec{Workflow: "urgent", Phase: "verify", Locks: writes("shared")})
+		y.finish(long, nil)
+		if next := y.claim(); next == nil || next.Item.ID != writer.ID {
+			t.Errorf("started %+v", next)
+		}
+	})
+}

@@ -117,11 +117,11 @@ func (q *Queue) check(tx *lock.Tx, id string) error {
 	if len(found) == 0 {
 		return store.WakeItem(tx, it)
 	}
-	if lock.Digest(found) != it.Blockers { // the blockers have changed, so the wait begins again
+	if lock.Digest(found) != it.Blockers || it.GrantID == "" && isOvertaken(it, found) { // the blockers have changed, so the wait begins again
 		return q.waitAgain(tx, it, found)
 	}
 	switch {
-	case it.FirstSince != 0 && it.GrantID == "" && it.FirstFor(now) >= q.opt.EscalateAfter: // the first escalation, or one after the item lost its reservation
+	case it.FirstSince != 0 && !it.Escalated && it.FirstFor(now) >= q.opt.EscalateAfter:
 		return q.escalate(tx, it, found)
 	case now.Until(it.Since) >= q.opt.LockTimeout:
 		if it.Retries++; it.Retries > q.opt.MaxLockRetries {
@@ -156,19 +156,14 @@ func (q *Queue) waitAgain(tx *lock.Tx, it *lockkeeper.Item, found []store.Overla
 	return store.StartFirst(tx, left)
 }
 
-// escalate escalates an item that locks block, and reserves these locks.
+// escalate escalates an item that locks block.
 func (q *Queue) escalate(tx *lock.Tx, it *lockkeeper.Item, found []store.Overlap) error {
-	id, err := tx.Reserve(q.request(it, nil), reservation)
-	if err != nil {
-		return err
-	}
 	left := it.WaitsOn
 	it.StopFirst(tx.Now().Lease)
-	it.GrantID = id
-	if err := q.waitInList(tx, it, store.OnGrant(id)); err != nil {
+	if err := q.moveUp(tx, it, "blocked by locks for "+it.Blocked.Round(time.Second).String(), found); err != nil {
 		return err
 	}
-	if err := q.moveUp(tx, it, "blocked by locks for "+it.Blocked.Round(time.Second).String(), found); err != nil {
+	if err := q.waitOnLock(tx, it, found); err != nil {
 		return err
 	}
 	if err := tx.SaveItem(it); err != nil {

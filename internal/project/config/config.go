@@ -41,7 +41,7 @@ type Config struct {
 	MaxCIFixAttempts     int           `key:"max_ci_fix_attempts" env:"MAX_CI_FIX_ATTEMPTS" min:"0" max:"100" default:"2" doc:"How many times an agent may try to fix failing CI checks."`
 	LockTimeout          time.Duration `key:"lock_timeout" env:"LOCK_TIMEOUT" min:"1s" max:"7d" default:"5m" doc:"How long queued work can be blocked by the same locks before this counts as one retry."`
 	MaxLockRetries       int           `key:"max_lock_retries" env:"MAX_LOCK_RETRIES" min:"0" max:"10000" default:"11" doc:"Number of retries after which blocked work fails."`
-	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" default:"10m" doc:"How long queued work waits for locks or a slot before it is escalated. Escalated work reserves its locks and starts before other queued work."`
+	EscalateAfter        time.Duration `key:"escalate_after" env:"LOCKKEEPER_ESCALATE_AFTER" min:"1s" max:"7d" default:"10m" doc:"How long queued work waits for locks or a slot before it is escalated. Escalated work starts before other queued work, and reserves its locks if another request overtakes it."`
 	MaxAttempts          int           `key:"max_attempts" env:"LOCKKEEPER_MAX_ATTEMPTS" min:"1" max:"100" default:"3" doc:"How many times queued work is started if its worker disappears. Then it fails."`
 	ReaperInterval       time.Duration `key:"reaper_interval" env:"LOCKKEEPER_REAPER_INTERVAL" min:"1s" max:"1h" default:"30s" doc:"How often expired leases are searched for. This is a safety net: acquiring a lock does not wait for it."`
 
