@@ -23,7 +23,7 @@ type field struct {
 	key     string // dotted, as in events.retention
 	also    string // a second name in the file; empty: none
 	env     string
-	doc     string
+	tag     reflect.StructTag
 	initial string // the default; empty: none
 	rails   string // the default for a codebase of the layout rails; empty: the usual default
 	example string // an example for the sample if there is no default; empty: none
@@ -82,8 +82,11 @@ func groupDoc(name string) string {
 	return ""
 }
 
-func newField(key string, value reflect.Value, tag reflect.StructTag) field {
-	f := field{key: key, also: tag.Get("also"), env: tag.Get("env"), doc: tag.Get("doc"), initial: tag.Get("default"), rails: tag.Get("rails"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
+func newField(key string, value reflect.Value, all reflect.StructTag) field {
+	// Each lookup reads the tag up to the name. The description, which comes last, is most of it.
+	rules, _, _ := strings.Cut(string(all), " doc:")
+	tag := reflect.StructTag(rules)
+	f := field{key: key, tag: all, also: tag.Get("also"), env: tag.Get("env"), initial: tag.Get("default"), rails: tag.Get("rails"), example: tag.Get("example"), form: tag.Get("pattern"), isPath: tag.Get("is") == "path", noneOK: tag.Get("none") == "ok", value: value, min: math.MinInt64, max: math.MaxInt64}
 	if enum := tag.Get("enum"); enum != "" {
 		if f.enum = strings.Fields(enum); enum == "AGENTS" {
 			f.enum = program.Names()
@@ -103,6 +106,9 @@ func newField(key string, value reflect.Value, tag reflect.StructTag) field {
 	}
 	return f
 }
+
+// doc returns the description of the field.
+func (f field) doc() string { return f.tag.Get("doc") }
 
 func (f field) isList() bool     { return f.value.Kind() == reflect.Slice }
 func (f field) isDuration() bool { return f.value.Type() == reflect.TypeFor[time.Duration]() }

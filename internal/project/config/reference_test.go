@@ -53,7 +53,7 @@ $ lockkeeper config
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s", name, groupDoc(name), head)
 		}
 		group = name
-		doc := f.doc
+		doc := f.doc()
 		if f.also != "" {
 			doc += " Also: `" + f.also + "`."
 		}

@@ -38,9 +38,9 @@ func Sample() string {
 		if len(groups) == 0 {
 			b.WriteByte('\n')
 		}
-		if !said[f.doc] {
-			said[f.doc] = true
-			fmt.Fprintf(&b, "%s# %s\n", indent(len(groups)), f.doc)
+		if !said[f.doc()] {
+			said[f.doc()] = true
+			fmt.Fprintf(&b, "%s# %s\n", indent(len(groups)), f.doc())
 		}
 		if f.enum != nil {
 			fmt.Fprintf(&b, "%s# One of: %s.\n", indent(len(groups)), f.allowed())

@@ -78,7 +78,7 @@ func object(doc string) map[string]any {
 }
 
 func property(f field) map[string]any {
-	p := map[string]any{"description": f.doc}
+	p := map[string]any{"description": f.doc()}
 	if shown := f.shown(); shown != "" {
 		p["default"] = shown
 	}

@@ -23,7 +23,7 @@ func (l *loader) file(text []byte) {
 		l.refuse("configuration file", l.path, "not UTF-8 text", "")
 		return
 	}
-	tokens := lexer.Tokenize(string(text))
+	tokens := lexer.Tokenize(withoutComments(string(text)))
 	if t := tooNested(tokens); t != nil {
 		l.refuse("configuration file", l.at(t), fmt.Sprintf("more than %d brackets and list signs", maxNesting), "")
 		return
