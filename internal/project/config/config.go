@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -245,7 +246,11 @@ func defaults() (*Config, []field) {
 	}
 	fields := fieldsOf(c)
 	for _, f := range fields {
-		if f.initial == "" {
+		switch {
+		case f.initial == "":
+			continue
+		case f.value.Kind() == reflect.String: // compiling its pattern would cost every process time; TestDefaults checks it
+			f.value.SetString(f.initial)
 			continue
 		}
 		if err := f.set(f.initial); err != nil {

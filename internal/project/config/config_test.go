@@ -45,6 +45,15 @@ func valueOf(t *testing.T, c *Config, key string) Value {
 
 // shows: GP-10 PL-57 PL-71 PL-74 DL-63 CF-31
 func TestDefaults(t *testing.T) {
+	_, fields := defaults()
+	for _, f := range fields {
+		if f.initial == "" {
+			continue
+		}
+		if err := f.set(f.initial); err != nil {
+			t.Errorf("default %q of %s: %v", f.initial, f.key, err)
+		}
+	}
 	c, err := Load(filepath.Join(t.TempDir(), FileName), nil, nil)
 	if err != nil {
 		t.Fatal(err)

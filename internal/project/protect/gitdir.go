@@ -88,7 +88,7 @@ func isGitDir(dir string, also ...string) bool {
 				return true
 			}
 		}
-		_, err := os.Lstat(at)
+		_, err := isLink(at)
 		return err == nil
 	}
 	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
