@@ -1,24 +1,22 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
 
 // withoutComments removes the words of the comment lines from the text of a file, and keeps
 // the position of everything else. Most of a file made by init is such lines, and the lexer
-// reads them slowly. A text in which a line that begins with # may belong to a value is returned
-// unchanged.
+// reads them slowly. If a line has more than a key and a plain value, the text is returned
+// unchanged: a line that begins with # could belong to a value.
 func withoutComments(text string) string {
-	if strings.ContainsAny(text, "\r\\") {
-		return text
-	}
 	var b strings.Builder
 	b.Grow(len(text) / 4)
-	after := false // whether the line follows a comment line, and thus no value
+	after := false // whether the line follows a comment line
 	for line := range strings.Lines(text) {
 		content := strings.TrimLeft(line, " ")
-		if strings.HasPrefix(content, "#") {
+		if strings.HasPrefix(content, "#") && !strings.Contains(content, "\r") {
 			if !after {
 				b.WriteString(line[:len(line)-len(content)+1])
 			}
@@ -28,7 +26,7 @@ func withoutComments(text string) string {
 			after = true
 			continue
 		}
-		if !endsValue(content) {
+		if !isPlain(strings.TrimRight(content, " \n")) {
 			return text
 		}
 		after = after && content == "\n"
@@ -37,21 +35,31 @@ func withoutComments(text string) string {
 	return b.String()
 }
 
-// endsValue reports whether a line certainly ends the texts that it begins: it begins no block,
-// and has no quotes but those around the one value of a key or a list entry.
-func endsValue(line string) bool {
-	if strings.ContainsAny(line, "|>") {
-		return false
+// isPlain reports whether a line is empty, or a key without a value, or with one word, one text
+// in quotes or one list of words.
+func isPlain(line string) bool {
+	key, value, found := strings.Cut(line, ": ")
+	if !found {
+		key = strings.TrimSuffix(line, ":")
+		found = key != line
 	}
-	open := strings.IndexAny(line, `'"`)
-	if open < 0 {
+	value = strings.TrimLeft(value, " ")
+	switch {
+	case line == "" || found && isWord(key) && (value == "" || isWord(value)):
 		return true
-	}
-	before, quoted := line[:open], strings.TrimRight(line[open:], " \n")
-	if len(quoted) < 2 || strings.IndexAny(quoted[1:], `'"`) != len(quoted)-2 || quoted[0] != quoted[len(quoted)-1] {
+	case !found || !isWord(key) || len(value) < 2:
 		return false
 	}
-	key, isKey := strings.CutSuffix(strings.TrimRight(before, " "), ":")
-	isWord := !strings.ContainsFunc(key, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return strings.HasSuffix(before, " ") && (isKey && isWord || key == "-")
+	inner, first, last := value[1:len(value)-1], value[0], value[len(value)-1]
+	if first == '[' && last == ']' {
+		return !slices.ContainsFunc(strings.Split(inner, ", "), func(entry string) bool { return !isWord(entry) })
+	}
+	return first == last && (first == '\'' || first == '"') && !strings.ContainsAny(inner, `\'"`)
+}
+
+// isWord reports whether a text has only letters, digits and signs that mean nothing in YAML.
+func isWord(text string) bool {
+	return text != "" && text[0] != '-' && !strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
+	})
 }

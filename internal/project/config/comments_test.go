@@ -48,7 +48,7 @@ func TestCommentsMeanNothing(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		part := rapid.SampledFrom([]string{"a", ": ", ":", "#", " #", "# b", "\n", "\n  ", "\n    ", "'", "''", `"`, `\`, `\"`, "|", ">", "|-", "- ", "[", "]", ", ", "{", "}", "\r\n", "\t", "1", "é", "&x", "*x", "---"})
+		part := rapid.SampledFrom([]string{"a", ": ", ":", "#", " #", "# b", "\n", "\n  ", "\n    ", "'", "''", `"`, `\`, `\"`, "|", ">", "|-", "- ", "[", "]", ", ", "{", "}", "\r\n", "\t", "1", "é", "&x", "*x", "---", "a: b\n", "a: 'b'\n", "  a:\n", "a: [b, c]\n", "# c\n"})
 		text := strings.Join(rapid.SliceOfN(part, 0, 24).Draw(t, "text"), "")
 		if short := withoutComments(text); !slices.Equal(meanings(short), meanings(text)) {
 			t.Fatalf("%q became %q\n%v\n%v", text, short, meanings(text), meanings(short))
