@@ -1,6 +1,7 @@
 package lockkeeper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -218,8 +219,9 @@ func (e *StoreError) NextStep() string { return e.Next }
 // tested.
 type MovedError struct {
 	Path    string
-	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // the holder that made the landing
+	Want    Version // what the landing left
+	Landing uint64  // 0: none, the file was changed another way
+	Holder  string  // the holder that made the landing
 	At      time.Time
 }
 
@@ -238,11 +240,13 @@ func (e *MovedError) Code() Code       { return CodeRefused }
 // which was on another machine. Work on this copy would undo that landing.
 type BehindError struct {
 	Path    string
-	Landing uint64 // 0: none, the file was changed another way
-	Holder  string // the holder that made the landing
-	Site    string // the site where the landing was made
+	Want    Version // what the landing left
+	Landing uint64  // 0: none, the file was changed another way
+	Holder  string  // the holder that made the landing
+	Site    string  // the site where the landing was made
 	At      time.Time
 	Fact    string
+	Next    string // the command that updates this copy; empty: unknown
 }
 
 func (e *BehindError) Error() string {
@@ -250,5 +254,7 @@ func (e *BehindError) Error() string {
 		e.Path, e.Landing, e.Holder, e.Site, e.At.UTC().Format("2006-01-02 15:04:05Z"), e.Fact), e.NextStep())
 }
 
-func (e *BehindError) NextStep() string { return "update this copy, for example with git pull" }
-func (e *BehindError) Code() Code       { return CodeRefused }
+func (e *BehindError) NextStep() string {
+	return cmp.Or(e.Next, "update this copy, for example with git pull")
+}
+func (e *BehindError) Code() Code { return CodeRefused }

@@ -20,12 +20,12 @@ func TestCopyThatIsBehind(t *testing.T) {
 	must(t, os.CopyFS(clone.dir, os.DirFS(w.dir)))
 	clone.open(gate.Options{})
 	all := []string{"test/a", "test/b", "test/gone", "test/new"}
-	must(t, clone.gate.CheckCopy(t.Context(), all...))
+	must(t, clone.gate.CheckCopy(t.Context(), files(all...)...))
 
 	g := w.hold("otter", all...)
 	l := w.commit(g, gate.Put("test/a", []byte("new")), gate.Delete("test/gone"), gate.Put("test/new", []byte("new")))
-	must(t, w.gate.CheckCopy(t.Context(), all...)) // the original has all landings
-	err := clone.gate.CheckCopy(t.Context(), all...)
+	must(t, w.gate.CheckCopy(t.Context(), files(all...)...)) // the original has all landings
+	err := clone.gate.CheckCopy(t.Context(), files(all...)...)
 	for _, path := range []string{"test/a", "test/gone", "test/new"} {
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("the clone is not told of %s: %v", path, err)
@@ -37,7 +37,43 @@ func TestCopyThatIsBehind(t *testing.T) {
 	}
 	clone.plant(map[string]string{"test/a": "new", "test/new": "new"})
 	must(t, os.Remove(filepath.Join(clone.dir, "test/gone")))
-	must(t, clone.gate.CheckCopy(t.Context(), all...))
+	must(t, clone.gate.CheckCopy(t.Context(), files(all...)...))
+}
+
+// A directory is behind if a file in it is, at any depth, and up to date with all of them.
+func TestDirectoryThatIsBehind(t *testing.T) {
+	w := newWorld(t, map[string]string{"test/deep/a": "old", "test/b": "old"}, gate.Options{})
+	clone := &world{t: t, dir: filepath.Join(t.TempDir(), "clone"), store: w.store}
+	must(t, os.CopyFS(clone.dir, os.DirFS(w.dir)))
+	clone.open(gate.Options{})
+	dir := func(path string) lockkeeper.Target { return lockkeeper.Target{Path: path, Kind: lockkeeper.Dir} }
+	must(t, clone.gate.CheckCopy(t.Context(), dir(lockkeeper.Root)))
+	otter := w.hold("otter", "test/deep/a", "test/deep/new")
+	w.commit(otter, gate.Put("test/deep/a", []byte("new")), gate.Put("test/deep/new", []byte("new")))
+	must(t, otter.Release(t.Context()))
+	must(t, w.gate.CheckCopy(t.Context(), dir(lockkeeper.Root)))
+	must(t, clone.gate.CheckCopy(t.Context(), dir("test/de"), files("test/b")[0]))
+	for _, path := range []string{lockkeeper.Root, "test", "test/deep"} {
+		err := clone.gate.CheckCopy(t.Context(), dir(path))
+		if err == nil || !strings.Contains(err.Error(), "test/deep/a") || !strings.Contains(err.Error(), "test/deep/new") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	clone.plant(map[string]string{"test/deep/a": "new", "test/deep/new": "new"})
+	must(t, clone.gate.CheckCopy(t.Context(), dir(lockkeeper.Root)))
+	// A landing here, over one that was made elsewhere, does not make this copy old.
+	clone.commit(clone.hold("heron", "test/deep/a"), gate.Put("test/deep/a", []byte("newer")))
+	must(t, clone.gate.CheckCopy(t.Context(), dir(lockkeeper.Root)))
+	if err := w.gate.CheckCopy(t.Context(), dir("test")); err == nil {
+		t.Error("the original is not told of the landing in the clone")
+	}
+}
+
+func files(paths ...string) (list []lockkeeper.Target) {
+	for _, path := range paths {
+		list = append(list, lockkeeper.Target{Path: path, Kind: lockkeeper.File})
+	}
+	return list
 }
 
 // A decided landing whose disk is lost blocks its paths until a person abandons it.

@@ -80,6 +80,11 @@ type Gate struct {
 	done    map[string][]store.TakenLanding // by grant: landings that are in the tree and not yet marked committed
 	commits map[string]*inFlight
 	spares  []*stage
+	// elsewhere has the paths that landings in other copies changed, up to the landing last.
+	elsewhere struct {
+		last  uint64
+		paths map[string]bool
+	}
 }
 
 // Open opens the gate of a tree. The caller closes root, st and locks, after the gate.
@@ -95,6 +100,7 @@ func Open(root *tree.Root, st store.Store, locks *lock.Manager, opt Options) (_ 
 	g := &Gate{paths: root, store: st, locks: locks, opt: opt, disk: opt.Disk,
 		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir), opt.Limits),
 		done:  map[string][]store.TakenLanding{}, commits: map[string]*inFlight{}}
+	g.elsewhere.paths = map[string]bool{}
 	if err := g.openDirs(); err != nil {
 		return nil, errors.Join(err, g.closeDirs())
 	}

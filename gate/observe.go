@@ -284,16 +284,22 @@ func siteOf(l *lockkeeper.Landing) string {
 	return name
 }
 
-// CheckCopy compares paths with the last landing in another copy of the tree. It returns a
-// *lockkeeper.BehindError, joined, for each path that is older here. It ignores paths whose
-// last landing was here.
-func (g *Gate) CheckCopy(ctx context.Context, paths ...string) error {
+// CheckCopy compares files, and all files below directories, with their last landing in
+// another copy of the tree. It returns a *lockkeeper.BehindError, joined, for each file that
+// differs here. It ignores files whose last landing was here.
+func (g *Gate) CheckCopy(ctx context.Context, targets ...lockkeeper.Target) error {
 	landed := map[string]*lockkeeper.Landing{}
+	var paths []string
 	err := g.store.View(ctx, func(r store.Reader) error {
+		var err error
+		if paths, err = g.foreign(r, targets); err != nil {
+			return err
+		}
 		left, err := r.Landed("", paths...)
 		if err != nil {
 			return err
 		}
+		clear(landed)
 		for path, l := range left {
 			found, err := r.Landings(store.LandingQuery{Seq: l.Seq})
 			if err != nil {
@@ -319,9 +325,54 @@ func (g *Gate) CheckCopy(ctx context.Context, paths ...string) error {
 			return err
 		}
 		if want := leftBy(l, path); err != nil || have != want {
-			behind = append(behind, &lockkeeper.BehindError{Path: path, Landing: l.Seq, Holder: l.Holder, Site: siteOf(l), At: l.At,
+			behind = append(behind, &lockkeeper.BehindError{Path: path, Want: want, Landing: l.Seq, Holder: l.Holder, Site: siteOf(l), At: l.At,
 				Fact: fmt.Sprintf("it has %s, the landing has %s", brief(have), brief(want))})
 		}
 	}
 	return errors.Join(behind...)
+}
+
+// landingPage is how many landings one query reads at most.
+const landingPage = 1_000
+
+// foreign lists the files among targets, and those below directories that a landing in another
+// copy changed. It reads each landing of the space only once.
+func (g *Gate) foreign(r store.Reader, targets []lockkeeper.Target) (paths []string, err error) {
+	var dirs []lockkeeper.Target
+	for _, t := range targets {
+		switch t.Kind {
+		case lockkeeper.File:
+			paths = append(paths, t.Path)
+		case lockkeeper.Dir:
+			dirs = append(dirs, t)
+		}
+	}
+	if dirs == nil {
+		return paths, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for more := true; more; {
+		page, err := r.Landings(store.LandingQuery{After: g.elsewhere.last, Limit: landingPage})
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range page {
+			g.elsewhere.last = l.Seq
+			if g.isHere(l) {
+				continue
+			}
+			for _, c := range l.Changes {
+				g.elsewhere.paths[c.Path] = true
+			}
+		}
+		more = len(page) == landingPage
+	}
+	for path := range g.elsewhere.paths {
+		if slices.ContainsFunc(dirs, func(d lockkeeper.Target) bool { return lockkeeper.IsAncestor(d.Path, path) }) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/project/config"
 	"lockkeeper/lock"
 )
 
@@ -142,23 +141,4 @@ func (a *Project) Release(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	return released, a.Tokens.Drop(id)
-}
-
-// CheckCopy refuses locks on files if another machine has landed a newer version than this
-// machine has. It applies only if several machines work on the codebase.
-func (a *Project) CheckCopy(ctx context.Context, locks []lockkeeper.Lock) error {
-	if a.Config.Deployment != config.MultiNode {
-		return nil
-	}
-	g, err := a.Gate()
-	if err != nil {
-		return err
-	}
-	var files []string
-	for _, l := range locks {
-		if l.Kind == lockkeeper.File {
-			files = append(files, l.Path)
-		}
-	}
-	return g.CheckCopy(ctx, files...)
 }

@@ -172,6 +172,9 @@ func (c *Conductor) Start(ctx context.Context) (*ActiveRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.project.CheckTree(ctx); err != nil { // agents read the whole tree
+		return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+	}
 	p, err := c.begin(ctx)
 	if err != nil {
 		return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))

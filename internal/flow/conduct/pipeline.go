@@ -80,7 +80,7 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 		Land: c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
 		Linked: c.Agent.Linked, Branch: cmp.Or(o.Branch, c.Run.Branch), Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
 		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
-		Permits: func(path string) error { return permitsTarget(a, path) },
+		CheckCopy: a.CheckCopy, Permits: func(path string) error { return permitsTarget(a, path) },
 	}
 	if err := withChecks(c, &p); err != nil {
 		return p, err

@@ -91,7 +91,7 @@ func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
 		Slots: l.Agents + l.API + 2*l.Tests + 8, // more than all pools, because a batch keeps a worker slot while it waits for its next phase
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
-		Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,
+		CheckFresh: p.checkItem, Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,
 		OnError: p.trouble,
 	})
 	if err != nil {

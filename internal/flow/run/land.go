@@ -227,6 +227,9 @@ func (l *batchRun) carryOut(ctx context.Context) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
+	if err := l.checkCopy(ctx); err != nil {
+		return err
+	}
 	if !l.alone {
 		done, err := l.p.takeLander(ctx)
 		if err != nil {

@@ -29,6 +29,8 @@ type Options struct {
 	Locks *lock.Manager // nil: the legacy mode, without locks and queue
 	Queue *sched.Queue
 	Gate  *gate.Gate // nil: the pipeline only shows the run, until Lead
+	// CheckCopy refuses locks on files that are older here than on another machine. Nil: nothing is.
+	CheckCopy func(context.Context, []lockkeeper.Lock) error
 	// Permits refuses a path that the gate does not permit.
 	Permits func(path string) error
 	Host    *process.Host
