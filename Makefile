@@ -4,7 +4,7 @@
 TORTURE ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-agents agents-latest test-ui lint trace mutate torture soak bench build man pictures release test-release module test-module clean
+.PHONY: help test test-agents agents-latest test-ui test-machines lint trace mutate torture soak bench build man pictures release test-release module test-module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ UI_PICTURES ?= $(or $(TMPDIR),/tmp)/lockkeeper-pictures
 test-ui: ## test the dashboard in a real browser, which it installs
 	mkdir -p $(UI_PICTURES)
 	scripts/browser run -- go test -tags ui -count=1 -timeout 60m -artifacts -outputdir $(UI_PICTURES) ./test/ui
+
+# LOCKKEEPER_TORTURE=4 repeats the tests with more leases, faults and machines.
+test-machines: ## test several machines with a broken network between them, as root
+	scripts/machines run -- go test -tags machines -count=1 -timeout 60m -parallel 4 ./test/machines
 
 lint: ## run go vet and staticcheck only
 	go vet ./...
