@@ -56,10 +56,6 @@ type deniedError struct{ conflictError }
 // Unwrap makes a deniedError a conflictError for errors.As.
 func (d *deniedError) Unwrap() error { return &d.conflictError }
 
-func deny(path string, err error) error {
-	return &deniedError{conflictError{path, "the operating system does not permit renaming it: " + err.Error()}}
-}
-
 // movedAway is the reason if isParentOf returns false.
 const movedAway = "its directory was moved or replaced by a link"
 
@@ -272,7 +268,7 @@ func (p *applier) swap(n int, dir *os.File, name string, c lockkeeper.PathChange
 		err = disk.Exchange(own, staged, dir, name)
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return deny(c.Path, err)
+		return &deniedError{conflictError{c.Path, "the operating system does not permit renaming it: " + err.Error()}}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

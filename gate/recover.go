@@ -123,7 +123,7 @@ func (g *Gate) clearStage(ctx context.Context, in *os.File, name string, r *Repo
 	}
 	defer s.close()
 	switch {
-	case isAside(name):
+	case strings.HasPrefix(name, asidePrefix):
 		return s.discard()
 	case isSpare(name):
 		return s.removeAbandoned()

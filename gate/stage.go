@@ -220,8 +220,6 @@ func (s *stage) syncNames() error {
 // asidePrefix begins the name of a stage that is being removed.
 const asidePrefix = "over."
 
-func isAside(stage string) bool { return strings.HasPrefix(stage, asidePrefix) }
-
 // removeAbandoned removes a stage whose process is gone. It renames the stage first: if the
 // landing is decided after all, a missing entry must not look like a change that was
 // made. The rename fails if the stage has a new name because another landing uses it.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +115,7 @@ func (g *Gate) reversal(l *lockkeeper.Landing) ([]Change, error) {
 		if a.Old.Exists() {
 			mode := a.Old.Mode
 			change.Mode, change.Delete = &mode, false
-			change.Body = func() (io.ReadCloser, error) { return g.openOriginal(l, n) }
+			change.Body = func() (io.ReadCloser, error) { return g.disk.OpenFile(g.kept, originalAt(l, n)) }
 			if !kept {
 				return nil, &lockkeeper.RefusedError{Act: "undo of landing " + itoa(l.Seq), Reason: "the original of " + a.Path + " is no longer kept",
 					Next: "restore it from version control"}
@@ -179,7 +178,7 @@ func (g *Gate) undoConflict(ctx context.Context, l *lockkeeper.Landing, moved []
 		}
 		told = append(told, path+" was changed since"+by)
 	}
-	next := "restore the files by hand from " + originalsOf(l)
+	next := "restore the files by hand from " + stateDir + "/" + keptDir + "/" + keptAt(l)
 	if len(undo) > 0 {
 		slices.Sort(undo)
 		var first []string
@@ -228,19 +227,12 @@ func keptAt(l *lockkeeper.Landing) string {
 	return at
 }
 
-// originalsOf returns the path of a landing's originals, for messages.
-func originalsOf(l *lockkeeper.Landing) string { return stateDir + "/" + keptDir + "/" + keptAt(l) }
-
 // originalAt returns the path of the original of change n of a landing in the kept directory.
 func originalAt(l *lockkeeper.Landing, n int) string {
 	if keepsOne(l) {
 		return keptAt(l)
 	}
 	return keptAt(l) + "/" + l.Commit + "." + strconv.Itoa(n)
-}
-
-func (g *Gate) openOriginal(l *lockkeeper.Landing, n int) (*os.File, error) {
-	return g.disk.OpenFile(g.kept, originalAt(l, n))
 }
 
 // isKept reports whether a landing's originals are kept. They are kept only after all its

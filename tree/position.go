@@ -19,11 +19,6 @@ type position struct {
 	folding  bool
 }
 
-func (p *position) moveTo(fd int) {
-	p.close()
-	*p = position{root: p.root, fd: fd}
-}
-
 func (p *position) close() {
 	if !p.borrowed {
 		unix.Close(p.fd)

@@ -111,7 +111,8 @@ func (w *walk) enter(here *position, name string, rest []string) error {
 	fd, err := unix.Openat(here.fd, name, openDir, 0)
 	switch {
 	case err == nil:
-		here.moveTo(fd)
+		here.close()
+		*here = position{root: here.root, fd: fd}
 		self, err := statFD(fd)
 		if err != nil {
 			return w.explain(err)

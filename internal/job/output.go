@@ -60,8 +60,6 @@ func openOutputs(a *project.Project) (*os.Root, error) {
 	return os.OpenRoot(outputPath(a))
 }
 
-func (o *outputs) close() error { return o.dir.Close() }
-
 func outputName(item string, attempt int) string { return fmt.Sprintf("%s.%d.log", item, attempt) }
 
 // prune removes expired outputs, once an hour.
@@ -121,9 +119,6 @@ type recording struct {
 	err     error
 	done    chan struct{}
 }
-
-// path returns the file, relative to the root.
-func (r *recording) path() string { return outputDir + "/" + r.name }
 
 // copy copies the output. If the disk is full, it drops output, so that the command never blocks.
 func (r *recording) copy() {

@@ -59,7 +59,7 @@ func (r *Runner) environment(it *lockkeeper.Item) []string {
 	return env
 }
 
-func (r *Runner) Close() error { return r.outputs.close() }
+func (r *Runner) Close() error { return r.outputs.dir.Close() }
 
 // OutputSep precedes the path of the output in the message of a CommandError.
 const OutputSep = "; its output: "
@@ -97,7 +97,7 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 	if err != nil {
 		return err
 	}
-	failed := &CommandError{Output: rec.path()}
+	failed := &CommandError{Output: outputDir + "/" + rec.name}
 	unshare, err := r.app.ShareOperation(ctx, job.Grant)
 	if err != nil {
 		return errors.Join(err, rec.close())

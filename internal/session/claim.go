@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/session/refusal"
@@ -75,7 +74,7 @@ func (s *Session) touch(ctx context.Context, paths []string) (missing []string, 
 	}
 	// A renewal within one heartbeat of the last one would change nothing. Otherwise renew even
 	// if paths are missing, because extending a grant does not renew its lease.
-	if s.registry.now().Sub(held.HeartbeatAt) < s.heartbeat() {
+	if s.registry.now().Sub(held.HeartbeatAt) < s.registry.app.Config.Policies()[Policy].Heartbeat {
 		return missing, nil
 	}
 	token, err := s.registry.app.Tokens.Get(s.rec.GrantID)
@@ -87,10 +86,6 @@ func (s *Session) touch(ctx context.Context, paths []string) (missing []string, 
 		return paths, nil
 	}
 	return missing, err
-}
-
-func (s *Session) heartbeat() time.Duration {
-	return s.registry.app.Config.Policies()[Policy].Heartbeat
 }
 
 // held returns the session's grant from the store, or nil if it has none.

@@ -94,11 +94,6 @@ func (p *protections) note(path string, entry protection) {
 	}
 }
 
-func (p *protections) forget(path string) {
-	delete(p.files, path)
-	p.changed = true
-}
-
 // modeOf returns the permissions of a file. It reports false for anything but a regular file whose
 // permissions this user may change and restore. A set-user-ID bit, for example, does not come back.
 func (p *protections) modeOf(path string) (fs.FileMode, bool) {
@@ -239,7 +234,8 @@ func (b *Registry) restoreModes(ctx context.Context, keep func(path string, entr
 			stays, failed := keep(path, entry)
 			if failed == nil && !stays {
 				if failed = p.lift(path); failed == nil {
-					p.forget(path)
+					delete(p.files, path)
+					p.changed = true
 				}
 			}
 			err = errors.Join(err, failed)

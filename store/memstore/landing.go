@@ -24,10 +24,6 @@ type pathChange struct {
 	n int
 }
 
-func newLandings() landings {
-	return landings{open: map[uint64]*lockkeeper.Landing{}, byCommit: map[string]*lockkeeper.Landing{}, byPath: map[string][]pathChange{}}
-}
-
 func bySeq(a, b *lockkeeper.Landing) int { return cmp.Compare(a.Seq, b.Seq) }
 
 func (s *landings) find(seq uint64) *lockkeeper.Landing {

@@ -70,7 +70,7 @@ func New(space string, opt Options) *Store {
 	s := &Store{
 		space: space, opt: opt,
 		byID: map[string]*recordCell{}, waiters: map[uint64][]*recordCell{},
-		denials: map[string]denial{}, landings: newLandings(), queue: newQueue(),
+		denials: map[string]denial{}, landings: landings{open: map[uint64]*lockkeeper.Landing{}, byCommit: map[string]*lockkeeper.Landing{}, byPath: map[string][]pathChange{}}, queue: newQueue(),
 		listeners: map[string][]*listener{},
 	}
 	s.tx.Store = s

@@ -96,7 +96,7 @@ func (m *model) judge(after []*store.Record, events []lockkeeper.Event, op touch
 	if err := checkRecords(after); err != nil {
 		wrong = append(wrong, err)
 	}
-	log := newLedger(events)
+	log := &ledger{open: slices.Clone(events)}
 	if len(events) > 0 && events[0].Seq <= m.seq {
 		report("event %d after %d", events[0].Seq, m.seq)
 	}
@@ -216,8 +216,6 @@ var (
 
 // A ledger removes events as it finds the changes that they record.
 type ledger struct{ open []lockkeeper.Event }
-
-func newLedger(events []lockkeeper.Event) *ledger { return &ledger{open: slices.Clone(events)} }
 
 func (l *ledger) cross(ok func(lockkeeper.Event) bool) bool {
 	i := slices.IndexFunc(l.open, ok)

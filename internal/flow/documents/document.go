@@ -239,7 +239,7 @@ func (f *Folder) put(ctx context.Context, name string, body any, about About, ma
 	if err != nil {
 		return nil, err
 	}
-	doc.Path = f.rel(name)
+	doc.Path = f.place().rel(name)
 	return doc, nil
 }
 

@@ -158,8 +158,6 @@ func (f *Folder) own(dir string) *Folder { return f.with("", step{names: []strin
 // Dir returns the folder's absolute path.
 func (f *Folder) Dir() string { return f.place().dir() }
 
-func (f *Folder) rel(name string) string { return f.place().rel(name) }
-
 // place returns where the folder is at this moment.
 func (f *Folder) place() place {
 	at := place{store: f.store}

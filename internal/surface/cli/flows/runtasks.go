@@ -29,7 +29,7 @@ func (v *runView) tasks(room int) (lines []string) {
 	}
 	wide = min(wide, jobs.NameWidth)
 	for _, b := range list {
-		lines = append(lines, fmt.Sprintf("  %s %-*s  %s", v.taskMark(b), wide, term.Shorten(term.Clean(b.ID), wide), v.taskState(b)))
+		lines = append(lines, fmt.Sprintf("  %s %-*s  %s", []string{"▶", "✗", "○", "■"}[v.taskOrder(b)], wide, term.Shorten(term.Clean(b.ID), wide), v.taskState(b)))
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", left))
@@ -55,10 +55,6 @@ func (v *runView) taskOrder(b run.BatchState) int {
 		return taskWaits
 	}
 	return taskAtWork
-}
-
-func (v *runView) taskMark(b run.BatchState) string {
-	return []string{"▶", "✗", "○", "■"}[v.taskOrder(b)]
 }
 
 // blocker names a task that another one waits for.
