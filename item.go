@@ -99,10 +99,12 @@ type ItemStage uint8
 // The stages. A queued item is ready or waiting. So is a dispatched item that waits for
 // the slots of its next phase.
 const (
-	StageReady   ItemStage = iota + 1 // a worker with a free slot examines the first of these
-	StageWaiting                      // something that the item needs is not free
-	StageRunning
-	StageEnded
+	StageReady      ItemStage = iota + 1 // a worker with a free slot examines the first of these
+	StageWaiting                         // something that the item needs is not free
+	StageRunning                         // the item holds the slots of its phase
+	StageEnded                           // the item completed or failed
+	StagePreparing                       // a dispatched item gets ready to use its first slots
+	StageCollecting                      // a dispatched item has returned its slots, and stores what it made
 )
 
 // A Failure says why an item is in the error state.
@@ -235,6 +237,7 @@ type Worker struct {
 	Node    string         `json:"node"`
 	Process *Process       `json:"process,omitempty"`
 	Roots   []string       `json:"roots"`            // the roots that the worker's node has
+	Ahead   bool           `json:"-"`                // the worker prepares items before they have the slot of an agent
 	Only    bool           `json:"only,omitempty"`   // the worker runs no items without a root
 	Paused  bool           `json:"paused,omitempty"` // the worker starts no items now
 	Pools   map[string]int `json:"pools,omitempty"`  // how many slots of each pool items may take, for the worker

@@ -81,15 +81,20 @@ func first(r store.Reader, roots []string) (best *lockkeeper.Item, err error) {
 
 // serve gives a dispatched item the slots of its next phase, or lets it wait for one.
 func (q *Queue) serve(tx *lock.Tx, it *lockkeeper.Item) error {
-	full, err := q.full(tx, it.Pools)
+	pools := phasePools(it)
+	full, err := q.full(tx, pools)
 	if err != nil || full != "" {
 		waitOnPool(it, full)
 		return err
 	}
+	prepared := heldSlots(it)
 	it.Enter(lockkeeper.StageRunning)
-	it.Blocked = 0
+	it.Pools, it.Blocked = pools, 0
 	tx.Wake(store.ItemWakeID(it.ID))
-	return q.takeAll(tx, it, it.Pools)
+	if err := q.takeAll(tx, it, pools); err != nil {
+		return err
+	}
+	return returnSlots(tx, prepared)
 }
 
 // takeAll takes one slot of each pool for an item. A test run gets the number of its slot.
@@ -121,7 +126,12 @@ func (q *Queue) examine(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) 
 		wait(it, store.OnItem(open))
 		return nil, err
 	}
-	full, err := q.full(tx, slots(it))
+	ahead := w.Ahead && slices.Contains(it.Pools, PoolAgent)
+	needs := slots(it)
+	if ahead {
+		needs = append(slices.Clone(it.Caps), PoolPrepare)
+	}
+	full, err := q.full(tx, needs)
 	if err != nil || full != "" {
 		waitOnPool(it, full)
 		if it.HasReserved() {
@@ -134,11 +144,14 @@ func (q *Queue) examine(tx *lock.Tx, it *lockkeeper.Item, w *lockkeeper.Worker) 
 		return nil, err
 	}
 	it.Enter(lockkeeper.StageRunning)
+	if ahead {
+		it.Stage, it.Pools = lockkeeper.StagePreparing, append(slices.Clone(it.Pools), PoolPrepare)
+	}
 	it.Status = lockkeeper.ItemDispatched
 	it.GrantID, it.Worker, it.DispatchedAt, it.Note = held.ID(), w.ID, tx.Now().Wall, ""
 	it.Attempts++
 	it.Retries, it.Blocked, it.Blockers = 0, 0, 0
-	if err := q.takeAll(tx, it, slots(it)); err != nil {
+	if err := q.takeAll(tx, it, needs); err != nil {
 		return nil, err
 	}
 	return held, q.advance(tx, it)
@@ -264,6 +277,23 @@ const (
 )
 
 func slots(it *lockkeeper.Item) []string { return slices.Concat(it.Caps, it.Pools) }
+
+// heldSlots returns the pools of a dispatched item whose slots it holds, besides its caps. An item
+// that does not run holds at most a slot of PoolPrepare.
+func heldSlots(it *lockkeeper.Item) []string {
+	switch {
+	case it.Stage == lockkeeper.StageRunning:
+		return it.Pools
+	case slices.Contains(it.Pools, PoolPrepare):
+		return []string{PoolPrepare}
+	}
+	return nil
+}
+
+// phasePools returns the pools that an item needs in its phase.
+func phasePools(it *lockkeeper.Item) []string {
+	return slices.DeleteFunc(slices.Clone(it.Pools), func(pool string) bool { return pool == PoolPrepare })
+}
 
 // full returns the first of some pools without a free slot; empty: none.
 func (q *Queue) full(r store.Reader, pools []string) (string, error) {

@@ -2,7 +2,9 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"lockkeeper"
@@ -15,7 +17,8 @@ type Job struct {
 	Item  lockkeeper.Item // the item as the last method of the job left it
 	Grant *lock.Grant
 
-	q *Queue
+	q     *Queue
+	rests func() <-chan struct{} // returns a channel that is closed while the worker starts nothing; nil: it never rests
 }
 
 // Note stores the progress of the work, for people who ask why other items wait.
@@ -56,9 +59,30 @@ func (j *Job) own(r store.Reader) (*lockkeeper.Item, error) {
 	return it.Clone(), nil
 }
 
+// ReturnSlots returns the slots of the item and keeps the grant. The same transaction gives them to
+// the next dispatched item that waits for them. Phase acquires slots again.
+func (j *Job) ReturnSlots(ctx context.Context) error {
+	return j.change(ctx, func(tx *lock.Tx, it *lockkeeper.Item) error {
+		free := heldSlots(it)
+		if it.Stage != lockkeeper.StageRunning || len(free) == 0 {
+			return nil
+		}
+		it.Enter(lockkeeper.StageCollecting)
+		if err := errors.Join(tx.SaveItem(it), returnSlots(tx, free)); err != nil {
+			return err
+		}
+		_, err := j.q.take(tx, nil, j.roots())
+		return err
+	})
+}
+
+// roots returns the roots whose dispatched items a transaction of the job serves.
+func (j *Job) roots() []string { return slices.Compact([]string{"", j.Item.Root}) }
+
 // Phase ends a phase and waits for the slots of the next one. It returns the old slots at
 // once and keeps the grant. Dispatched items come before queued ones, by the rank of their
-// phase.
+// phase. If the item waits for its first slots and the worker is paused or stopped, Phase returns a
+// LaterError, because nothing may start.
 func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 	rank, known := j.q.opt.Phases.Rank(phase)
 	if !known {
@@ -81,31 +105,49 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 		return err
 	}
 	defer listener.Close()
+	var first bool // the item holds a slot of PoolPrepare
 	err = j.change(ctx, func(tx *lock.Tx, it *lockkeeper.Item) error {
-		if it.Stage == lockkeeper.StageRunning { // the stage differs if the wait for the last phase was canceled
-			if err := returnSlots(tx, it.Pools); err != nil {
+		held := heldSlots(it)
+		first = it.Stage != lockkeeper.StageRunning && len(held) > 0 && slices.Contains(needs, PoolAgent)
+		if !first {
+			if err := returnSlots(tx, held); err != nil {
 				return err
 			}
 		}
 		wokenBy := it.WokenBy
 		it.Enter(lockkeeper.StageReady)
 		it.Phase, it.Rank, it.Pools = phase, rank, needs
-		if err := j.q.giveTurn(tx, it); err != nil {
-			return err
+		if first {
+			it.Pools = append(slices.Clone(needs), PoolPrepare)
+		}
+		if !first { // else it keeps its place in the queue
+			if err := j.q.giveTurn(tx, it); err != nil {
+				return err
+			}
 		}
 		return j.q.wakeNext(tx, it, wokenBy)
 	})
 	if err != nil {
 		return err
 	}
+	var rests <-chan struct{}
+	if first && j.rests != nil {
+		rests = j.rests()
+	}
 	lost := j.Grant.Context()
 	for {
+		select {
+		case <-rests:
+			return &LaterError{"the worker starts nothing now"}
+		default:
+		}
 		running, err := j.serveWaiting(ctx)
 		if err != nil || running {
 			return err
 		}
 		select {
 		case <-listener.Woken():
+		case <-rests:
 		case <-lost.Done():
 			return context.Cause(lost)
 		case <-ctx.Done():
@@ -117,14 +159,16 @@ func (j *Job) Phase(ctx context.Context, phase string, pools ...string) error {
 // serveWaiting serves the items that wait for slots, and reports whether this item has its
 // own.
 func (j *Job) serveWaiting(ctx context.Context) (running bool, err error) {
-	var it *lockkeeper.Item
-	err = j.q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
-		if _, err := j.q.take(tx, nil, []string{"", j.Item.Root}); err != nil {
+	it, err := store.Read(ctx, j.q.store, j.own)
+	if err == nil && it.Stage == lockkeeper.StageReady {
+		err = j.q.locks.Update(ctx, func(tx *lock.Tx) (err error) {
+			if _, err := j.q.take(tx, nil, j.roots()); err != nil {
+				return err
+			}
+			it, err = j.own(tx)
 			return err
-		}
-		it, err = j.own(tx)
-		return err
-	})
+		})
+	}
 	if err != nil {
 		return false, err
 	}
@@ -254,10 +298,8 @@ func bounded(text string) string {
 }
 
 func (q *Queue) freeSlots(tx store.Tx, it *lockkeeper.Item) error {
-	taken := it.Caps
-	if it.Stage == lockkeeper.StageRunning {
-		taken = slots(it)
-	}
+	taken := slices.Concat(it.Caps, heldSlots(it))
+	it.Pools = phasePools(it)
 	return returnSlots(tx, taken)
 }
 

@@ -17,6 +17,10 @@ const (
 	PoolJobs  = "jobs"   // submitted jobs
 	PoolCPU   = "cpu"    // submitted jobs that are heavy on the processor
 
+	// PoolPrepare has the items that a worker prepares before they have the slot of an agent. An
+	// item keeps its slot of this pool until it gets that of the agent.
+	PoolPrepare = "prepare"
+
 	jobsOf = "jobs of "
 	mapsOf = "maps of "
 )
@@ -46,8 +50,12 @@ func (l Limits) Of(pool string) (int, bool) {
 
 // pools returns the limits of the pools that are not for one project.
 func (l Limits) pools() map[string]int {
-	return map[string]int{PoolAgent: l.Agents, PoolAPI: l.API, PoolTest: l.Tests, PoolJobs: l.Jobs, PoolCPU: l.CPU}
+	return map[string]int{PoolAgent: l.Agents, PoolAPI: l.API, PoolTest: l.Tests, PoolJobs: l.Jobs, PoolCPU: l.CPU, PoolPrepare: l.Prepared()}
 }
+
+// Prepared returns how many items are prepared at once before they have the slot of an agent. They
+// are few: they hold locks and workspaces, and an item that is queued later cannot overtake them.
+func (l Limits) Prepared() int { return 2 + l.Agents/4 }
 
 func (l Limits) check() error {
 	if min(l.Agents, l.API, l.Tests, l.Jobs, l.CPU, l.JobsPerProject, l.MapsPerProject) < 1 {

@@ -13,12 +13,12 @@ import (
 // such item starts within a moment, so a second call does not list it again.
 func (q *Queue) Stalled(ctx context.Context) (list []*lockkeeper.Item, err error) {
 	err = q.store.View(ctx, func(r store.Reader) error {
-		idle, err := idleWorkers(r)
-		if err != nil || len(idle) == 0 {
+		live, idle, err := idleWorkers(r)
+		if err != nil || len(live) == 0 {
 			return err
 		}
 		var roots []string
-		for _, w := range idle {
+		for _, w := range live {
 			roots = append(roots, w.TakesRoots()...)
 		}
 		slices.Sort(roots)
@@ -27,7 +27,10 @@ func (q *Queue) Stalled(ctx context.Context) (list []*lockkeeper.Item, err error
 			if err != nil {
 				return err
 			}
-			if it != nil && isTakenBy(idle, it) {
+			if it == nil || it.IsHolding() {
+				continue // the process that runs it serves it
+			}
+			if isTakenBy(idle, it) {
 				list = append(list, it)
 			}
 		}
@@ -41,7 +44,7 @@ func (q *Queue) Stalled(ctx context.Context) (list []*lockkeeper.Item, err error
 				if err != nil {
 					return err
 				}
-				free, err := isFree(r, idle, it)
+				free, err := isFree(r, live, idle, it)
 				if err != nil {
 					return err
 				}
@@ -55,20 +58,20 @@ func (q *Queue) Stalled(ctx context.Context) (list []*lockkeeper.Item, err error
 	return list, err
 }
 
-// idleWorkers lists the live workers that are not paused and have a free slot.
-func idleWorkers(r store.Reader) ([]lockkeeper.Worker, error) {
+// idleWorkers lists the live workers that are not paused, and those of them that have a free slot.
+func idleWorkers(r store.Reader) (live, idle []lockkeeper.Worker, err error) {
 	workers, err := r.Workers()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	busy := map[string]int{}
 	err = eachItem(r, lockkeeper.ItemDispatched, func(it *lockkeeper.Item) error {
 		busy[it.Worker]++
 		return nil
 	})
-	return slices.DeleteFunc(slices.Clone(workers), func(w lockkeeper.Worker) bool {
-		return w.Paused || w.Expires <= r.Now().Lease || busy[w.ID] >= w.Slots
-	}), err
+	live = slices.DeleteFunc(slices.Clone(workers), func(w lockkeeper.Worker) bool { return w.Paused || w.Expires <= r.Now().Lease })
+	idle = slices.DeleteFunc(slices.Clone(live), func(w lockkeeper.Worker) bool { return busy[w.ID] >= w.Slots })
+	return live, idle, err
 }
 
 // isTakenBy reports whether one of some workers runs items of the root of a queued item.
@@ -76,15 +79,18 @@ func isTakenBy(workers []lockkeeper.Worker, it *lockkeeper.Item) bool {
 	return it.Status == lockkeeper.ItemQueued && slices.ContainsFunc(workers, func(w lockkeeper.Worker) bool { return slices.Contains(w.TakesRoots(), it.Root) })
 }
 
-// isFree reports whether what an item waits for is free, for one of some idle workers. No item may
-// have been woken on the same key.
-func isFree(r store.Reader, idle []lockkeeper.Worker, it *lockkeeper.Item) (bool, error) {
-	if !isTakenBy(idle, it) {
-		return false, nil
-	}
+// isFree reports whether what an item waits for is free, for one of some idle workers or for the
+// worker that runs it. No item may have been woken on the same key.
+func isFree(r store.Reader, live, idle []lockkeeper.Worker, it *lockkeeper.Item) (bool, error) {
 	if pool, ok := store.PoolOf(it, it.WaitsOn); ok {
 		n, err := r.SlotsTaken(pool)
+		if it.IsHolding() {
+			return slices.ContainsFunc(live, func(w lockkeeper.Worker) bool { return n < w.Pools[pool] && w.ID == it.Worker }), err
+		}
 		return slices.ContainsFunc(idle, func(w lockkeeper.Worker) bool { return n < w.Pools[pool] && slices.Contains(w.TakesRoots(), it.Root) }), err
+	}
+	if !isTakenBy(idle, it) {
+		return false, nil
 	}
 	found, _, err := r.Overlapping(store.Query{Locks: it.Locks, Before: store.AnyTicket})
 	return len(found) == 0, err

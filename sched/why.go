@@ -170,7 +170,7 @@ func (q *Queue) explain(l *explainer, it *lockkeeper.Item) (*Explanation, error)
 }
 
 func (q *Queue) explainSlots(r store.Reader, e *Explanation) error {
-	pools := e.Item.Pools
+	pools := phasePools(&e.Item)
 	if !e.Item.IsHolding() {
 		pools = slots(&e.Item)
 	}
@@ -307,7 +307,7 @@ func (l *explainer) untilSlot(e *Explanation) time.Duration {
 	pool := e.Slots[0]
 	var left []time.Duration
 	for _, it := range l.running {
-		if slices.Contains(slots(it), pool.Pool) {
+		if slices.Contains(it.Caps, pool.Pool) || slices.Contains(heldSlots(it), pool.Pool) {
 			rest, _ := l.typical.left(it, l.Now().Wall)
 			left = append(left, rest)
 		}

@@ -28,6 +28,11 @@ type WorkerOptions struct {
 	// the worker is closed. An error or a panic moves the item to the error state.
 	Run func(context.Context, *Job) error
 
+	// Ahead lets the worker prepare items before they have the slot of an agent: it dispatches an
+	// item that needs one with its locks and a slot of PoolPrepare, and Run asks for the agent's
+	// with Job.Phase when all is prepared.
+	Ahead bool
+
 	// CheckFresh returns an error if this node's copy of the locked files is behind. It is
 	// called before Run. Optional.
 	CheckFresh func(context.Context, *lockkeeper.Item) error
@@ -70,6 +75,7 @@ type Worker struct {
 	err    error         // error of the loop; read after loop.Wait
 	paused atomic.Bool   // a paused worker dispatches nothing
 	turned chan struct{} // signals that the worker was paused or resumed
+	rest   rest
 
 	// strays has, by grant, the time at which the loop first saw a stray. Only the loop uses it.
 	strays map[string]time.Time
@@ -94,8 +100,9 @@ func (q *Queue) Start(ctx context.Context, opt WorkerOptions) (*Worker, error) {
 		opt.OnError = func(error) {}
 	}
 	w := &Worker{q: q, opt: opt, quit: make(chan struct{}), free: make(chan struct{}, opt.Slots), turned: make(chan struct{}, 1), running: map[string]*attempt{}}
-	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots, Pools: q.opt.Limits.pools()}
+	w.self = lockkeeper.Worker{ID: opt.Node + "/" + rand.Text()[:12], Node: opt.Node, Process: opt.Process, Roots: opt.Roots, Only: opt.Only, Slots: opt.Slots, Ahead: opt.Ahead, Pools: q.opt.Limits.pools()}
 	w.paused.Store(opt.Paused)
+	w.rest.set(opt.Paused)
 	w.work, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	listener, err := q.store.Listen(ctx, store.QueueWakeID)
 	if err != nil {
@@ -232,6 +239,7 @@ func (w *Worker) begin(job *Job) {
 // it, and otherwise nil.
 func (w *Worker) run(job *Job) *Job {
 	job.Grant.Keep()
+	job.rests = w.rest.begins
 	at := w.enter(job)
 	defer w.exit(at)
 	ctx, cancel := context.WithCancelCause(job.Grant.Context())
@@ -295,6 +303,7 @@ func (w *Worker) Resume() { w.turn(false) }
 
 func (w *Worker) turn(paused bool) {
 	if w.paused.Swap(paused) != paused {
+		w.rest.set(paused)
 		select {
 		case w.turned <- struct{}{}:
 		default: // a signal is pending already
@@ -347,10 +356,60 @@ func (w *Worker) Wait() error {
 	return w.err
 }
 
+// startNothing stops the worker from starting items, for good.
+func (w *Worker) startNothing() {
+	w.stop.Do(func() {
+		close(w.quit)
+		w.rest.end()
+	})
+}
+
+// A rest is the time during which a worker starts nothing.
+type rest struct {
+	mu    sync.Mutex
+	begun chan struct{} // closed while the worker rests
+	on    bool
+	ended bool // it rests for good
+}
+
+// begins returns a channel that is closed when the worker rests, or rests already.
+func (r *rest) begins() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.channel()
+}
+
+func (r *rest) channel() chan struct{} {
+	if r.begun == nil {
+		r.begun = make(chan struct{})
+	}
+	return r.begun
+}
+
+func (r *rest) set(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	on = on || r.ended
+	switch {
+	case on && !r.on:
+		close(r.channel())
+	case !on && r.on:
+		r.begun = nil
+	}
+	r.on = on
+}
+
+func (r *rest) end() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.set(true)
+}
+
 // Stop starts no more items and waits for the running ones. If ctx ends first, it returns the
 // items that are still running, which continue. Queued items stay queued.
 func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) {
-	w.stop.Do(func() { close(w.quit) })
+	w.startNothing()
 	ended := make(chan struct{})
 	go func() { // the goroutine ends at the latest with Close
 		w.loop.Wait()
@@ -372,7 +431,7 @@ func (w *Worker) Stop(ctx context.Context) (still []lockkeeper.Item, err error) 
 
 // Close stops the worker, ends the running items and waits for them.
 func (w *Worker) Close() error {
-	w.stop.Do(func() { close(w.quit) })
+	w.startNothing()
 	w.cancel(errClosed)
 	return w.Wait()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ type question struct {
 	prompt  string
 	form    string // the answer's schema
 	agent   string // the agent's name; empty: the default agent
+	queue   string // the phase in whose rank the call waits for its slot; empty: phase
 }
 
 type asked struct {
@@ -37,31 +39,16 @@ type asked struct {
 	rec   *record
 }
 
-// call announces a call and makes it.
-func (p *Pipeline) call(ctx context.Context, t execution, q question, w *workspace.Workspace, told string) (*asked, error) {
-	if err := p.begin(q, told); err != nil {
-		return nil, err
-	}
-	return p.ask(ctx, t, q, w)
-}
-
-// ask calls an agent in a workspace and retries temporary failures.
-func (p *Pipeline) ask(ctx context.Context, t execution, q question, w *workspace.Workspace) (*asked, error) {
-	if t.Holds(sched.PoolTest) {
-		return nil, fmt.Errorf("%s calls an agent while it holds a test slot", q.phase)
-	}
+// call calls an agent in a workspace and retries temporary failures. Each attempt is prepared, has a
+// slot while its processes run, and is announced when it has the slot.
+func (p *Pipeline) call(ctx context.Context, t execution, q question, w *workspace.Workspace, told string) (got *asked, err error) {
 	adapter, err := p.opt.Agents.Named(q.agent)
 	if err != nil {
 		return nil, err
 	}
-	var got *asked
-	_, err = agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, attempt int) (agent.Result, error) {
-		if attempt > 1 {
-			if err := p.resting(); err != nil {
-				return agent.Result{}, err
-			}
-		}
-		if got, err = p.askOnce(ctx, t, q, w, adapter); got == nil {
+	begin := sync.OnceValue(func() error { return p.begin(q, told) })
+	_, err = agent.Retry(ctx, p.opt.Agents.Retry, func(ctx context.Context, _ int) (agent.Result, error) {
+		if got, err = p.callOnce(ctx, t, q, w, adapter, begin); got == nil {
 			return agent.Result{}, err
 		}
 		return got.Result, err
@@ -69,7 +56,21 @@ func (p *Pipeline) ask(ctx context.Context, t execution, q question, w *workspac
 	return got, p.orPause(ctx, err)
 }
 
-func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *workspace.Workspace, adapter agent.Adapter) (*asked, error) {
+func (p *Pipeline) callOnce(ctx context.Context, t execution, q question, w *workspace.Workspace, adapter agent.Adapter, begin func() error) (_ *asked, err error) {
+	ready, err := p.prepare(ctx, t, site{w: w, agent: adapter.Name()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ready.close()) }()
+	if err := t.Phase(ctx, cmp.Or(q.queue, q.phase), sched.PoolAgent); err != nil {
+		return nil, err
+	}
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	if err := p.resting(); err != nil { // the run stopped before this attempt
+		return nil, err
+	}
 	most, done, err := p.shareFor(ctx, adapter)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (p *Pipeline) askOnce(ctx context.Context, t execution, q question, w *work
 	}
 	res, failure := agent.Call(ctx, adapter, request, tr.files(), agent.Options{
 		Run: func(ctx context.Context, c agent.Command) (agent.Exit, error) {
-			return p.runAgent(ctx, t, w, adapter.Name(), c)
+			return ready.runAgent(ctx, c)
 		},
 		Timeout: p.opt.Agents.Timeout, StallAfter: p.opt.Agents.StallAfter,
 		Tell: func(e agent.Event) {
@@ -247,13 +248,14 @@ func (p *Pipeline) agentEnv(t execution, w *workspace.Workspace) []string {
 	return append(env, "LOCKKEEPER_ITEM="+t.ID(), "LOCKKEEPER_WORKSPACE="+w.Dir())
 }
 
-func (p *Pipeline) runAgent(ctx context.Context, t execution, w *workspace.Workspace, name string, c agent.Command) (agent.Exit, error) {
+// runAgent runs an agent and returns its slot when all its processes have ended.
+func (r *prepared) runAgent(ctx context.Context, c agent.Command) (agent.Exit, error) {
 	var exit agent.Exit
 	cmd := process.Command{Argv: c.Argv, Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Killed: func(s syscall.Signal) { exit.Signal = s }}
-	code, err := p.confined(ctx, t, site{w: w, agent: name}, cmd)
+	code, err := r.run(ctx, cmd)
 	exit.Code = code
-	return exit, err
+	return exit, errors.Join(err, r.t.ReturnSlots(context.WithoutCancel(ctx)))
 }
 
 // watchAgent reports when an agent stalls, continues, or retries a request.

@@ -15,7 +15,6 @@ import (
 	"lockkeeper/internal/flow/failure"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/rescue"
-	"lockkeeper/sched"
 )
 
 // A batchRun takes one batch from its first phase to its landing, under one grant.
@@ -175,9 +174,6 @@ func (l *batchRun) apply(ctx context.Context, phase flow.Phase) error {
 	q := l.ask(phase.Name, phase.Answer)
 	a, err := l.done, error(nil)
 	if a == nil {
-		if err := l.takeAgentSlot(ctx, q.phase); err != nil {
-			return err
-		}
 		if q.prompt, err = l.prompt(ctx, q.phase, flow.Ask{}); err != nil {
 			return err
 		}
@@ -210,15 +206,6 @@ func (l *batchRun) apply(ctx context.Context, phase flow.Phase) error {
 		return l.landNow(ctx)
 	}
 	return nil
-}
-
-// takeAgentSlot waits for an agent slot, unless the batch was dispatched with one. A restarted
-// batch holds the slots of the phase in which it failed.
-func (l *batchRun) takeAgentSlot(ctx context.Context, phase string) error {
-	if l.t.Holds(sched.PoolAgent) && !l.t.Holds(sched.PoolTest) {
-		return nil
-	}
-	return l.t.Phase(ctx, phase, sched.PoolAgent)
 }
 
 // collect removes the changes that the grant does not cover and stores the others.

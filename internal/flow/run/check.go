@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lockkeeper/internal/agent/workspace"
@@ -104,13 +105,7 @@ func (l *batchRun) check(ctx context.Context, phase flow.Phase) error {
 		return err
 	}
 	for len(c.commands) > 0 {
-		if err := l.t.Phase(ctx, c.Name, sched.PoolTest); err != nil {
-			return err
-		}
-		if err := l.p.begin(q, ""); err != nil {
-			return err
-		}
-		failed, err := l.runAll(ctx, c, at)
+		failed, err := l.runAll(ctx, c, at, func() error { return l.p.begin(q, "") })
 		if err != nil {
 			return err
 		}
@@ -288,12 +283,9 @@ func (l *batchRun) change(ctx context.Context, q question, phase string, at *che
 	return nil
 }
 
-// callAgent waits for an agent slot and calls an agent about the changes of the batch.
-func (l *batchRun) callAgent(ctx context.Context, q question, phase string, ask flow.Ask, told string) (*asked, error) {
-	err := l.t.Phase(ctx, phase, sched.PoolAgent)
-	if err != nil {
-		return nil, err
-	}
+// callAgent calls an agent about the changes of the batch. It waits for its slot in the rank of a phase.
+func (l *batchRun) callAgent(ctx context.Context, q question, phase string, ask flow.Ask, told string) (_ *asked, err error) {
+	q.queue = phase
 	if ask.Diff, err = diffOf(l.files, l.folder); err != nil {
 		return nil, err
 	}
@@ -312,10 +304,12 @@ const (
 
 // runAll runs the commands in order and returns the first failed run, or nil if none failed other
 // than before the run.
-func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.CheckRun, error) {
+// Each has a slot only while it runs. The function begin is called when the first has it.
+func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState, begin func() error) (*flow.CheckRun, error) {
 	at.Done.AsBefore = ""
+	begin = sync.OnceValue(begin)
 	for _, command := range c.commands {
-		run, err := l.runOne(ctx, c, at.Done.Fixes, command)
+		run, err := l.runOne(ctx, c, at.Done.Fixes, command, begin)
 		if err != nil {
 			return nil, err
 		}
@@ -330,10 +324,23 @@ func (l *batchRun) runAll(ctx context.Context, c checks, at *checkState) (*flow.
 	return nil, nil
 }
 
+// takeTestSlot waits for a slot for one command of a phase, and for its number. The function done
+// returns both.
+func (l *batchRun) takeTestSlot(ctx context.Context, phase string, begin func() error) (done func() error, err error) {
+	if err := l.t.Phase(ctx, phase, sched.PoolTest); err != nil {
+		return nil, err
+	}
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	unlock, err := l.p.lockSlot(ctx, l.t.Slot())
+	return func() error { return errors.Join(unlock(), l.t.ReturnSlots(context.WithoutCancel(ctx))) }, err
+}
+
 // runOne runs one command in the workspace and undoes its changes, because only an agent's
 // changes land. If the command changes a file of the batch, it fails, because it tested other
 // files than would land.
-func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command string) (flow.CheckRun, error) {
+func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command string, begin func() error) (flow.CheckRun, error) {
 	tr, err := l.p.ledger.begin(l.ask(c.Name, "").purpose, "", l.t.ID())
 	if err != nil {
 		return flow.CheckRun{}, err
@@ -347,12 +354,7 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 		return flow.CheckRun{}, err
 	}
 	run := flow.CheckRun{Command: command, Attempt: attempt, Output: filepath.ToSlash(kept)}
-	unlock, err := l.p.lockSlot(ctx, l.t.Slot())
-	if err != nil {
-		return run, errors.Join(err, out.Close())
-	}
-	ran, err := l.p.execute(ctx, l.t, site{w: l.w}, command, out)
-	err = errors.Join(err, unlock())
+	ran, err := l.p.execute(ctx, l.t, site{w: l.w}, command, out, func() (func() error, error) { return l.takeTestSlot(ctx, c.Name, begin) })
 	run.Exit, run.Took = ran.exit, ran.took
 	if ran.tooLong {
 		_, err = fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)

@@ -89,7 +89,8 @@ func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
 func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	l := p.opt.Limits
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
-		Slots: l.Agents + l.API + 2*l.Tests + 8, // more than all pools, because a batch keeps a worker slot while it waits for its next phase
+		Slots: l.Agents + l.prepared() + l.API + 2*l.Tests + 8, // more than all pools, because a batch keeps a worker slot while it waits for its next phase
+		Ahead: true,
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
 		CheckFresh: p.checkItem, Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,
 		OnError: p.trouble,

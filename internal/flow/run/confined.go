@@ -29,61 +29,96 @@ type site struct {
 	fills *toolcache.Layer // keeps what a trusted command adds to the caches of tools; nil: it is discarded
 }
 
-// confined runs a command in a workspace and returns when all its processes have ended. As far as
-// this machine can, the command sees only its workspace, the system, and the reach of its agent.
-// The command can send requests to a supervisor.
-func (p *Pipeline) confined(ctx context.Context, t execution, at site, c process.Command) (code int, err error) {
-	w := at.w
-	temp, err := makeTemp(w)
+// A prepared is a place in which a command of a run can start at once. As far as this machine can, the
+// command sees only its workspace, the system, and the reach of its agent. The command can send
+// requests to a supervisor.
+type prepared struct {
+	p       *Pipeline
+	t       execution
+	at      site
+	named   sandbox.Confinement
+	environ func(env []string) []string
+	closers []func() error
+}
+
+// prepare makes everything that a command needs beside its slot. The caller closes it.
+func (p *Pipeline) prepare(ctx context.Context, t execution, at site) (_ *prepared, err error) {
+	r := &prepared{p: p, t: t, at: at}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	temp, err := makeTemp(at.w)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), temp)) }()
-	private, err := os.MkdirTemp(w.Home(), "private")
+	r.atClose(func() error { return workspace.Remove(context.WithoutCancel(ctx), temp) })
+	private, err := os.MkdirTemp(at.w.Home(), "private")
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), private)) }()
+	r.atClose(func() error { return workspace.Remove(context.WithoutCancel(ctx), private) })
 	served, err := p.serveRequests(ctx, t, temp)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, served.end()) }()
+	r.atClose(served.end)
 	reach := p.reachOf(at.agent)
-	c.Env = append(sandbox.Environ(c.Env, temp, reach.Keep...), served.env...)
+	var own *owndir.Copy
 	if reach.Own != nil {
-		own, made := reach.Own.Open(ctx, filepath.Join(private, "own"), func(err error) {
+		own, err = reach.Own.Open(ctx, filepath.Join(private, "own"), func(err error) {
 			p.tell(News{Kind: NewsWarning, Item: t.ID(), Text: err.Error()})
 		})
-		if made != nil {
-			return -1, made
+		if err != nil {
+			return nil, err
 		}
-		defer func() { err = errors.Join(err, own.Close(ctx)) }()
-		c.Env = own.Environ(c.Env)
+		r.atClose(func() error { return own.Close(ctx) })
 		reach.Write, reach.Read = append(slices.Clip(reach.Write), own.Write), append(slices.Clip(reach.Read), own.Read...)
 	}
-	named, err := p.confinement(ctx, w, reach, temp, private)
-	if err != nil {
-		return -1, err
+	r.environ = func(env []string) []string {
+		env = append(sandbox.Environ(env, temp, reach.Keep...), served.env...)
+		if own != nil {
+			env = own.Environ(env)
+		}
+		return env
+	}
+	if r.named, err = p.confinement(ctx, at.w, reach, temp, private); err != nil {
+		return nil, err
 	}
 	if at.agent == "" {
-		dir, place, err := testedAt(w)
+		dir, place, err := testedAt(at.w)
 		if err != nil {
-			return -1, err
+			return nil, err
 		}
-		named.Places = map[string]string{dir: place}
+		r.named.Places = map[string]string{dir: place}
 	}
 	caches := at.fills.Layers()
 	if caches == nil {
 		if caches, err = p.opt.Caches.Open(); err != nil {
-			return -1, err
+			return nil, err
 		}
-		defer func() { err = errors.Join(err, caches.Close()) }()
+		r.atClose(caches.Close)
 	}
-	if named.Scratch, err = layered(reach.Scratch, caches, at.fills); err != nil {
-		return -1, err
+	r.named.Scratch, err = layered(reach.Scratch, caches, at.fills)
+	return r, err
+}
+
+func (r *prepared) atClose(fn func() error) { r.closers = append(r.closers, fn) }
+
+func (r *prepared) close() (err error) {
+	for _, fn := range slices.Backward(r.closers) {
+		err = errors.Join(err, fn())
 	}
-	if c.Argv, err = sandbox.Wrap(p.opt.Sandbox, named, c.Argv); err != nil {
+	r.closers = nil
+	return err
+}
+
+// run runs a command and returns when all its processes have ended.
+func (r *prepared) run(ctx context.Context, c process.Command) (code int, err error) {
+	p, t := r.p, r.t
+	c.Env = r.environ(c.Env)
+	if c.Argv, err = sandbox.Wrap(p.opt.Sandbox, r.named, c.Argv); err != nil {
 		return -1, err
 	}
 	c.Grant = t.Mark()

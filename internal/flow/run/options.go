@@ -112,6 +112,9 @@ type Limits struct {
 	LimitPause         time.Duration // the pause for a rate limit without a reset time
 }
 
+// prepared returns how many calls of agents are prepared before they have a slot.
+func (l Limits) prepared() int { return sched.Limits{Agents: l.Agents}.Prepared() }
+
 // FixesOf returns how many fixes agents may make in a check phase.
 func (l Limits) FixesOf(phase string) int {
 	if n, ok := l.FixesIn[phase]; ok {
@@ -174,8 +177,8 @@ const (
 type execution interface {
 	// Phase releases the slots of one phase and waits for those of the next.
 	Phase(ctx context.Context, phase string, pools ...string) error
-	// Holds reports whether the execution holds a slot of a pool.
-	Holds(pool string) bool
+	// ReturnSlots releases the slots, because the processes that needed them have ended.
+	ReturnSlots(ctx context.Context) error
 	Note(ctx context.Context, text string) error
 	ID() string
 	Mark() string             // text that identifies the processes of the agent

@@ -233,7 +233,7 @@ func (p *Pipeline) startUnqueued(ctx context.Context, d workItem) error {
 	p.goroutines.Go(func() {
 		t := p.newUnqueued(d.Name())
 		defer t.freeSlots()
-		err := t.Phase(ctx, d.phase, d.pools...)
+		err := t.dispatch(ctx, d.pools)
 		if err == nil {
 			err = p.do(ctx, t, d)
 		}
@@ -260,13 +260,14 @@ type queuedWork struct {
 }
 
 func (j queuedWork) Phase(ctx context.Context, phase string, pools ...string) error {
-	return j.job.Phase(ctx, phase, pools...)
+	err := j.job.Phase(ctx, phase, pools...)
+	if later, ok := errors.AsType[*sched.LaterError](err); ok {
+		return &pausedError{later}
+	}
+	return err
 }
 
-func (j queuedWork) Holds(pool string) bool {
-	it := &j.job.Item
-	return it.Stage == lockkeeper.StageRunning && slices.Contains(it.Pools, pool)
-}
+func (j queuedWork) ReturnSlots(ctx context.Context) error { return j.job.ReturnSlots(ctx) }
 
 func (j queuedWork) Note(ctx context.Context, text string) error { return j.job.Note(ctx, text) }
 func (j queuedWork) ID() string                                  { return j.job.Item.ID }
@@ -291,8 +292,23 @@ func (p *Pipeline) newUnqueued(name string) *unqueuedWork {
 	return &unqueuedWork{id: fmt.Sprintf("%s.%d", name, p.unqueuedIDs.Add(1)), pools: p.slots, held: map[string]int{}}
 }
 
+// dispatch waits for the slots of the first phase or, if it needs that of an agent, for one to prepare
+// the work.
+func (l *unqueuedWork) dispatch(ctx context.Context, pools []string) error {
+	if slices.Contains(pools, sched.PoolAgent) {
+		return l.acquire(ctx, sched.PoolPrepare)
+	}
+	return l.acquire(ctx, pools...)
+}
+
 func (l *unqueuedWork) Phase(ctx context.Context, _ string, pools ...string) error {
-	l.freeSlots()
+	l.free(func(pool string) bool { return pool != sched.PoolPrepare })
+	err := l.acquire(ctx, pools...)
+	l.free(func(pool string) bool { return pool == sched.PoolPrepare })
+	return err
+}
+
+func (l *unqueuedWork) acquire(ctx context.Context, pools ...string) error {
 	for _, pool := range pools {
 		select {
 		case l.held[pool] = <-l.pools[pool]:
@@ -303,14 +319,21 @@ func (l *unqueuedWork) Phase(ctx context.Context, _ string, pools ...string) err
 	return nil
 }
 
-func (l *unqueuedWork) freeSlots() {
+func (l *unqueuedWork) free(which func(pool string) bool) {
 	for pool, slot := range l.held {
-		l.pools[pool] <- slot
-		delete(l.held, pool)
+		if which(pool) {
+			l.pools[pool] <- slot
+			delete(l.held, pool)
+		}
 	}
 }
 
-func (l *unqueuedWork) Holds(pool string) bool { return l.held[pool] != 0 }
+func (l *unqueuedWork) freeSlots() { l.free(func(string) bool { return true }) }
+
+func (l *unqueuedWork) ReturnSlots(context.Context) error {
+	l.freeSlots()
+	return nil
+}
 
 func (l *unqueuedWork) Note(context.Context, string) error                { return nil }
 func (l *unqueuedWork) ID() string                                        { return l.id }
@@ -322,7 +345,7 @@ func (l *unqueuedWork) Started(context.Context, lockkeeper.Process) error { retu
 // slotsOf returns the slot pools of the legacy mode.
 func slotsOf(l Limits) map[string]chan int {
 	pools := map[string]chan int{}
-	for pool, n := range map[string]int{sched.PoolAgent: l.Agents, sched.PoolAPI: l.API, sched.PoolTest: l.Tests} {
+	for pool, n := range map[string]int{sched.PoolAgent: l.Agents, sched.PoolAPI: l.API, sched.PoolTest: l.Tests, sched.PoolPrepare: l.prepared()} {
 		pools[pool] = make(chan int, n)
 		for slot := range n {
 			pools[pool] <- slot + 1

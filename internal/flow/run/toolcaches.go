@@ -65,9 +65,13 @@ func (p *Pipeline) readOnlyCaches(ctx context.Context, t execution, at site) (li
 	if err != nil {
 		return nil, err
 	}
-	code, err := p.confined(ctx, t, at, process.Command{Argv: argv, Dir: at.w.Dir(), Env: p.checkEnv(t, at.w), Stdout: out})
-	if err == nil && code != 0 {
-		err = fmt.Errorf("cannot try the caches of tools: exit status %d", code)
+	ready, err := p.prepare(ctx, t, at)
+	if err == nil {
+		var code int
+		if code, err = ready.run(ctx, process.Command{Argv: argv, Dir: at.w.Dir(), Env: p.checkEnv(t, at.w), Stdout: out}); err == nil && code != 0 {
+			err = fmt.Errorf("cannot try the caches of tools: exit status %d", code)
+		}
+		err = errors.Join(err, ready.close())
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return nil, err

@@ -91,15 +91,6 @@ func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(command
 func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, failures []failure.Failure, err error) {
 	t := p.newUnqueued(fmt.Sprintf("tests-%d", os.Getpid()))
 	defer t.freeSlots()
-	if err := t.Phase(ctx, "test", sched.PoolTest); err != nil {
-		return nil, nil, err
-	}
-	number, unlock, err := p.lockFreeSlot(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	t.number = number
 	defer func() { err = errors.Join(err, p.closeBase(context.WithoutCancel(ctx))) }()
 	w, err := p.makeWorkspace(ctx, nil)
 	if errors.Is(err, errUnrecovered) {
@@ -109,6 +100,15 @@ func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, f
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
+	if err := t.Phase(ctx, "test", sched.PoolTest); err != nil {
+		return nil, nil, err
+	}
+	number, unlock, err := p.lockFreeSlot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	t.number = number
 	at := site{w: w}
 	readOnly, err := p.readOnlyCaches(ctx, t, at)
 	if err != nil {
@@ -134,6 +134,9 @@ func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, f
 	return result, failures, err
 }
 
+// holdsSlot begins a command of a trial, which holds its slot for all its commands.
+func holdsSlot() (done func() error, err error) { return func() error { return nil }, nil }
+
 // tryAll runs the commands of a trial, also after one fails.
 func (p *Pipeline) tryAll(ctx context.Context, t execution, at site, result *Trial) (failures []failure.Failure, err error) {
 	for i, command := range result.Commands {
@@ -142,7 +145,7 @@ func (p *Pipeline) tryAll(ctx context.Context, t execution, at site, result *Tri
 		if err != nil {
 			return nil, err
 		}
-		ran, err := p.execute(ctx, t, at, command, out)
+		ran, err := p.execute(ctx, t, at, command, out, holdsSlot)
 		if err = errors.Join(err, out.Close()); err != nil {
 			return nil, err
 		}
