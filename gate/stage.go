@@ -13,10 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/internal/machine/filelock"
 )
 
 // A stage is the directory through which the changes of one landing pass. Its writer made
@@ -81,7 +83,7 @@ func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 			return nil, err
 		}
 		s := &stage{g: g, in: in, name: name, commit: commitOf(name), dir: dir}
-		ours, err := lockStage(dir, unix.LOCK_SH)
+		ours, err := lockStage(dir, filelock.TryShare)
 		if err == nil && ours {
 			return s, nil
 		}
@@ -93,22 +95,15 @@ func (g *Gate) makeStage(in *os.File, newName func() string) (*stage, error) {
 }
 
 // lockStage locks a stage. It returns false if another process has locked it, or if it was removed.
-func lockStage(dir *os.File, how int) (bool, error) {
-	conn, err := dir.SyscallConn()
+func lockStage(dir *os.File, lock func(*os.File) (bool, error)) (bool, error) {
+	if locked, err := lock(dir); err != nil || !locked {
+		return false, err
+	}
+	info, err := dir.Stat()
 	if err != nil {
 		return false, err
 	}
-	var st unix.Stat_t
-	var result error
-	err = conn.Control(func(fd uintptr) {
-		if result = unix.Flock(int(fd), how|unix.LOCK_NB); result == nil {
-			result = unix.Fstat(int(fd), &st)
-		}
-	})
-	if errors.Is(result, unix.EWOULDBLOCK) {
-		return false, nil
-	}
-	return st.Nlink > 0, errors.Join(err, result)
+	return info.Sys().(*syscall.Stat_t).Nlink > 0, nil
 }
 
 // openAbandoned opens and locks a stage whose process is gone. It returns nil if a running
@@ -119,7 +114,7 @@ func (g *Gate) openAbandoned(in *os.File, name string) (s *stage, busy bool, err
 		return nil, false, unlessMissing(err)
 	}
 	s = &stage{g: g, in: in, name: name, commit: commitOf(name), dir: dir}
-	abandoned, err := lockStage(dir, unix.LOCK_EX)
+	abandoned, err := lockStage(dir, filelock.Try)
 	if err == nil && abandoned {
 		return s, false, nil
 	}

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"lockkeeper"
+	"lockkeeper/internal/machine/filelock"
 	"lockkeeper/store"
 )
 
@@ -312,7 +311,7 @@ func (r *recoveryLock) wait(ctx context.Context, l *lockkeeper.Landing, limit ti
 	defer cancel()
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		if !r.held {
-			if r.held, err = lockStage(r.dir, unix.LOCK_EX); err != nil {
+			if r.held, err = lockStage(r.dir, filelock.Try); err != nil {
 				return err
 			}
 		}

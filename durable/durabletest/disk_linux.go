@@ -22,22 +22,22 @@ const (
 
 // A FaultyDisk is a durable.Disk on the real disk whose operations fail as planned.
 type FaultyDisk struct {
-	Plan
+	FaultPlan
 	disk durable.OSDisk
 }
 
 var _ durable.Disk = (*FaultyDisk)(nil)
 
 func (f *FaultyDisk) OpenDir(at *os.File, path string) (*os.File, error) {
-	return do(&f.Plan, OpenDir, func() (*os.File, error) { return f.disk.OpenDir(at, path) })
+	return do(&f.FaultPlan, OpenDir, func() (*os.File, error) { return f.disk.OpenDir(at, path) })
 }
 
 func (f *FaultyDisk) OpenFile(at *os.File, name string) (*os.File, error) {
-	return do(&f.Plan, OpenFile, func() (*os.File, error) { return f.disk.OpenFile(at, name) })
+	return do(&f.FaultPlan, OpenFile, func() (*os.File, error) { return f.disk.OpenFile(at, name) })
 }
 
 func (f *FaultyDisk) Create(at *os.File, name string) (*os.File, error) {
-	return do(&f.Plan, Create, func() (*os.File, error) { return f.disk.Create(at, name) })
+	return do(&f.FaultPlan, Create, func() (*os.File, error) { return f.disk.Create(at, name) })
 }
 
 func (f *FaultyDisk) Mkdir(at *os.File, name string, perm fs.FileMode) error {
@@ -45,11 +45,11 @@ func (f *FaultyDisk) Mkdir(at *os.File, name string, perm fs.FileMode) error {
 }
 
 func (f *FaultyDisk) Lstat(at *os.File, name string) (durable.Stat, error) {
-	return do(&f.Plan, LstatAt, func() (durable.Stat, error) { return f.disk.Lstat(at, name) })
+	return do(&f.FaultPlan, LstatAt, func() (durable.Stat, error) { return f.disk.Lstat(at, name) })
 }
 
 func (f *FaultyDisk) List(dir *os.File) ([]string, error) {
-	return do(&f.Plan, List, func() ([]string, error) { return f.disk.List(dir) })
+	return do(&f.FaultPlan, List, func() ([]string, error) { return f.disk.List(dir) })
 }
 
 func (f *FaultyDisk) Move(from *os.File, name string, to *os.File, as string) error {

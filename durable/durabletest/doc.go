@@ -12,5 +12,5 @@
 //  3. Every attempt is in the trace, failed or not, and its number is its index
 //     there.
 //
-// The package has no goroutines; a Plan is safe for concurrent use.
+// The package has no goroutines; a FaultPlan is safe for concurrent use.
 package durabletest

@@ -17,16 +17,16 @@ const (
 )
 
 // A Faults is a durable.Ops on the real disk whose operations fail as planned.
-type Faults struct{ Plan }
+type Faults struct{ FaultPlan }
 
 var _ durable.Ops = (*Faults)(nil)
 
 func (f *Faults) Lstat(path string) (fs.FileInfo, error) {
-	return do(&f.Plan, Lstat, func() (fs.FileInfo, error) { return f.real.Lstat(path) })
+	return do(&f.FaultPlan, Lstat, func() (fs.FileInfo, error) { return f.real.Lstat(path) })
 }
 
 func (f *Faults) CreateTemp(dir, pattern string) (*os.File, error) {
-	return do(&f.Plan, CreateTemp, func() (*os.File, error) { return f.real.CreateTemp(dir, pattern) })
+	return do(&f.FaultPlan, CreateTemp, func() (*os.File, error) { return f.real.CreateTemp(dir, pattern) })
 }
 
 func (f *Faults) Rename(from, to string) error {

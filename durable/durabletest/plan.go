@@ -25,9 +25,9 @@ const (
 	Mkdir Op = "mkdir"
 )
 
-// A Plan counts operations and decides which of them fail. Its zero value fails none.
+// A FaultPlan counts operations and decides which of them fail. Its zero value fails none.
 // Faults and FaultyDisk embed it for the operations on open files, which they share.
-type Plan struct {
+type FaultPlan struct {
 	// At, if set, is called before every operation with its number, so that a test can
 	// stop or end the process there. It must be set before the first operation.
 	At func(k int, op Op)
@@ -42,7 +42,7 @@ type Plan struct {
 }
 
 // FailAt makes operation number k fail, counting all operations from 0.
-func (p *Plan) FailAt(k int, err error) {
+func (p *FaultPlan) FailAt(k int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fails == nil {
@@ -52,7 +52,7 @@ func (p *Plan) FailAt(k int, err error) {
 }
 
 // FailNext makes the next operations of one kind fail.
-func (p *Plan) FailNext(op Op, times int, err error) {
+func (p *FaultPlan) FailNext(op Op, times int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {
@@ -63,14 +63,14 @@ func (p *Plan) FailNext(op Op, times int, err error) {
 
 // CrashAt makes operation number k and all later ones return ErrCrashed and do
 // nothing.
-func (p *Plan) CrashAt(k int) {
+func (p *FaultPlan) CrashAt(k int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.crashes, p.crashAt = true, k
 }
 
 // Trace lists the operations attempted so far.
-func (p *Plan) Trace() []Op {
+func (p *FaultPlan) Trace() []Op {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.trace)
@@ -78,7 +78,7 @@ func (p *Plan) Trace() []Op {
 
 // begin records an operation. It returns its planned error and whether the process
 // had not crashed when it began.
-func (p *Plan) begin(op Op) (alive bool, err error) {
+func (p *FaultPlan) begin(op Op) (alive bool, err error) {
 	k, alive, err := p.number(op)
 	if p.At != nil {
 		p.At(k, op)
@@ -87,19 +87,19 @@ func (p *Plan) begin(op Op) (alive bool, err error) {
 }
 
 // do runs an operation unless it fails as planned.
-func do[T any](p *Plan, op Op, real func() (T, error)) (result T, err error) {
+func do[T any](p *FaultPlan, op Op, real func() (T, error)) (result T, err error) {
 	if _, err := p.begin(op); err != nil {
 		return result, err
 	}
 	return real()
 }
 
-func (p *Plan) do(op Op, real func() error) error {
+func (p *FaultPlan) do(op Op, real func() error) error {
 	_, err := do(p, op, func() (any, error) { return nil, real() })
 	return err
 }
 
-func (p *Plan) number(op Op) (k int, alive bool, err error) {
+func (p *FaultPlan) number(op Op) (k int, alive bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k = len(p.trace)
@@ -117,7 +117,7 @@ func (p *Plan) number(op Op) (k int, alive bool, err error) {
 	return k, true, nil
 }
 
-func (p *Plan) Write(file *os.File, data []byte) error {
+func (p *FaultPlan) Write(file *os.File, data []byte) error {
 	alive, err := p.begin(Write)
 	if err == nil {
 		return p.real.Write(file, data)
@@ -128,17 +128,17 @@ func (p *Plan) Write(file *os.File, data []byte) error {
 	return err
 }
 
-func (p *Plan) Chmod(file *os.File, perm fs.FileMode) error {
+func (p *FaultPlan) Chmod(file *os.File, perm fs.FileMode) error {
 	return p.do(Chmod, func() error { return p.real.Chmod(file, perm) })
 }
 
-func (p *Plan) Sync(file *os.File) error {
+func (p *FaultPlan) Sync(file *os.File) error {
 	return p.do(Sync, func() error { return p.real.Sync(file) })
 }
 
 // Close always closes the descriptor, as the
 // kernel does for a failed close and for a dead process.
-func (p *Plan) Close(file *os.File) error {
+func (p *FaultPlan) Close(file *os.File) error {
 	_, err := p.begin(Close)
 	return errors.Join(err, p.real.Close(file))
 }

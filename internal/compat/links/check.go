@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"lockkeeper/internal/machine/disk"
 	"maps"
 	"os"
 	"path"
@@ -102,7 +103,7 @@ func (c *checker) prepare(dir string) error {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return &lockkeeper.InputError{Field: "directory", Value: dir, Reason: reasonOf(err), Next: "use an existing, readable directory"}
+		return &lockkeeper.InputError{Field: "directory", Value: dir, Reason: disk.Reason(err), Next: "use an existing, readable directory"}
 	}
 	c.files = &files{root: root, exclude: exclude}
 	c.report.Findings, c.report.Informational = []Finding{}, []Finding{}
@@ -123,7 +124,7 @@ func (c *checker) scanDocuments(ctx context.Context) error {
 		}
 		list = append(list, c.files.documents...)
 		for _, u := range c.files.unreadable {
-			c.found(Reference{File: u.path, Line: 1, Kind: Document, Target: u.path}, Unreadable, reasonOf(u.err))
+			c.found(Reference{File: u.path, Line: 1, Kind: Document, Target: u.path}, Unreadable, disk.Reason(u.err))
 		}
 	}
 	slices.Sort(list)
@@ -199,7 +200,7 @@ func (c *checker) reportUnread(name string, reason error) {
 	case errors.As(reason, &tangle):
 		r.Line = tangle.line
 	}
-	c.found(r, Unreadable, reasonOf(reason))
+	c.found(r, Unreadable, disk.Reason(reason))
 }
 
 func (c *checker) found(r Reference, p Problem, reason string) {
@@ -326,14 +327,6 @@ func (r *reference) candidates() []string {
 // isName reports whether the text names a file without a directory.
 func (r *reference) isName() bool {
 	return r.inText() && !strings.Contains(r.to.path, "/")
-}
-
-// reasonOf returns a disk error without its path, which is shown separately.
-func reasonOf(err error) string {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		err = at.Err
-	}
-	return err.Error()
 }
 
 // parallel calls the function do n times, each time in a goroutine of its own.

@@ -14,24 +14,26 @@ func Wait(f *os.File) error { return flock(f, unix.LOCK_EX) }
 func Share(f *os.File) error { return flock(f, unix.LOCK_SH) }
 
 // Try acquires the exclusive lock. It returns false if another holder has the lock.
-func Try(f *os.File) (bool, error) {
-	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+func Try(f *os.File) (bool, error) { return try(f, unix.LOCK_EX) }
+
+// TryShare acquires the lock, shared with other holders of a shared lock. It returns false if another
+// holder has it exclusively.
+func TryShare(f *os.File) (bool, error) { return try(f, unix.LOCK_SH) }
+
+// Held reports whether another process holds the lock exclusively. It acquires nothing.
+func Held(f *os.File) (bool, error) {
+	if free, err := TryShare(f); err != nil || !free {
+		return err == nil, err
+	}
+	return false, Unlock(f)
+}
+
+func try(f *os.File, how int) (bool, error) {
+	err := flock(f, how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// Held reports whether another process holds the lock exclusively. It acquires nothing.
-func Held(f *os.File) (bool, error) {
-	err := flock(f, unix.LOCK_SH|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return false, Unlock(f)
 }
 
 // Await waits like Wait until the context ends. If the context ends first, it returns false

@@ -172,7 +172,7 @@ func (d *Decider) one(ctx context.Context, err error, ref progress.Ref, what str
 
 // finish informs the run and adds the new state to the verdict.
 func (d *Decider) finish(ctx context.Context, v Verdict) (Verdict, error) {
-	v.Done, v.Warnings, v.Units = orEmpty(v.Done), orEmpty(v.Warnings), []Progress{}
+	v.Done, v.Warnings, v.Units = OrEmpty(v.Done), OrEmpty(v.Warnings), []Progress{}
 	if err := d.tell(ctx, v.Done); err != nil {
 		return v, err
 	}
@@ -230,8 +230,8 @@ func (d *Decider) addState(ctx context.Context, v *Verdict) error {
 // flow.
 func (d *Decider) State(ctx context.Context) (Verdict, error) { return d.finish(ctx, Verdict{}) }
 
-// orEmpty replaces nil with an empty list, so that JSON has [].
-func orEmpty[T any](list []T) []T {
+// OrEmpty replaces nil with an empty list, so that JSON has [].
+func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}

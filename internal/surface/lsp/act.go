@@ -14,7 +14,6 @@ import (
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/session/refusal"
 	"lockkeeper/internal/surface/view"
-	"lockkeeper/store"
 )
 
 // An act is a command that the editor offers for a document.
@@ -193,10 +192,7 @@ func (s *Server) heldChange(r *root, c session.HeldChange) error {
 	return nil
 }
 
-const (
-	eventsRead  = 1_000 // the latest events among which the ones about a file are found
-	eventsShown = 5
-)
+const eventsShown = 5
 
 // why shows who holds a file, who waits for it, and its recent events.
 func (s *Server) why(ctx context.Context, d *document) error {
@@ -220,23 +216,16 @@ func (s *Server) why(ctx context.Context, d *document) error {
 			lines = append(lines, refusal.Line(c.Holder)+" waits for it since "+session.Clock(c.AcquiredAt.Local(), s.opt.Now()))
 		}
 	}
-	events, err := d.root.app.Locks.Events(ctx, store.EventQuery{Limit: eventsRead, Latest: true})
+	events, err := view.New(d.root.app).Recent(ctx, eventsShown, 0, func(ev lockkeeper.Event) bool { return view.Concerns(ev, target) })
 	if err != nil {
 		return err
 	}
-	shown := 0
 	for _, ev := range events {
-		if shown < eventsShown && view.Concerns(ev, target) {
-			lines, shown = append(lines, s.eventLine(ev)), shown+1
+		line := session.Clock(ev.At.Local(), s.opt.Now()) + " " + ev.What + " " + ev.Holder
+		if ev.Reason != "" {
+			line += ": " + ev.Reason
 		}
+		lines = append(lines, refusal.Line(line))
 	}
 	return s.show(messageInfo, strings.Join(lines, "\n"))
-}
-
-func (s *Server) eventLine(ev lockkeeper.Event) string {
-	line := fmt.Sprintf("%s %s %s", session.Clock(ev.At.Local(), s.opt.Now()), strings.ReplaceAll(string(ev.Kind), "_", " "), ev.Holder)
-	if ev.Reason != "" {
-		line += ": " + ev.Reason
-	}
-	return refusal.Line(line)
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,8 @@ type Line struct {
 	Item string `json:"item,omitempty"`
 	What string `json:"what"` // what happened
 	Text string `json:"text"` // the whole event in one line, without the time
+
+	Details []string `json:"-"` // the parts of Text after What
 }
 
 // auditRead limits the events that one page reads. A search for rare events continues with
@@ -82,7 +85,7 @@ func search(r store.Reader, q AuditQuery, want func(Line) bool) (lines []Line, n
 		if read++; read > auditRead {
 			return lines, before, nil
 		}
-		if line := lineOf(ev, known); want(line) {
+		if line := lineOf(ev, known, pathsInLine); want(line) {
 			if len(lines) == limit {
 				return lines, before, nil
 			}
@@ -116,4 +119,47 @@ func (rd *Reader) wanted(q AuditQuery) (func(Line) bool, error) {
 			(len(q.Kinds) == 0 || slices.Contains(q.Kinds, string(ev.Kind))) && concerns(ev) &&
 			(text == "" || strings.Contains(strings.ToLower(line.Name+" "+line.Text+" "+ev.GrantID), text))
 	}, nil
+}
+
+// Lines yields the events since q.Since that match q, the oldest first; with a limit only the latest. A
+// line names up to paths paths and holders. At most one page of events is in memory.
+func (rd *Reader) Lines(ctx context.Context, q AuditQuery, paths int) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		want, err := rd.wanted(q)
+		after, found := uint64(0), 0
+		if err == nil && (q.Limit > 0 || !q.Since.IsZero()) {
+			for line, failed := range rd.eachLine(ctx, store.EventQuery{Latest: true}, paths) {
+				if failed != nil || line.At.Before(q.Since) || q.Limit > 0 && found == q.Limit {
+					after, err = line.Seq, failed
+					break
+				}
+				if want(line) {
+					found++
+				}
+			}
+		}
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		for line, err := range rd.eachLine(ctx, store.EventQuery{After: after}, paths) {
+			if (err != nil || want(line)) && !yield(line, err) {
+				return
+			}
+		}
+	}
+}
+
+func (rd *Reader) eachLine(ctx context.Context, q store.EventQuery, paths int) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		known := names{}
+		for ev, err := range Events(ctx, rd.project, q) {
+			if err == nil && known.lacks(ev) {
+				err = rd.project.Store.View(ctx, func(r store.Reader) error { return known.in(r, ev) })
+			}
+			if !yield(lineOf(ev, known, paths), err) || err != nil {
+				return
+			}
+		}
+	}
 }

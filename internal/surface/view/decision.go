@@ -185,7 +185,7 @@ func (d *Decision) title(text string) {
 }
 
 func planDetail(u *progress.Unit) *PlanDetail {
-	d := &PlanDetail{Items: listOf(u.Items), Gone: listOf(u.DroppedItems()), Batches: []BatchDetail{}, Warnings: listOf(u.Warnings)}
+	d := &PlanDetail{Items: acts.OrEmpty(u.Items), Gone: acts.OrEmpty(u.DroppedItems()), Batches: []BatchDetail{}, Warnings: acts.OrEmpty(u.Warnings)}
 	if u.Plan != nil {
 		d.Approved = u.Plan.Approved
 	}
@@ -210,7 +210,7 @@ func reviewDetail(p *documents, u *progress.Unit, b *progress.Batch) (*BatchDeta
 }
 
 func batchDetail(u *progress.Unit, b *progress.Batch) BatchDetail {
-	return BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: listOf(b.Gaps())}
+	return BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: acts.OrEmpty(b.Gaps())}
 }
 
 func diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {

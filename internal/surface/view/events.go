@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"lockkeeper"
+	"lockkeeper/internal/project"
 	"lockkeeper/sched"
 	"lockkeeper/store"
 )
@@ -27,13 +29,35 @@ func EventKinds() []lockkeeper.EventKind {
 // eventPage is how many events one query reads.
 const eventPage = 1_000
 
-// eachEvent yields the events that q selects, page by page: the newest first if q.Latest,
-// otherwise the oldest first. It ends after an error.
+// Recent returns the latest matching events among the last thousand, the newest first. A line names up to
+// paths paths and holders.
+func (rd *Reader) Recent(ctx context.Context, most, paths int, matches func(lockkeeper.Event) bool) (lines []Line, err error) {
+	_, err = rd.at(ctx, func(r store.Reader) error {
+		events, err := latest(r, store.EventQuery{}, most, eventPage, matches)
+		if err == nil {
+			lines, err = linesOf(r, events, paths)
+		}
+		return err
+	})
+	return lines, err
+}
+
+// Events yields the events that q selects, in its order, and reads them page by page, each page in
+// its own transaction. It ends after an error.
+func Events(ctx context.Context, a *project.Project, q store.EventQuery) iter.Seq2[lockkeeper.Event, error] {
+	return pages(func(q store.EventQuery) ([]lockkeeper.Event, error) { return a.Locks.Events(ctx, q) }, q)
+}
+
+// eachEvent yields the events that q selects in one transaction.
 func eachEvent(r store.Reader, q store.EventQuery) iter.Seq2[lockkeeper.Event, error] {
+	return pages(r.Events, q)
+}
+
+func pages(read func(store.EventQuery) ([]lockkeeper.Event, error), q store.EventQuery) iter.Seq2[lockkeeper.Event, error] {
 	return func(yield func(lockkeeper.Event, error) bool) {
 		q.Limit = eventPage
 		for full := true; full; {
-			page, err := r.Events(q)
+			page, err := read(q)
 			if err != nil {
 				yield(lockkeeper.Event{}, err)
 				return
@@ -97,7 +121,8 @@ func GapText(ev lockkeeper.Event) string {
 // pathsInLine limits the paths and holders that a line names.
 const pathsInLine = 3
 
-func lineOf(ev lockkeeper.Event, known names) Line {
+// lineOf returns an event with its text, which names up to limit paths and holders.
+func lineOf(ev lockkeeper.Event, known names, limit int) Line {
 	line := Line{Event: ev, Item: sched.ItemID(ev), What: strings.ReplaceAll(string(ev.Kind), "_", " ")}
 	line.Name = eventName(ev)
 	if line.Item == "" && known[ev.Holder] != "" {
@@ -106,21 +131,21 @@ func lineOf(ev lockkeeper.Event, known names) Line {
 	if name := known.of(ev.Holder, line.Item); name != "" && ev.Data["workflow"] == "" {
 		line.Name = name
 	}
-	parts := []string{line.What}
-	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { line.Details = append(line.Details, fmt.Sprintf(format, args...)) }
 	if len(ev.Locks) > 0 {
 		var locks []string
 		for _, l := range ev.Locks {
 			locks = append(locks, l.String())
 		}
-		add("%s", few(locks))
+		add("%s", few(locks, limit))
 	}
 	switch ev.Kind {
 	case lockkeeper.EventLanded:
-		add("landing %d", ev.Seq)
+		text := fmt.Sprintf("landing %d", ev.Seq)
 		if undoes := ev.Data["undoes"]; undoes != "" {
-			add("which undoes landing %s", undoes)
+			text += ", undoes landing " + undoes
 		}
+		add("%s", text)
 	case lockkeeper.EventReplaced, lockkeeper.EventUndone, lockkeeper.EventFinished:
 		if landing := ev.Data["landing"]; landing != "" {
 			add("landing %s", landing)
@@ -135,42 +160,52 @@ func lineOf(ev lockkeeper.Event, known names) Line {
 				holders = append(holders, name)
 			}
 		}
-		add("because of %s", few(holders))
+		add("because of %s", few(holders, limit))
 	}
 	if ev.Actor.Kind != lockkeeper.ActorHolder && ev.Actor.Name != "" {
 		add("by %s (%s)", ev.Actor.Name, ev.Actor.Kind)
 	}
 	if ev.Reason != "" {
-		parts = append(parts, ev.Reason)
+		line.Details = append(line.Details, ev.Reason)
 	}
-	line.Text = strings.Join(parts, ", ")
+	line.Text = strings.Join(append([]string{line.What}, line.Details...), ", ")
 	return line
 }
 
 // few joins the first elements of a list and counts the rest.
-func few(list []string) string {
-	if len(list) > pathsInLine {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:pathsInLine], ", "), len(list)-pathsInLine)
+func few(list []string, limit int) string {
+	if len(list) > limit {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:limit], ", "), len(list)-limit)
 	}
 	return strings.Join(list, ", ")
 }
 
 // in looks up the names of the items and holders in an event.
-func (n names) in(r store.Reader, ev lockkeeper.Event) error {
+func (n names) in(r store.Reader, ev lockkeeper.Event) error { return n.look(r, idsOf(ev)...) }
+
+// lacks reports whether in would read an item.
+func (n names) lacks(ev lockkeeper.Event) bool {
+	return slices.ContainsFunc(idsOf(ev), func(id string) bool {
+		_, known := n[id]
+		return !known && sched.IsItemID(id)
+	})
+}
+
+func idsOf(ev lockkeeper.Event) []string {
 	ids := []string{sched.ItemID(ev), ev.Holder}
 	for _, c := range ev.Conflicts {
 		ids = append(ids, c.Holder)
 	}
-	return n.look(r, ids...)
+	return ids
 }
 
-func linesOf(r store.Reader, events []lockkeeper.Event) ([]Line, error) {
+func linesOf(r store.Reader, events []lockkeeper.Event, limit int) ([]Line, error) {
 	known, lines := names{}, []Line{}
 	for _, ev := range events {
 		if err := known.in(r, ev); err != nil {
 			return nil, err
 		}
-		lines = append(lines, lineOf(ev, known))
+		lines = append(lines, lineOf(ev, known, limit))
 	}
 	return lines, nil
 }
@@ -236,7 +271,7 @@ func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
 	}
 	latest := slices.DeleteFunc(slices.Clone(c.latest), func(ev lockkeeper.Event) bool { return ev.Seq <= last })
 	var err error
-	if v.Latest, err = linesOf(r, latest); err != nil || last == 0 {
+	if v.Latest, err = linesOf(r, latest, pathsInLine); err != nil || last == 0 {
 		return v, err
 	}
 	v.Cut = last+1 < c.from

@@ -10,6 +10,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/lock"
 	"lockkeeper/store"
 )
@@ -201,7 +202,7 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	if err != nil {
 		n.Problems = append(n.Problems, "unfinished landings: "+err.Error())
 	}
-	n.Stuck = listOf(slices.Concat(rd.longBlocked(s, lease), silent, s.lost(), staleGrants(stale), landings))
+	n.Stuck = acts.OrEmpty(slices.Concat(rd.longBlocked(s, lease), silent, s.lost(), staleGrants(stale), landings))
 	if orphan != nil {
 		n.Stuck = append(n.Stuck, stuckItem(StuckUnclaimed, orphan, orphan.QueuedAt))
 	}

@@ -90,14 +90,6 @@ func (rd *Reader) at(ctx context.Context, read func(store.Reader) error) (m Mome
 	return m, err
 }
 
-// listOf replaces nil with an empty list, so that JSON has [].
-func listOf[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // Record is the complete history in the store, each list in order.
 type Record struct {
 	Events   []lockkeeper.Event

@@ -10,6 +10,7 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/rescue"
 	"lockkeeper/store"
 )
@@ -131,7 +132,7 @@ func (rd *Reader) state(ctx context.Context) (*State, error) {
 	if st.Cost, err = rd.cost(s, p, states); err != nil {
 		st.Problems = append(st.Problems, "the cost: "+err.Error())
 	}
-	st.Locks.ActiveItems = listOf(s.active)
+	st.Locks.ActiveItems = acts.OrEmpty(s.active)
 	st.Locks.QueueDepth, st.Locks.BlockedCount, st.Locks.BlockedItems = s.census.Queued(), s.census.Waiting, s.blockedItems()
 	if st.Locks.Gaps, err = rd.gaps(ctx, p); err != nil {
 		st.Problems = append(st.Problems, "rescued changes: "+err.Error())
@@ -140,7 +141,7 @@ func (rd *Reader) state(ctx context.Context) (*State, error) {
 }
 
 func problems(texts ...string) []string {
-	return slices.DeleteFunc(listOf(texts), func(text string) bool { return text == "" })
+	return slices.DeleteFunc(acts.OrEmpty(texts), func(text string) bool { return text == "" })
 }
 
 func workflowOf(u *unit, at run.UnitState) Workflow {

@@ -8,6 +8,7 @@ import (
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/session"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/lock"
 	"lockkeeper/rescue"
 	"lockkeeper/store"
@@ -101,7 +102,7 @@ func (rd *Reader) Status(ctx context.Context) (*Status, error) {
 	problem("kept changes", s.addKept(ctx, rd))
 	problem("the decisions of the run", s.addNeeds(ctx, rd))
 	problem("the run", s.addRun(ctx, rd))
-	s.Unfinished, s.Active = listOf(s.Unfinished), listOf(s.Active)
+	s.Unfinished, s.Active = acts.OrEmpty(s.Unfinished), acts.OrEmpty(s.Active)
 	return s, s.addSessions(ctx, rd)
 }
 

@@ -11,6 +11,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/sched"
 	"lockkeeper/store"
 )
@@ -240,7 +241,7 @@ func (d *timelineBuilder) turn(it *lockkeeper.Item, next Interval) {
 	did := d.since[it.ID]
 	if did.Over = next.Began; did.What != "" {
 		if w := d.waits[it.ID]; w != nil && did.What == ActivityBlocked {
-			did.Text = "for " + few(w.Behind)
+			did.Text = "for " + few(w.Behind, pathsInLine)
 		}
 		d.add(it.Workflow, did)
 	}
@@ -311,7 +312,7 @@ func (d *timelineBuilder) finish(m Moment) *Timeline {
 		if doing.What != "" && d.items[id].CompletedAt.IsZero() {
 			doing.Over, doing.Open = d.to, true
 			if w := d.waits[id]; w != nil && doing.What == ActivityBlocked {
-				doing.Text = "for " + few(w.Behind)
+				doing.Text = "for " + few(w.Behind, pathsInLine)
 			}
 			d.add(d.items[id].Workflow, doing)
 		}
@@ -336,7 +337,7 @@ func (d *timelineBuilder) finish(m Moment) *Timeline {
 		t.From = t.Began
 	}
 	slices.SortFunc(t.Lanes, func(a, b Lane) int { return strings.Compare(a.Work, b.Work) })
-	t.Waits = listOf(t.Waits)
+	t.Waits = acts.OrEmpty(t.Waits)
 	slices.SortStableFunc(t.Waits, func(a, b LockWait) int { return cmp.Compare(b.Took, a.Took) })
 	t.Busy = busy(t.Lanes)
 	return t

@@ -121,14 +121,6 @@ func (p *Program) Facts(err error) map[string]any {
 	return out
 }
 
-// ListOf returns a list that JSON writes as [] if it is empty.
-func ListOf[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // Legible returns the content of a file, with each line cleaned if it goes to a terminal.
 func (p *Program) Legible(text string) string {
 	if !term.IsTerminal(p.Out) {

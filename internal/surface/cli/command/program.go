@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/feed"
-	"lockkeeper/store"
 )
 
 // Program is one call of the program: its IO and the global flags.
@@ -209,39 +207,6 @@ func WatchEnd(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// Events returns the events that a query selects, in its order, and reads them page by page.
-func Events(ctx context.Context, a *project.Project, q store.EventQuery) iter.Seq2[lockkeeper.Event, error] {
-	return func(yield func(lockkeeper.Event, error) bool) {
-		q.Limit = PageSize
-		for {
-			page, err := a.Locks.Events(ctx, q)
-			if err != nil {
-				yield(lockkeeper.Event{}, err)
-				return
-			}
-			for _, ev := range page {
-				if q.Latest {
-					q.Before = ev.Seq
-				} else {
-					q.After = ev.Seq
-				}
-				if !yield(ev, nil) {
-					return
-				}
-			}
-			if len(page) < PageSize {
-				return
-			}
-		}
-	}
-}
-
-// PageSize is how many events one query reads at most.
-const PageSize = 1_000
-
-// Words returns the kind of an event for people.
-func Words(k lockkeeper.EventKind) string { return strings.ReplaceAll(string(k), "_", " ") }
 
 // WatchEvery is how often a watcher reads again without an event: durations change, and the
 // progress that an item notes is not an event.

@@ -20,6 +20,7 @@ import (
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
@@ -224,7 +225,7 @@ func (p *program) claimFor(ctx context.Context, a *project.Project, au *author.A
 // --instance.
 func (p *program) showClaimed(by author.Instance, named string, answer *author.Result) error {
 	if p.JSON {
-		out := map[string]any{"instance": by.ID, "claimed": command.ListOf(answer.Names), "already": command.ListOf(answer.Already), "overrode": command.ListOf(answer.Overrode), "notes": command.ListOf(answer.Notes)}
+		out := map[string]any{"instance": by.ID, "claimed": acts.OrEmpty(answer.Names), "already": acts.OrEmpty(answer.Already), "overrode": acts.OrEmpty(answer.Overrode), "notes": acts.OrEmpty(answer.Notes)}
 		if answer.Grant != nil {
 			out["grant_id"] = answer.Grant.ID
 		}
@@ -304,7 +305,7 @@ func (p *program) unclaim(ctx context.Context, a *project.Project, instance stri
 	if err != nil {
 		return err
 	}
-	answer := map[string]any{"instance": by.ID, "unclaimed": command.ListOf(done.Freed), "kept": command.ListOf(done.Kept), "others": command.ListOf(done.Others), "notes": command.ListOf(done.Notes)}
+	answer := map[string]any{"instance": by.ID, "unclaimed": acts.OrEmpty(done.Freed), "kept": acts.OrEmpty(done.Kept), "others": acts.OrEmpty(done.Others), "notes": acts.OrEmpty(done.Notes)}
 	what := "nothing was claimed by " + term.Clean(by.ID)
 	switch {
 	case len(done.Freed) > 0:

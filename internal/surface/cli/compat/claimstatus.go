@@ -14,6 +14,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/compat/author"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -54,7 +55,7 @@ func (p *program) showClaims(list []author.GrantStatus, notes []author.Note, sta
 		}
 	}
 	if p.JSON {
-		return p.PrintJSON(map[string]any{"active": active, "stale": stale, "notes": command.ListOf(notes)})
+		return p.PrintJSON(map[string]any{"active": active, "stale": stale, "notes": acts.OrEmpty(notes)})
 	}
 	p.tellNotes(notes)
 	if len(list) == 0 {
@@ -181,7 +182,7 @@ func (p *program) yes(typed *bufio.Reader, question string) (bool, error) {
 }
 
 func (p *program) cleared(done *author.Cleared, message string) error {
-	return p.Answer(map[string]any{"cleared": command.ListOf(done.Freed), "message": message}, "%s", message)
+	return p.Answer(map[string]any{"cleared": acts.OrEmpty(done.Freed), "message": message}, "%s", message)
 }
 
 // tellAnswer prints the notes of a claim, and the claims that it cleared.

@@ -16,6 +16,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/compat/lease"
 	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -217,7 +218,7 @@ names end in .lock.`,
 			case err != nil:
 				return err
 			case p.JSON:
-				return p.PrintJSON(command.ListOf(list))
+				return p.PrintJSON(acts.OrEmpty(list))
 			case len(list) == 0:
 				where := term.Clean(dir)
 				if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) {

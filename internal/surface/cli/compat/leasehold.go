@@ -17,6 +17,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/compat/lease"
 	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
@@ -145,7 +146,7 @@ It finds its leases in the environment.`,
 			if err != nil {
 				return err
 			}
-			return p.PrintJSON(command.ListOf(infos))
+			return p.PrintJSON(acts.OrEmpty(infos))
 		},
 	}
 	o.flags(cmd.Flags())

@@ -239,7 +239,7 @@ func (d *decider) read(ctx context.Context) (*waitingList, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &waitingList{Flow: v.Flow, Conductor: v.Conductor, Waiting: []progress.Decision{}, Asked: []progress.Ref{}, Failed: command.ListOf(failed)}
+	l := &waitingList{Flow: v.Flow, Conductor: v.Conductor, Waiting: []progress.Decision{}, Asked: []progress.Ref{}, Failed: acts.OrEmpty(failed)}
 	for _, g := range v.Open {
 		l.Waiting = append(l.Waiting, g.Decision)
 		if g.Asked {

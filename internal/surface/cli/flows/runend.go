@@ -15,6 +15,7 @@ import (
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -307,7 +308,7 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	if err != nil {
 		return err
 	}
-	out.Waiting = command.ListOf(out.Waiting)
+	out.Waiting = acts.OrEmpty(out.Waiting)
 	sum := runOutcome{Kind: "outcome", Outcome: out, Gaps: len(report.Gaps), Seconds: r.Now().Sub(r.board.began).Seconds(), Next: next}
 	sum.count(report)
 	if r.JSON {

@@ -18,6 +18,7 @@ import (
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 	"lockkeeper/sched"
 	"lockkeeper/store"
 )
@@ -148,7 +149,7 @@ func (r *flowRun) hasEnded(ctx context.Context, grant string) (bool, error) {
 
 // died reports whether an ended grant was not released by its holder.
 func (r *flowRun) died(ctx context.Context, grant string) (bool, error) {
-	for ev, err := range command.Events(ctx, r.a, store.EventQuery{Latest: true}) {
+	for ev, err := range view.Events(ctx, r.a, store.EventQuery{Latest: true}) {
 		if err != nil {
 			return false, err
 		}

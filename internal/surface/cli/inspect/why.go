@@ -21,7 +21,6 @@ import (
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/view"
-	"lockkeeper/store"
 )
 
 const eventsShown = 8
@@ -79,7 +78,8 @@ type reasons struct {
 	Queued  []*lockkeeper.Item `json:"queued"`  // items that want the path
 	Events  []lockkeeper.Event `json:"events"`  // newest last
 
-	missing bool // a path that does not exist
+	missing bool        // a path that does not exist
+	recent  []view.Line // the lines of Events, newest first
 }
 
 func newReasons(about, name string) *reasons {
@@ -226,19 +226,13 @@ func (r *reasons) add(s view.Holding) {
 	}
 }
 
-// recall adds the latest matching events of the last page.
-func (r *reasons) recall(ctx context.Context, a *project.Project, want func(lockkeeper.Event) bool) error {
-	page, err := a.Locks.Events(ctx, store.EventQuery{Limit: command.PageSize, Latest: true})
-	if err != nil {
-		return err
+// recall adds the latest matching events.
+func (r *reasons) recall(ctx context.Context, a *project.Project, want func(lockkeeper.Event) bool) (err error) {
+	r.recent, err = view.New(a).Recent(ctx, eventsShown, term.All, want)
+	for _, line := range slices.Backward(r.recent) {
+		r.Events = append(r.Events, line.Event)
 	}
-	for _, ev := range page {
-		if want(ev) && len(r.Events) < eventsShown {
-			r.Events = append(r.Events, ev)
-		}
-	}
-	slices.Reverse(r.Events)
-	return nil
+	return err
 }
 
 func (p *program) showReasons(r *reasons) {
@@ -273,8 +267,8 @@ func (p *program) showReasons(r *reasons) {
 	}
 	if len(r.Events) > 0 {
 		fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Bold, "recently:"))
-		for _, ev := range r.Events {
-			fmt.Fprintln(p.Out, "  "+eventLine(ev, term.All))
+		for _, line := range slices.Backward(r.recent) {
+			fmt.Fprintln(p.Out, "  "+lineText(line))
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (b *board) isIdle() bool {
 func (b *board) changedElsewhere(ctx context.Context) (changed []*lockkeeper.Item, err error) {
 	var events []lockkeeper.Event
 	seen := b.seen
-	for ev, err := range command.Events(ctx, b.a, store.EventQuery{After: seen}) {
+	for ev, err := range view.Events(ctx, b.a, store.EventQuery{After: seen}) {
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/landing"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -93,7 +94,7 @@ func (p *program) showWhole(done *landing.Applied, refusal error) error {
 }
 
 func (t *tally) facts(more map[string]any) map[string]any {
-	all := map[string]any{"landing": t.landing, "files": command.ListOf(t.files)}
+	all := map[string]any{"landing": t.landing, "files": acts.OrEmpty(t.files)}
 	maps.Copy(all, more)
 	return all
 }

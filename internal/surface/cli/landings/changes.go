@@ -13,6 +13,7 @@ import (
 	"lockkeeper/internal/git/coverage"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -132,7 +133,7 @@ func (p *program) tellChanges(done *coverage.Changes, o changesOptions) error {
 	}
 	switch {
 	case p.JSON:
-		err := p.PrintJSON(map[string]any{"changes": command.ListOf(done.List), "uncovered": count[coverage.Uncovered],
+		err := p.PrintJSON(map[string]any{"changes": acts.OrEmpty(done.List), "uncovered": count[coverage.Uncovered],
 			"yours": count[coverage.Yours], "held": count[coverage.Held], "config_changed": done.ConfigChanged})
 		if err != nil {
 			return err

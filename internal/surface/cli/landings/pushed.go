@@ -11,6 +11,7 @@ import (
 	"lockkeeper/internal/git"
 	"lockkeeper/internal/git/coverage"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -79,7 +80,7 @@ func (p *program) pushed(cmd *cobra.Command, a *project.Project, lines string) e
 
 func (p *program) showPushed(found []pushedChange) error {
 	if p.JSON {
-		if err := p.PrintJSON(map[string]any{"held": command.ListOf(found)}); err != nil {
+		if err := p.PrintJSON(map[string]any{"held": acts.OrEmpty(found)}); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session/deferred"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -152,7 +153,7 @@ func (p *program) deferredList(ctx context.Context, q *deferred.Queue) error {
 	if err = errors.Join(err, landing, setting); err != nil {
 		return err
 	}
-	return p.Show(command.ListOf(list), func() {
+	return p.Show(acts.OrEmpty(list), func() {
 		for _, patch := range list {
 			fmt.Fprintln(p.Out, patchLine(patch))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -17,8 +18,8 @@ import (
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 	"lockkeeper/lock"
-	"lockkeeper/store"
 )
 
 func (p *program) execCommand() *cobra.Command {
@@ -174,21 +175,14 @@ func finish(ctx context.Context, p *command.Program, a *project.Project, g *lock
 // whyLost adds to the loss of a grant who released it, if the audit trail has that.
 func whyLost(ctx context.Context, a *project.Project, g *lock.Grant, cause error) error {
 	message := fmt.Sprintf("the grant of %s was lost while the command ran, so the command was stopped: %v", g.Holder, cause)
-	events, err := a.Locks.Events(ctx, store.EventQuery{Latest: true, Limit: command.PageSize})
-	if err != nil {
+	ends := []lockkeeper.EventKind{lockkeeper.EventRevoking, lockkeeper.EventForceReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventReleased}
+	lines, err := view.New(a).Recent(ctx, 1, 0, func(ev lockkeeper.Event) bool { return ev.GrantID == g.ID && slices.Contains(ends, ev.Kind) })
+	if err != nil || len(lines) == 0 {
 		return errors.New(message)
 	}
-	for _, ev := range events {
-		switch ev.Kind {
-		case lockkeeper.EventRevoking, lockkeeper.EventForceReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventReleased:
-			if ev.GrantID == g.ID {
-				did := command.Words(ev.Kind)
-				if ev.Kind == lockkeeper.EventRevoking {
-					did = "revoked"
-				}
-				return lockkeeper.WithNext(fmt.Errorf("%s; it was %s by %s at %s: %s", message, did, ev.Actor.Name, term.Stamp(ev.At), ev.Reason), "lockkeeper why "+lockkeeper.ShortID(g.ID))
-			}
-		}
+	ev, did := lines[0].Event, lines[0].What
+	if ev.Kind == lockkeeper.EventRevoking {
+		did = "revoked"
 	}
-	return errors.New(message)
+	return lockkeeper.WithNext(fmt.Errorf("%s; it was %s by %s at %s: %s", message, did, ev.Actor.Name, term.Stamp(ev.At), ev.Reason), "lockkeeper why "+lockkeeper.ShortID(g.ID))
 }

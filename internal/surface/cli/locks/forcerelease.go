@@ -134,5 +134,5 @@ func (p *program) showCleared(c acts.Cleared) error {
 	if len(c.Kept) > 0 {
 		what = term.Counted(len(c.Kept), "grant") + " not released"
 	}
-	return p.Answer(map[string]any{"freed": command.ListOf(c.Freed), "kept": left}, "%s released; %s", term.Counted(len(c.Freed), "grant"), what)
+	return p.Answer(map[string]any{"freed": acts.OrEmpty(c.Freed), "kept": left}, "%s released; %s", term.Counted(len(c.Freed), "grant"), what)
 }
