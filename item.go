@@ -193,7 +193,7 @@ func (it *Item) Precedence() int {
 	return precedence
 }
 
-// TurnsInRound is how many turns of each project are one round. A project gets at most a round
+// TurnsInRound is how many turns of each project make one round. A project gets at most a round
 // ahead of another one.
 const TurnsInRound = 64
 
@@ -240,7 +240,7 @@ type Worker struct {
 	Ahead   bool           `json:"-"`                // the worker prepares items before they have the slot of an agent
 	Only    bool           `json:"only,omitempty"`   // the worker runs no items without a root
 	Paused  bool           `json:"paused,omitempty"` // the worker starts no items now
-	Pools   map[string]int `json:"pools,omitempty"`  // how many slots of each pool items may take, for the worker
+	Pools   map[string]int `json:"pools,omitempty"`  // how many slots of each pool the items of the worker may take
 	Slots   int            `json:"slots"`
 	Began   time.Time      `json:"began"`
 	Expires Instant        `json:"-"` // the worker counts as gone after this time

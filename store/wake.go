@@ -90,7 +90,7 @@ func PathOf(key string) (string, bool) {
 
 // WakePool wakes the first item of each root that waits on a pool.
 func WakePool(tx Tx, pool string) error {
-	keys, err := tx.WaitKeys(OnPool(pool) + rootMark) // there are as many as roots
+	keys, err := tx.WaitKeys(OnPool(pool) + rootMark) // one for each root
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func below(base, file string) string {
 	return strings.TrimPrefix(file, base+"/")
 }
 
-// excluded reports whether a file is in a directory of shared modules, or an exclude matches the
+// excluded reports whether a file is in a directory of shared modules, or whether an exclude matches the
 // name, the path, the path without extension, or the last part of that: application_controller
 // matches every application_controller.rb.
 func (o DiscoverOptions) excluded(base, file, name string) bool {
@@ -234,7 +234,7 @@ type Layout struct {
 	ModelTests []string
 	Tests      []string // tests of the controller
 	Also       []string // dependencies of every controller
-	Shared     string   // name of the directories with modules of controllers, which are no controllers; empty: none
+	Shared     string   // name of the directories with modules that controllers share; empty: none
 }
 
 func Rails() Layout {

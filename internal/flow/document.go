@@ -214,7 +214,7 @@ type Checked struct {
 	Passed  bool       `json:"passed" doc:"Whether the state is \"passed\". Earlier versions read it."`
 	Skipped string     `json:"skipped,omitempty" doc:"Why no command ran."`
 	// AsBefore has a value exactly if the state is CheckAsBefore.
-	AsBefore string     `json:"as_before,omitempty" doc:"What fails as it failed before the run."`
+	AsBefore string     `json:"as_before,omitempty" doc:"What fails exactly as it did before the run."`
 	Runs     []CheckRun `json:"runs" doc:"Every run of every command."`
 	Fixes    int        `json:"fix_attempts" doc:"How often an agent was asked to fix the failure."`
 	Asked    []string   `json:"asked,omitempty" doc:"The changes that a reviewer requested."`

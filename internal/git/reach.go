@@ -145,7 +145,7 @@ func (g *WorkTree) rebases(ctx context.Context, a Asked) (Reach, error) {
 	return Reach{All: merges != ""}, err
 }
 
-// fetch runs git fetch, which asks nobody for a password.
+// fetch runs git fetch, which does not ask for a password.
 func (g *WorkTree) fetch(ctx context.Context, args ...string) error {
 	_, err := g.run(ctx, append([]string{"-c", "core.askPass=true", "-c", "credential.interactive=false", "fetch", "-q"}, args...)...)
 	return err

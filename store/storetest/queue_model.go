@@ -128,11 +128,11 @@ func (m queueModel) waitingOn(key string) []*lockkeeper.Item {
 	return m.of(func(it *lockkeeper.Item) bool { return it.Stage == lockkeeper.StageWaiting && it.WaitsOn == key }, lockkeeper.CompareItems)
 }
 
-// leaders returns the first item of each standing and rank that waits for a slot.
+// leaders returns the first item of each precedence and rank that waits for a slot.
 func (m queueModel) leaders() (list []*lockkeeper.Item) {
 	type leader struct {
-		line           string
-		standing, rank int
+		line             string
+		precedence, rank int
 	}
 	add := func(line string, items []*lockkeeper.Item) {
 		seen := map[leader]bool{}

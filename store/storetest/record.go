@@ -198,7 +198,7 @@ func testDelete(t *testing.T, f Fixture) {
 		draft(tx, ident(1), store.StateHeld, write("y"))
 	})
 	if got := fetch(t, s, ident(1)); got == nil || got.Locks[0].Path != "y" {
-		t.Errorf("found %v, want the second life of the id", got)
+		t.Errorf("found %v, want the second record with this id", got)
 	}
 }
 

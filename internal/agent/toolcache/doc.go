@@ -5,7 +5,7 @@
 // added something:
 //
 //	dir/lock              held shared while layers are in use
-//	dir/filling-*         the layer of a command that runs
+//	dir/filling-*         the layer that a running command fills
 //	dir/000001/PATH/upper what the command added to the cache at PATH
 //
 // Invariants:
@@ -16,5 +16,5 @@
 //  2. No layer changes, and none is removed while a command uses it.
 //  3. The content of the user's own cache has priority. So a layer never hides what
 //     the user's tools add later.
-//  4. The store has at most maxLayers layers and a limited size. A full store starts again.
+//  4. The store has at most maxLayers layers and a limited size. A full store starts over.
 package toolcache

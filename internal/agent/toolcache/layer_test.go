@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A layer that was made on another one does not stay without it, because its index may name files of the
-// lower one.
+// A layer is removed together with the layers below it, because its index may name files in them.
 func TestLayerWithoutTheOneBelow(t *testing.T) {
 	s := New(filepath.Join(t.TempDir(), "store"), 100)
 	if err := add(t, s, "content", strings.Repeat("x", 40)); err != nil {

@@ -173,7 +173,7 @@ func (l *Layer) Keep(ctx context.Context) (size int64, err error) {
 		return 0, err
 	}
 	on := len(l.layers.dirs) > 0
-	if on && before+size > l.store.limit { // the store starts again, and so without a layer that needs the others
+	if on && before+size > l.store.limit { // the store starts over, also without this layer, which needs the others
 		return 0, errors.Join(l.Discard(ctx), l.store.remove(ctx, all))
 	}
 	replaced := all
@@ -221,7 +221,7 @@ func (s *Store) remove(ctx context.Context, layers []string) (err error) {
 	defer func() { err = errors.Join(err, filelock.Unlock(lock)) }()
 	left, err := filepath.Glob(filepath.Join(s.dir, filling+"*"))
 	if err != nil {
-		left = nil // the directory has brackets in its name
+		left = nil // filepath.Glob fails if the directory has brackets in its name
 	}
 	for _, dir := range append(left, layers...) {
 		if err := workspace.Remove(ctx, dir); err != nil {

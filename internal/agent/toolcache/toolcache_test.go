@@ -52,8 +52,8 @@ func content(t *testing.T, s *Store) (names []string) {
 	return names
 }
 
-// Layers are kept, newest first. What is empty or discarded leaves nothing, and a full store
-// starts again.
+// Layers are listed newest first. An empty or discarded layer is not kept, and a full store starts
+// over.
 func TestLayers(t *testing.T) {
 	s := New(filepath.Join(t.TempDir(), "store"), 100)
 	if got := content(t, s); got != nil {

@@ -61,7 +61,7 @@ var programs = []toolDir{
 	{"HOMEBREW_PREFIX", ".linuxbrew", nil},
 }
 
-// packages are the directories of downloaded packages that tools add to.
+// packages lists the directories into which tools download packages.
 var packages = []toolDir{
 	{"GOMODCACHE", "", nil},
 	{"GOPATH", "go", []string{"pkg/mod"}},
@@ -85,7 +85,7 @@ var packages = []toolDir{
 	{"", ".bundle/cache", nil},
 }
 
-// builds are the directories of build results that tools add to.
+// builds lists the directories in which tools keep build results.
 var builds = []toolDir{
 	{"GOCACHE", ".cache/go-build", nil},
 	{"GOLANGCI_LINT_CACHE", ".cache/golangci-lint", nil},

@@ -16,7 +16,7 @@ func firstPlan(a *project.Project) string {
 	return "write a plan and run it: " + `printf 'tasks:\n  - name: first\n    prompt: Say what to change.\n    writes: ["%s"]\n' ` + shellword.Quote(exampleFile(a)) + " >tasks.yaml; lockkeeper run --plan tasks.yaml"
 }
 
-// exampleFile returns a file that a task may write, because a task writes no whole directory.
+// exampleFile returns a file for the example, because a task must name files.
 func exampleFile(a *project.Project) string {
 	const readme = "README.md"
 	allowed := a.Config.Gate.AllowedWritePaths
@@ -44,7 +44,7 @@ func exampleFile(a *project.Project) string {
 		case err != nil || file == "":
 		case file != top:
 			return file
-		default: // a file of its own, such as go.mod, is rarely the one to change
+		default: // an allowed path that is a file, such as go.mod, is rarely the one to change
 			example = file
 		}
 	}

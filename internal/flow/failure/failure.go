@@ -30,8 +30,8 @@ func Of(command string, exit int, timedOut bool, output string, places ...string
 	return f
 }
 
-// IsIn reports whether earlier runs had all of the failure: the same failing tests, or else the same
-// end of the same command.
+// IsIn reports whether earlier runs already had this failure: all its failing tests or, if the output
+// names none, the same last lines of the same command.
 func (f Failure) IsIn(earlier []Failure) bool {
 	var known []string
 	for _, e := range earlier {

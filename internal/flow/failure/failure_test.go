@@ -91,7 +91,7 @@ func TestRealOutput(t *testing.T) {
 	}
 }
 
-// What differs from run to run does not make a failure another one.
+// Parts of the output that differ from run to run do not change the failure.
 func TestSameFailure(t *testing.T) {
 	one := Of("make test", 2, false, "\x1b[31mconnecting to 127.0.0.1:5432\x1b[0m\n/work/a1/tree/app/x.rb:12: object 0x7f3a9c at 2026-01-02 03:04:05\nfailed after 1.2s, see /tmp/x81/log\n", "/work/a1", "/work/a1/tree")
 	two := Of("make test", 2, false, "connecting to 127.0.0.1:5433\n/work/b2/tree/app/x.rb:14: object 0x55d1 at 2026-01-02 04:00:00\nfailed after 900ms, see /tmp/y/log\n", "/work/b2", "/work/b2/tree")
@@ -111,7 +111,7 @@ func TestSameFailure(t *testing.T) {
 	}
 }
 
-// A failure with some of the failing tests is in an earlier one. With one more test it is not.
+// A failure is in an earlier one that had all its failing tests. With one more failing test it is not.
 func TestSomeOfTheTests(t *testing.T) {
 	before := []Failure{{Command: "a", Exit: 1, Tests: []string{"x", "y"}}, {Command: "b", Exit: 1, Tests: []string{"z"}}}
 	for tests, want := range map[string]bool{"x": true, "x y z": true, "x w": false} {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// A form recognizes a line about a failed test. The groups of the pattern are the name.
+// A form recognizes a line about a failed test. The groups of its pattern form the name.
 type form struct {
 	pattern *regexp.Regexp
 	prefix  string // precedes the name, so that equal names of two forms differ
 }
 
-// forms are the lines that need no other line.
+// forms match failures that one line reports.
 var forms = []form{
 	{regexp.MustCompile(`^FAILED (\S+::.*?)(?: - .*)?$`), ""},                                                     // pytest
 	{regexp.MustCompile(`^ERROR (\S+(?:::\S+)?)(?: - (.*))?$`), "error in "},                                      // pytest, which could not collect
@@ -54,7 +54,7 @@ var (
 )
 
 // goTests reads the output of go test. The line of the package follows the lines of its tests. A
-// package that fails without a failing test is itself the name.
+// package that fails without a failing test is reported by its own name.
 func goTests(lines []string, found map[string]bool) {
 	var tests []string
 	for _, line := range lines {

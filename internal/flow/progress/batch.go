@@ -188,7 +188,7 @@ func (b *Batch) Untested() string {
 	return strings.Join(why, ", and ")
 }
 
-// AsBefore names what fails in the checks of the batch as it failed before the run. It returns "" if
+// AsBefore returns what fails in the checks of the batch exactly as it did before the run, or "" if
 // nothing does.
 func (b *Batch) AsBefore() string {
 	var what []string

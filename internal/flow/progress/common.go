@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/flow/failure"
 )
 
-// A CommonFailure is one failure of several batches. It may have one cause, so the run starts nothing
-// new and pays for no fix of it until a person answers.
+// A CommonFailure is the same failure in several batches. It may have one cause, so the run starts no
+// new work and pays for no fix until a person answers.
 type CommonFailure struct {
 	ID      string     `json:"id"`
 	Run     string     `json:"run"`     // the run that asked
@@ -31,7 +31,7 @@ type CommonFailure struct {
 // The answers to a CommonFailure.
 const (
 	Again   = "again"   // the batches are tested again, and what fails is fixed as usual
-	Without = "without" // the batches with the failure fail without a fix, and the run goes on
+	Without = "without" // the batches with the failure fail without a fix, and the run continues
 	Stop    = "stop"    // the run stops
 )
 
@@ -77,7 +77,7 @@ func (b *Tracker) AskFailure(ctx context.Context, unit string, f CommonFailure, 
 	return id, err
 }
 
-// AnswerFailure stores a person's answer to a common failure. The answer without can be changed
+// AnswerFailure stores a person's answer to a common failure. The answer Without can be changed
 // later.
 func (b *Tracker) AnswerFailure(ctx context.Context, unit, id, answer, by string) error {
 	return b.personal(ctx, unit, by, func(u *Unit) error {
@@ -87,7 +87,7 @@ func (b *Tracker) AnswerFailure(ctx context.Context, unit, id, answer, by string
 		case i < 0:
 			return &lockkeeper.InputError{Field: "failure", Value: unit + "/" + id, Reason: "no failure has this id", Next: "lockkeeper decide"}
 		case list[i].Answer != "" && (list[i].Answer != Without || answer == Without):
-			return refused("answer failure "+unit+"/"+id, "lockkeeper decide", "its answer is %s, by %s", list[i].Answer, list[i].By)
+			return refused("answer failure "+unit+"/"+id, "lockkeeper decide", "%s was answered already, by %s", list[i].Answer, list[i].By)
 		}
 		list[i].Answer, list[i].By, list[i].Given = answer, by, new(b.time())
 		return b.write(ctx, u.docs.failures.stored, commonFailures{list}, by)

@@ -16,7 +16,7 @@ const (
 	PlanKind    Kind = "plan"    // batches to approve
 	ReviewKind  Kind = "review"  // a diff to approve before it lands
 	GapKind     Kind = "gap"     // a change that no grant covered
-	FailureKind Kind = "failure" // one failure of several batches, for which the run pauses
+	FailureKind Kind = "failure" // the same failure in several batches; the run pauses
 )
 
 // A Ref identifies a decision. People can type it, and it does not change:

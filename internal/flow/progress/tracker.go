@@ -74,7 +74,7 @@ type loaded[T any] struct {
 
 func (s stored) missing() bool { return s.doc == nil && s.bad == nil }
 
-// since returns when the document was written. The next phase is due since then.
+// since returns when the document was written. The next phase can start since then.
 func (s stored) since() time.Time {
 	if s.doc == nil {
 		return time.Time{}

@@ -49,13 +49,13 @@ func onOwnThread(act func() error) error {
 // descriptors is the directory in which each open file of this process has a name.
 const descriptors = "/proc/self/fd"
 
-// over is a directory on which everything is mounted until it is detached. Every system has it.
+// over is the directory on which each mount is made before it is detached. Every system has it.
 const over = "/proc"
 
 // mount makes the mount in a new mount namespace of the calling thread.
 //
-// Options of mount(2) must fit in one page and give a meaning to some characters. So the directories
-// are opened, and named by the numbers of their descriptors.
+// The options of mount(2) must fit in one page, and some characters in them have a meaning. So the
+// directories are opened, and named by the numbers of their descriptors.
 func (s Stack) mount(sub string) (*os.File, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return nil, fmt.Errorf("overlay: make a mount namespace: %w", err)
@@ -85,7 +85,7 @@ func (s Stack) mount(sub string) (*os.File, error) {
 		options += ",volatile,upperdir=" + changes[0] + ",workdir=" + changes[1]
 	} else {
 		flags |= unix.MS_RDONLY
-		empty, err := mountEmpty() // the kernel wants two directories
+		empty, err := mountEmpty() // the kernel requires at least two directories
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (s Stack) check() error {
 		return errors.New("overlay: no lower directory")
 	}
 	if (s.Upper == "") != (s.Work == "") {
-		return errors.New("overlay: Upper and Work belong together")
+		return errors.New("overlay: Upper and Work must be set together")
 	}
 	for _, path := range s.paths() {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {

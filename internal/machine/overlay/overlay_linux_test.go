@@ -320,7 +320,7 @@ func TestRefused(t *testing.T) {
 	}
 	for why, s := range map[string]Stack{
 		"no lower directory":             {Upper: s.Upper, Work: s.Work},
-		"belong together":                {Lower: s.Lower, Upper: s.Upper},
+		"set together":                   {Lower: s.Lower, Upper: s.Upper},
 		"not a clean absolute path":      {Lower: []string{"lower0"}},
 		"no such file or directory":      {Lower: []string{filepath.Join(dir, "none")}},
 		"too many levels of symbolic":    {Lower: []string{filepath.Join(dir, "link")}},

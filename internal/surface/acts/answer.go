@@ -70,7 +70,7 @@ func Answers() []Answer {
 			return "is returned: it is changed as you say and tested again", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
 		})},
 		{progress.Again, 'a', progress.FailureKind, "the batches are tested again, and agents fix what fails", "", answerFailure(progress.Again, "is answered: its batches are tested again")},
-		{progress.Without, 'w', progress.FailureKind, "the batches that fail so are left out, without a fix; the others continue", "", answerFailure(progress.Without, "is answered: the run continues without its batches")},
+		{progress.Without, 'w', progress.FailureKind, "batches that fail in this way are left out, without a fix; the others continue", "", answerFailure(progress.Without, "is answered: the run continues without its batches")},
 		{progress.Stop, 'x', progress.FailureKind, "the run stops", "", answerFailure(progress.Stop, "is answered: the run stops")},
 		{"follow-up", 'f', progress.GapKind, "a separate batch makes the change", "", each((*Decider).followUp)},
 		{"dismiss", 'd', progress.GapKind, "no change is made", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {

@@ -7,17 +7,17 @@ import (
 	"lockkeeper"
 )
 
-// A Changer is who undoes a landing, or lands a kept change. People may change what anyone wrote, and
-// agents only what they wrote themselves.
+// A Changer is the caller that undoes a landing or lands a kept change. People may change what anyone
+// wrote, and agents only what they wrote themselves.
 type Changer struct {
 	lockkeeper.Actor
 
 	// Wrote reports whether an agent wrote something: under this grant, with this holder, at this time.
-	// Without it, an agent wrote nothing.
+	// If it is nil, an agent wrote nothing.
 	Wrote func(ctx context.Context, grant, holder string, at time.Time) (bool, error)
 }
 
-// mayChange refuses an agent what it did not write itself.
+// mayChange returns an error for an agent that did not write the content itself.
 func (c Changer) mayChange(ctx context.Context, act, grant, holder string, at time.Time) error {
 	if c.Kind != lockkeeper.ActorAgent {
 		return nil
@@ -28,5 +28,5 @@ func (c Changer) mayChange(ctx context.Context, act, grant, holder string, at ti
 		}
 	}
 	return &lockkeeper.RefusedError{Act: act, Reason: "nothing shows that " + c.Name + " wrote it: it is from " + holder + ", and agents change only what they wrote",
-		Next: "ask a person to run it in a terminal of their own"}
+		Next: "ask a person to run it in their own terminal"}
 }

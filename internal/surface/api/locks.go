@@ -106,8 +106,8 @@ type wantedOperation struct {
 	Objects   int      `json:"objects,omitempty" doc:"How many objects the operation changes."`
 }
 
-// locks returns the locks of the operation. One that needs an approval is refused, because
-// nobody is asked here.
+// locks returns the locks of the operation. One that needs an approval is refused, because there is
+// no person to ask.
 func (w wantedOperation) locks(a *project.Project) ([]lockkeeper.Lock, error) {
 	op, err := acts.FindOperation(a, w.Operation, resource.Args{Of: w.Of, Objects: w.Objects}, nil)
 	if err == nil {

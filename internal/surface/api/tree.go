@@ -231,8 +231,8 @@ func landRescued(s *Server, c *call, in struct {
 	return landedAgain{e, l}, err
 }
 
-// changer returns the caller for acts on landings and rescued changes. The holder of each grant that
-// an account acquires has the name of the account, and at most one more word.
+// changer returns the caller for acts on landings and rescued changes. The holder of a grant that an
+// account acquires is its name, or its name, a slash and one word.
 func (c *call) changer() acts.Changer {
 	return acts.Changer{Actor: c.who.Actor(), Wrote: func(_ context.Context, _, holder string, _ time.Time) (bool, error) {
 		account, word, _ := strings.Cut(holder, "/")

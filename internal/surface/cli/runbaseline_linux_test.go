@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// In a terminal a person decides whether a run goes on although the tests fail on the unchanged tree.
-// --yes goes on without a question.
+// In a terminal a person decides whether a run continues although the tests fail on the unchanged tree.
+// --yes continues without a question.
 //
 // shows: PL-28
 func TestRunAsksWhenTheTestsFailBefore(t *testing.T) {

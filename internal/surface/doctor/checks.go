@@ -105,7 +105,7 @@ func (x *examination) leftovers(ctx context.Context) {
 	}
 }
 
-// stillAfter is the time between two looks at the queue. A free slot takes ready work in much less.
+// stillAfter is the time between two reads of the queue. A free slot takes ready work much sooner.
 const stillAfter = time.Second
 
 // queue looks for queued items that could start and do not.
@@ -134,7 +134,7 @@ func (x *examination) queue(ctx context.Context) {
 	case len(still) > 0:
 		x.note(name, false, fmt.Sprintf("%s (%s) and %d more could start, but an idle worker does not start them", still[0].ID, still[0].Workflow, len(still)-1), "lockkeeper why "+still[0].ID)
 	default:
-		x.note(name, true, "no free slot waits beside work that could start", "")
+		x.note(name, true, "no slot is free while work could start", "")
 	}
 }
 

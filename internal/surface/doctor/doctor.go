@@ -117,7 +117,7 @@ func cachesCheck(t *run.Trial) view.Check {
 	c := view.Check{Name: "caches", OK: true, Fact: "writable in the sandbox"}
 	switch {
 	case t.NotKept != "":
-		c.Fact += "; nothing of them is kept: " + t.NotKept
+		c.Fact += "; nothing in them is kept: " + t.NotKept
 	case t.Kept > 0:
 		c.Fact += fmt.Sprintf("; %.1f MB that the tests added are kept for the tests of runs", float64(t.Kept)/1e6)
 	}

@@ -122,13 +122,13 @@ func (rd *Reader) wanted(q AuditQuery) (func(Line) bool, error) {
 }
 
 // Lines yields the events since q.Since that match q, the oldest first; with a limit only the latest. A
-// line names up to paths paths and holders. At most one page of events is in memory.
-func (rd *Reader) Lines(ctx context.Context, q AuditQuery, paths int) iter.Seq2[Line, error] {
+// line names up to limit paths and holders. At most one page of events is in memory.
+func (rd *Reader) Lines(ctx context.Context, q AuditQuery, limit int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		want, err := rd.wanted(q)
 		after, found := uint64(0), 0
 		if err == nil && (q.Limit > 0 || !q.Since.IsZero()) {
-			for line, failed := range rd.eachLine(ctx, store.EventQuery{Latest: true}, paths) {
+			for line, failed := range rd.eachLine(ctx, store.EventQuery{Latest: true}, limit) {
 				if failed != nil || line.At.Before(q.Since) || q.Limit > 0 && found == q.Limit {
 					after, err = line.Seq, failed
 					break
@@ -142,7 +142,7 @@ func (rd *Reader) Lines(ctx context.Context, q AuditQuery, paths int) iter.Seq2[
 			yield(Line{}, err)
 			return
 		}
-		for line, err := range rd.eachLine(ctx, store.EventQuery{After: after}, paths) {
+		for line, err := range rd.eachLine(ctx, store.EventQuery{After: after}, limit) {
 			if (err != nil || want(line)) && !yield(line, err) {
 				return
 			}
@@ -150,14 +150,14 @@ func (rd *Reader) Lines(ctx context.Context, q AuditQuery, paths int) iter.Seq2[
 	}
 }
 
-func (rd *Reader) eachLine(ctx context.Context, q store.EventQuery, paths int) iter.Seq2[Line, error] {
+func (rd *Reader) eachLine(ctx context.Context, q store.EventQuery, limit int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		known := names{}
 		for ev, err := range Events(ctx, rd.project, q) {
 			if err == nil && known.lacks(ev) {
 				err = rd.project.Store.View(ctx, func(r store.Reader) error { return known.in(r, ev) })
 			}
-			if !yield(lineOf(ev, known, paths), err) || err != nil {
+			if !yield(lineOf(ev, known, limit), err) || err != nil {
 				return
 			}
 		}

@@ -64,7 +64,7 @@ func (rd *Reader) probe(ctx context.Context) Enforcement {
 }
 
 func agentProtection(level sandbox.Level, unmet error) Protection {
-	w := Protection{Writer: "runs", Name: "agents and tests of a run", Level: Advisory, Fact: "each sees the tree with its own changes alone, and no sandbox confines them: " + level.Missing,
+	w := Protection{Writer: "runs", Name: "agents and tests of a run", Level: Advisory, Fact: "each sees the tree with only its own changes, and no sandbox confines them: " + level.Missing,
 		Next: "set agent.sandbox: prefer in " + config.FileName + ", on Linux 6.2 or later with Landlock, or where user namespaces are permitted"}
 	missing := ""
 	if !level.Hides() && level.Missing != "" {
@@ -74,7 +74,7 @@ func agentProtection(level sandbox.Level, unmet error) Protection {
 	case unmet != nil:
 		w.Broken, w.Fact = true, "agents do not start: "+unmet.Error()
 	case level.HoldsWrites():
-		w.Level, w.Fact, w.Next = Enforced, "each sees the tree with its own changes alone, and "+level.String()+" confines them"+missing, ""
+		w.Level, w.Fact, w.Next = Enforced, "each sees the tree with only its own changes, and "+level.String()+" confines them"+missing, ""
 	}
 	return w
 }

@@ -30,12 +30,12 @@ func EventKinds() []lockkeeper.EventKind {
 const eventPage = 1_000
 
 // Recent returns the latest matching events among the last thousand, the newest first. A line names up to
-// paths paths and holders.
-func (rd *Reader) Recent(ctx context.Context, most, paths int, matches func(lockkeeper.Event) bool) (lines []Line, err error) {
+// limit paths and holders.
+func (rd *Reader) Recent(ctx context.Context, most, limit int, matches func(lockkeeper.Event) bool) (lines []Line, err error) {
 	_, err = rd.at(ctx, func(r store.Reader) error {
 		events, err := latest(r, store.EventQuery{}, most, eventPage, matches)
 		if err == nil {
-			lines, err = linesOf(r, events, paths)
+			lines, err = linesOf(r, events, limit)
 		}
 		return err
 	})

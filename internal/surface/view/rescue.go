@@ -72,7 +72,7 @@ func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 	list, err := rd.rescued(ctx)
 	v.Err = err
 	refs, err := rd.gapRefs(ctx) // if this fails, the entries are shown without their gaps
-	done, failed := rd.settled(ctx)
+	done, failed := rd.resolved(ctx)
 	if err == nil {
 		err = failed
 	}
@@ -87,18 +87,18 @@ func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
 	return v, nil
 }
 
-// Unsettled returns the kept changes that need attention, and how many others there are.
-func (v Rescue) Unsettled() (open *Rescue, settled int) {
+// Unresolved returns the kept changes that need attention, and how many others there are.
+func (v Rescue) Unresolved() (open *Rescue, resolved int) {
 	all := v.Entries
 	v.Entries, v.Kinds, v.Bytes = []RescueEntry{}, map[string]int{}, 0
 	for _, e := range all {
 		if e.Done {
-			settled++
+			resolved++
 		} else {
 			v.add(e)
 		}
 	}
-	return &v, settled
+	return &v, resolved
 }
 
 func (v *Rescue) add(e RescueEntry) {
@@ -107,9 +107,9 @@ func (v *Rescue) add(e RescueEntry) {
 	v.Bytes += e.Size
 }
 
-// settled returns whether a kept change needs no attention: all its gaps are answered, or it is work of a batch that
-// landed later. If the documents cannot be read, none is settled.
-func (rd *Reader) settled(ctx context.Context) (func(rescue.Entry) bool, error) {
+// resolved returns whether a kept change needs no attention: all its gaps are answered, or it is work of a batch that
+// landed later. If the documents cannot be read, none is resolved.
+func (rd *Reader) resolved(ctx context.Context) (func(rescue.Entry) bool, error) {
 	open, answered, landed := map[string]bool{}, map[string]bool{}, map[string]time.Time{}
 	p, err := rd.lastDocuments(ctx)
 	if err == nil {

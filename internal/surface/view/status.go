@@ -145,7 +145,7 @@ func (rd *Reader) Holdings(entries []lock.RequestInfo) Holdings {
 func (s *Status) addKept(ctx context.Context, rd *Reader) error {
 	s.Gaps, s.Displaced, s.Unlanded, s.Damaged, s.Uncommitted = []KeptChange{}, []KeptChange{}, []KeptChange{}, []KeptChange{}, []KeptChange{}
 	kept, err := rd.rescued(ctx)
-	done, failed := rd.settled(ctx)
+	done, failed := rd.resolved(ctx)
 	for _, e := range kept {
 		if done(e) {
 			continue

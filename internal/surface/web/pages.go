@@ -114,7 +114,7 @@ func (d *Dashboard) nodesPage(_ http.ResponseWriter, r *http.Request) (any, erro
 
 type rescueData struct {
 	*view.Rescue
-	Settled int // kept changes that are not listed, because they need no attention
+	Resolved int // kept changes that are not listed, because they need no attention
 }
 
 func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -122,8 +122,8 @@ func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, err
 	if err != nil || r.URL.Query().Get("all") != "" {
 		return rescueData{Rescue: kept}, err
 	}
-	open, settled := kept.Unsettled()
-	return rescueData{open, settled}, nil
+	open, resolved := kept.Unresolved()
+	return rescueData{open, resolved}, nil
 }
 
 type keptData struct{ *view.RescueDetail }

@@ -485,17 +485,17 @@ func TestDecideList(t *testing.T) {
 }
 
 // The page of kept changes leaves out those that need nobody, as the command does, and leads to all of them.
-func TestSettledChangesAreLeftOut(t *testing.T) {
+func TestResolvedChangesAreLeftOut(t *testing.T) {
 	s := middle(usual)
-	settled := s.rescue.Entries[0]
-	settled.ID, settled.Path, settled.Done, settled.Ref = "20260131T080000.123-1b4e28bb", "app/settled.rb", true, nil
-	s.rescue.Entries = append(s.rescue.Entries, settled)
+	resolved := s.rescue.Entries[0]
+	resolved.ID, resolved.Path, resolved.Done, resolved.Ref = "20260131T080000.123-1b4e28bb", "app/resolved.rb", true, nil
+	s.rescue.Entries = append(s.rescue.Entries, resolved)
 	d := shown(t, s)
 	page := get(t, d, access.Viewer, "/rescue").Body.String()
-	if strings.Contains(page, settled.ID) || !strings.Contains(page, s.rescue.Entries[0].ID) || !strings.Contains(page, "1 settled: show all") {
+	if strings.Contains(page, resolved.ID) || !strings.Contains(page, s.rescue.Entries[0].ID) || !strings.Contains(page, "1 resolved: show all") {
 		t.Errorf("listed: %s", page)
 	}
-	if page := get(t, d, access.Viewer, "/rescue?all=1").Body.String(); !strings.Contains(page, settled.ID) || strings.Contains(page, "show all") {
+	if page := get(t, d, access.Viewer, "/rescue?all=1").Body.String(); !strings.Contains(page, resolved.ID) || strings.Contains(page, "show all") {
 		t.Errorf("all: %s", page)
 	}
 	s.rescue.Entries = s.rescue.Entries[1:]

@@ -24,7 +24,7 @@ type presetDocument struct {
 
 // These are what uninit does with a document of a preset.
 const (
-	removeDocument = "remove" // the section is all of it
+	removeDocument = "remove" // the document has only the section
 	editDocument   = "edit"   // it has other content, which stays
 	keepDocument   = "keep"   // the section was changed
 )
@@ -34,7 +34,7 @@ func (d presetDocument) facts() string {
 	case editDocument:
 		return ": remove the section of init " + d.Preset
 	case keepDocument:
-		return ": its section is not as init " + d.Preset + " writes it"
+		return ": its section differs from what init " + d.Preset + " writes"
 	}
 	return ""
 }

@@ -38,7 +38,8 @@ verified and shown to you again.`, `  lockkeeper decide return review blog/posts
 		d.verb(progress.Again, "Test batches with a common failure again", `After several batches failed in the same way, test them again. Agents fix what still fails.`,
 			`  lockkeeper decide again failure blog/posts/1a2b3c4d`, &acts.AnswerInput{}),
 		d.verb(progress.Without, "Continue without batches with a common failure", `After several batches failed in the same way, continue without them. They fail without a
-fix, and so does every later batch that fails so. decide again changes this answer.`,
+fix, and so does every later batch that fails in this way. decide again
+changes this answer.`,
 			`  lockkeeper decide without failure blog/posts/1a2b3c4d`, &acts.AnswerInput{}),
 		d.verb(progress.Stop, "Stop the run because of a common failure", `After several batches failed in the same way, stop the run. The same run can be resumed later.`,
 			`  lockkeeper decide stop failure blog/posts/1a2b3c4d`, &acts.AnswerInput{}),

@@ -30,7 +30,7 @@ import (
 type runOptions struct {
 	conduct.Options
 	dry, noUI  bool
-	yes        bool     // go on without asking
+	yes        bool     // continue without asking
 	untried    bool     // a dry run does not run the tests
 	conducting []string // given flags that only a run that starts applies
 }
@@ -58,7 +58,7 @@ Only one process runs a flow at a time. A second run attaches to it and shows it
 progress.
 
 Before the first batch it runs the test command once on the unchanged tree. If that fails,
-it asks in a terminal whether to go on, and otherwise goes on (run.baseline). A batch whose
+it asks in a terminal whether to continue, and otherwise continues (run.baseline). A batch whose
 tests fail in the same way is not fixed.
 
 With --dry-run it runs the test command once, on the unchanged tree and in the sandbox,
@@ -101,7 +101,7 @@ With --json each line is an object; the last one is the result.`,
 	f.BoolVar(&o.New, "new", false, "start a new run, with its own budget")
 	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard")
 	f.BoolVar(&o.dry, "dry-run", false, "show what the run would do and whether the tests pass now, and change nothing")
-	f.BoolVar(&o.yes, "yes", false, "do not ask whether to go on if the tests fail on the unchanged tree")
+	f.BoolVar(&o.yes, "yes", false, "continue without asking if the tests fail on the unchanged tree")
 	f.BoolVar(&o.untried, "no-tests", false, "with --dry-run: do not run the tests on the unchanged tree")
 	return cmd
 }
@@ -200,12 +200,12 @@ func (r *flowRun) watcher() session.Watcher {
 	}
 }
 
-// askBaseline asks whether to go on although the tests fail on the unchanged tree.
+// askBaseline asks whether to continue although the tests fail on the unchanged tree.
 func (r *flowRun) askBaseline(ctx context.Context, _ *run.Baseline) (bool, error) {
 	defer r.board.hold()()
 	answer := make(chan error, 1)
 	go func() { // reading a terminal cannot be canceled
-		answer <- r.Agree("starting batches while the tests fail", "If you continue, nothing is fixed that fails now. Otherwise the run stops before its first batch.")
+		answer <- r.Agree("starting batches while the tests fail", "If you continue, agents fix nothing that fails now. Otherwise the run stops before its first batch.")
 	}()
 	select {
 	case err := <-answer:

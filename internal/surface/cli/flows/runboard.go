@@ -18,7 +18,7 @@ import (
 )
 
 // runBoard shows the progress of a run: a line, or with --json an object, for each piece of
-// news. A terminal also shows a live picture of the run below the news, and keeps only the
+// news. A terminal also shows a live display of the run below the news, and keeps only the
 // news that matter later.
 type runBoard struct {
 	r    *flowRun
@@ -33,19 +33,19 @@ type runBoard struct {
 	paused   bool            // nothing new starts
 	finished []string        // agents that finished after the run was paused
 	recent   []string        // the last lines of news
-	picture  []string
-	drawn    int  // lines of the picture on the terminal
-	held     bool // the terminal shows a question instead of the picture
+	display  []string
+	drawn    int  // lines of the display on the terminal
+	held     bool // the terminal shows a question instead of the display
 }
 
-// recentShown is how many lines of news the picture has.
+// recentShown is how many lines of news the display has.
 const recentShown = 4
 
 func newRunBoard(r *flowRun) *runBoard {
 	return &runBoard{r: r, live: !r.JSON && r.HandlesEscapes(r.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}), began: r.Now(), agents: map[string]bool{}}
 }
 
-// begin updates the picture until end.
+// begin updates the display until end.
 func (b *runBoard) begin(ctx context.Context, seen *run.Pipeline) {
 	if !b.live {
 		return
@@ -72,7 +72,7 @@ func (b *runBoard) begin(ctx context.Context, seen *run.Pipeline) {
 	})
 }
 
-// end removes the picture; later lines stay.
+// end removes the display; later lines stay.
 func (b *runBoard) end() {
 	if !b.live {
 		return
@@ -85,7 +85,7 @@ func (b *runBoard) end() {
 	b.live = false
 }
 
-// hold removes the picture until the returned function is called.
+// hold removes the display until the returned function is called.
 func (b *runBoard) hold() (show func()) {
 	set := func(held bool) {
 		b.mu.Lock()
@@ -198,13 +198,13 @@ func newsLine(n run.News) string {
 	return strings.Join(words, " ")
 }
 
-// Escape sequences that return the cursor to the start of the picture.
+// Escape sequences that return the cursor to the start of the display.
 const (
 	upward = "\x1b[%dA"
 	toEnd  = "\r\x1b[J" // clears to the end of the screen
 )
 
-// erase removes the picture from the terminal. The caller holds the mutex.
+// erase removes the display from the terminal. The caller holds the mutex.
 func (b *runBoard) erase() {
 	if b.held {
 		return
@@ -216,13 +216,13 @@ func (b *runBoard) erase() {
 	b.drawn = 0
 }
 
-// show prints the picture. The caller holds the mutex.
+// show prints the display. The caller holds the mutex.
 func (b *runBoard) show() {
 	if b.held {
 		return
 	}
 	columns, rows := term.Window(b.r.Out)
-	lines := append(slices.Clone(b.picture), b.recent...)
+	lines := append(slices.Clone(b.display), b.recent...)
 	lines = lines[:min(len(lines), max(1, rows-1))]
 	paint := b.r.Painter(b.r.Out)
 	for i, line := range lines {
@@ -230,7 +230,7 @@ func (b *runBoard) show() {
 		switch {
 		case i == 0:
 			line = paint(term.Bold, line)
-		case i >= len(b.picture):
+		case i >= len(b.display):
 			line = paint(term.Dim, line)
 		}
 		fmt.Fprintln(b.r.Out, line)
@@ -238,19 +238,19 @@ func (b *runBoard) show() {
 	b.drawn = len(lines)
 }
 
-// draw updates and shows the picture; nil: without new data.
+// draw updates and shows the display; nil: without new data.
 func (b *runBoard) draw(view *runView) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if view != nil {
 		_, rows := term.Window(b.r.Out)
-		b.picture = view.lines(b.r.Now().Sub(b.began), max(3, rows-1-recentShown))
+		b.display = view.lines(b.r.Now().Sub(b.began), max(3, rows-1-recentShown))
 	}
 	b.erase()
 	b.show()
 }
 
-// wake asks for the picture to be shown again.
+// wake asks for the display to be shown again.
 func (b *runBoard) wake() {
 	select {
 	case b.poke <- struct{}{}:
@@ -258,7 +258,7 @@ func (b *runBoard) wake() {
 	}
 }
 
-// view reads the data of the picture.
+// view reads the data of the display.
 func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error) {
 	out, err := seen.Outcome(ctx)
 	if err != nil {

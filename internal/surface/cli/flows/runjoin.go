@@ -202,7 +202,7 @@ type runView struct {
 	taken  map[string]int
 	limits map[string]int
 	waits  []*sched.Explanation
-	idle   map[string]string // dispatched items that wait for a slot, with its pool
+	idle   map[string]string // the pool whose slot a dispatched item waits for, by item
 }
 
 // lines returns the picture: a summary, as many units as there is room for, and the waiting items with their

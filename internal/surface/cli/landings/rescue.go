@@ -51,7 +51,7 @@ only with --all.`,
 			}
 			hidden := 0
 			if !all {
-				v, hidden = v.Unsettled()
+				v, hidden = v.Unresolved()
 			}
 			list := []view.KeptChange{}
 			for _, e := range slices.Backward(v.Entries) {
@@ -61,7 +61,7 @@ only with --all.`,
 			case p.JSON:
 				return p.PrintJSON(list)
 			case len(list) == 0 && hidden > 0:
-				_, err = fmt.Fprintf(p.Out, "no kept change needs you; %d settled: lockkeeper rescue list --all\n", hidden)
+				_, err = fmt.Fprintf(p.Out, "no kept change needs you; %d resolved: lockkeeper rescue list --all\n", hidden)
 				return err
 			case len(list) == 0:
 				_, err = fmt.Fprintln(p.Out, "no changes are kept: every write has landed")
@@ -69,13 +69,13 @@ only with --all.`,
 			}
 			Rescued(list, p.Now()).Print(p.Out, p.Painter(p.Out))
 			if hidden > 0 {
-				p.Note("%d settled and not shown; all: --all", hidden)
+				p.Note("%d resolved and not shown; all: --all", hidden)
 			}
 			p.Advise("lockkeeper rescue show ID, then lockkeeper rescue land ID or lockkeeper rescue drop ID")
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also list settled changes")
+	cmd.Flags().BoolVar(&all, "all", false, "also list resolved changes")
 	return cmd
 }
 
