@@ -87,7 +87,7 @@ func (b *Tracker) AnswerFailure(ctx context.Context, unit, id, answer, by string
 		case i < 0:
 			return &lockkeeper.InputError{Field: "failure", Value: unit + "/" + id, Reason: "no failure has this id", Next: "lockkeeper decide"}
 		case list[i].Answer != "" && (list[i].Answer != Without || answer == Without):
-			return refused("answer failure "+unit+"/"+id, "lockkeeper decide", "%s was answered already, by %s", list[i].Answer, list[i].By)
+			return refused("answer failure "+unit+"/"+id, "lockkeeper decide", "it has the answer %s, by %s", list[i].Answer, list[i].By)
 		}
 		list[i].Answer, list[i].By, list[i].Given = answer, by, new(b.time())
 		return b.write(ctx, u.docs.failures.stored, commonFailures{list}, by)

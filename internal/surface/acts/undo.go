@@ -190,7 +190,7 @@ func UndoLanding(ctx context.Context, a *project.Project, seq uint64, by Changer
 		return nil, err
 	} else if d != nil && by.Kind == lockkeeper.ActorAgent {
 		return nil, &lockkeeper.RefusedError{Act: fmt.Sprintf("undo of landing %d", seq), Reason: "it belongs to batch " + unit + "/" + batch.ID + ", about which only a person decides",
-			Next: "ask a person to run it in a terminal of their own"}
+			Next: "ask a person to run it in their own terminal"}
 	}
 	if err := by.mayChange(ctx, fmt.Sprintf("undo of landing %d", seq), out.Of.GrantID, out.Of.Holder, out.Of.At); err != nil {
 		return nil, err

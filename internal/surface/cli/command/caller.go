@@ -186,7 +186,7 @@ func (p *Program) NoAgent(act string) error {
 		return nil
 	}
 	return &lockkeeper.RefusedError{Act: act, Reason: "this runs inside an agent's environment (" + agent + "), and only a person may do it",
-		Next: "ask a person to run it in a terminal of their own"}
+		Next: "ask a person to run it in their own terminal"}
 }
 
 // Confirm shows facts and asks a person to type the answer. It is for acts that override other people or programs;
