@@ -90,7 +90,7 @@ func planAll(ctx context.Context, p *project.Project) {
 	check(err)
 	tracker, _, docs, err := conduct.OpenDocuments(p, "controllers")
 	check(err)
-	plan(ctx, tracker, units[0])
+	plan(ctx, tracker, units[0], "app")
 	for _, unit := range units {
 		if unit != units[0] {
 			check(os.CopyFS(docs.Unit(unit).Dir(), os.DirFS(docs.Unit(units[0]).Dir())))
@@ -102,8 +102,9 @@ func planAll(ctx context.Context, p *project.Project) {
 	}
 }
 
-// plan completes the phases of a controller up to the point where its batches can start.
-func plan(ctx context.Context, tracker *progress.Tracker, unit string) {
+// plan completes the phases of a controller up to the point where its batches, which write files in a
+// directory, can start.
+func plan(ctx context.Context, tracker *progress.Tracker, unit, dir string) {
 	extract, ready := flow.Extract{}, flow.Synthesis{Dropped: []flow.Dropped{}}
 	var batches []flow.Batch
 	var choices []progress.Choice
@@ -112,7 +113,7 @@ func plan(ctx context.Context, tracker *progress.Tracker, unit string) {
 		extract.Items = append(extract.Items, flow.Possible{ID: id, Description: what})
 		ready.Items = append(ready.Items, flow.Ready{ID: id, Description: what, Impact: flow.High, Effort: flow.High, Rationale: "it is better"})
 		choices = append(choices, progress.Choice{Item: id, Decision: flow.Todo})
-		batches = append(batches, flow.Batch{ID: fmt.Sprint("b", i+1), Title: what, Items: []string{id}, WriteTargets: []string{fmt.Sprintf("app/part%d.rb", i+1)}})
+		batches = append(batches, flow.Batch{ID: fmt.Sprint("b", i+1), Title: what, Items: []string{id}, WriteTargets: []string{fmt.Sprintf("%s/part%d.rb", dir, i+1)}})
 	}
 	analysis := flow.Analysis{Purpose: "pages", Behaviour: "it shows them", Screens: []flow.Served{}, Relations: []flow.Relation{}, Files: []string{}, Topics: []flow.Topic{}}
 	check(tracker.PutAnalysis(ctx, unit, analysis, nil))
