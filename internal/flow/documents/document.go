@@ -49,18 +49,44 @@ type note struct {
 // the document is not JSON, its hash does not match, or check refuses it. The function check may
 // be nil.
 func (f *Folder) Read(ctx context.Context, name string, check func(body []byte) error) (doc *Doc, err error) {
+	r := f.Open(ctx)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return r.Read(ctx, name, check)
+}
+
+// A Reading is a folder that is open for reading. Opening a folder checks every name on the way to it,
+// which takes longer than reading a document.
+type Reading struct {
+	at  *location
+	err error // why the folder is not open
+}
+
+// Open opens the folder, to read several documents. Each Read returns the error if that fails. A
+// missing folder is empty. The caller must close the Reading.
+func (f *Folder) Open(ctx context.Context) *Reading {
+	p, err := f.open(ctx)
+	return &Reading{p, err}
+}
+
+// Read reads a document like Folder.Read.
+func (r *Reading) Read(ctx context.Context, name string, check func(body []byte) error) (*Doc, error) {
 	if err := documentName(name); err != nil {
 		return nil, err
 	}
-	p, err := f.open(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(r.err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
+	if r.err != nil {
+		return nil, r.err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	return p.document(ctx, name, check)
+	return r.at.document(ctx, name, check)
+}
+
+func (r *Reading) Close() error {
+	if r.err != nil {
+		return nil
+	}
+	return r.at.close()
 }
 
 // document does the same as Read in an open folder.

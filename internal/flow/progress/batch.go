@@ -3,6 +3,7 @@ package progress
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,8 @@ type batchDocs struct {
 
 // batch reads the documents of a batch.
 func (r *reader) batch(ctx context.Context, f flow.Flow, id string) *batchDocs {
-	in := &reader{unit: r.unit, folder: r.unit.folder.Batch(id), where: "batches/" + id + "/", err: r.err}
+	in := newReader(ctx, r.unit, r.unit.folder.Batch(id))
+	in.where, in.err = "batches/"+id+"/", r.err
 	p := &batchDocs{
 		folder:  in.folder,
 		started: private[Started](ctx, in, startedFile),
@@ -75,7 +77,7 @@ func (r *reader) batch(ctx context.Context, f flow.Flow, id string) *batchDocs {
 	p.verification = published[flow.Verification](ctx, in, flow.VerificationFile)
 	p.review = published[flow.Review](ctx, in, flow.ReviewFile)
 	p.landed = published[flow.Landed](ctx, in, flow.LandedFile)
-	r.err = in.err
+	r.err = errors.Join(in.err, in.open.Close())
 	return p
 }
 

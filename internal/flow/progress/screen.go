@@ -47,7 +47,8 @@ func (b *Tracker) screenFolder(module, controller, name string) *documents.Folde
 
 func (b *Tracker) screen(ctx context.Context, module, controller, name string) (s *Screen, p screenDocs, err error) {
 	var u Unit // collects malformed documents
-	r := &reader{unit: &u, folder: b.screenFolder(module, controller, name)}
+	r := newReader(ctx, &u, b.screenFolder(module, controller, name))
+	defer func() { err = errors.Join(err, r.open.Close()) }()
 	p.doc = load[flow.ScreenDoc](ctx, r, flow.AnalysisFile, func(body []byte) error { return flow.Check(flow.ScreenFile, body) })
 	p.excluded = private[Exclusion](ctx, r, excludedFile)
 	if r.err != nil {

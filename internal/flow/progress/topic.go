@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,9 +171,9 @@ func (b *Tracker) ByAPI(ctx context.Context, u *Unit) (slugs []string, err error
 }
 
 func (u *Unit) methods(ctx context.Context) (loaded[methods], error) {
-	r := &reader{unit: u, folder: u.folder}
+	r := newReader(ctx, u, u.folder)
 	s := private[methods](ctx, r, methodsFile)
-	return s, r.err
+	return s, errors.Join(r.err, r.open.Close())
 }
 
 func (m methods) find(t Topic) int {

@@ -117,8 +117,9 @@ func (b *Tracker) unit(ctx context.Context, name, batch string) (*Unit, error) {
 	return u, nil
 }
 
-func (u *Unit) read(ctx context.Context, f flow.Flow, only string) error {
-	r, p := &reader{unit: u, folder: u.folder}, &u.docs
+func (u *Unit) read(ctx context.Context, f flow.Flow, only string) (err error) {
+	r, p := newReader(ctx, u, u.folder), &u.docs
+	defer func() { err = errors.Join(err, r.open.Close()) }()
 	p.analysis = published[flow.Analysis](ctx, r, flow.AnalysisFile)
 	p.extract = published[flow.Extract](ctx, r, flow.ExtractFile)
 	p.synthesis = published[flow.Synthesis](ctx, r, flow.SynthesizeFile)
@@ -193,12 +194,17 @@ func (u *Unit) malformed(bad *documents.MalformedError) {
 }
 
 // A reader reads documents of one folder until an error occurs. It adds the documents, or a
-// report of malformed ones, to the unit.
+// report of malformed ones, to the unit. Its user closes open.
 type reader struct {
 	unit   *Unit
 	folder *documents.Folder
+	open   *documents.Reading
 	where  string // the folder, relative to that of the unit
 	err    error
+}
+
+func newReader(ctx context.Context, u *Unit, folder *documents.Folder) *reader {
+	return &reader{unit: u, folder: folder, open: folder.Open(ctx)}
 }
 
 // published reads a document that has a schema.
@@ -220,7 +226,7 @@ func load[T any](ctx context.Context, r *reader, name string, check func(body []
 	if r.err != nil {
 		return s
 	}
-	doc, err := r.folder.Read(ctx, name, check)
+	doc, err := r.open.Read(ctx, name, check)
 	if errors.As(err, &s.bad) {
 		r.unit.malformed(s.bad)
 		return s
