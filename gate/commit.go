@@ -92,6 +92,7 @@ type commit struct {
 	since   time.Time // when the grant was acquired, by the clock of this host
 	checker *protect.Checker
 	put     put
+	settled []string // ids of entries that do not count as equal to a change that is kept
 	items   []*item
 	landing *lockkeeper.Landing
 	seen    Seen

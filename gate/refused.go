@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/rescue"
@@ -85,7 +86,7 @@ func (c *commit) failed(ctx context.Context, err error) error {
 		}
 		if it.entry.ID == "" {
 			var kept error
-			it.entry, kept = c.g.keepOnce(ctx, c.entryOf(ctx, it, rescue.Unlanded, "it failed to land: "+err.Error()), it.Body)
+			it.entry, kept = c.shelve(context.WithoutCancel(ctx), c.entryOf(it, rescue.Unlanded, "it failed to land: "+err.Error()), it.Body)
 			if it.entry.ID == "" {
 				lost, failed = append(lost, it.target), append(failed, kept)
 				continue
@@ -155,10 +156,9 @@ func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err 
 	}
 	g := c.g
 	if it.Stored {
-		_, err := g.noteGap(ctx, c.grant, it.target, check, reason, nil)
-		return err
+		return g.noteGap(ctx, c.grant, it.target, check, reason, nil)
 	}
-	e := c.entryOf(ctx, it, rescue.Gap, check+": "+reason)
+	e := c.entryOf(it, rescue.Gap, check+": "+reason)
 	if check == checkBase && it.Base == nil { // the version at the time of the grant is unknown
 		e.Base = lockkeeper.Version{}
 	}
@@ -166,23 +166,28 @@ func (c *commit) keep(ctx context.Context, it *item, check, reason string) (err 
 	if it.from != "" {
 		content = g.bodyOf(it.from)
 	}
-	if it.entry, err = c.put.shelveBody(ctx, e, content); err != nil {
+	if it.entry, err = c.shelve(ctx, e, content); err != nil {
 		return err
 	}
-	told, err := g.noteGap(ctx, c.grant, it.target, check, reason, &it.entry)
-	if err == nil && !told {
-		it.entry, err = g.withoutDuplicate(ctx, it.entry)
+	return g.noteGap(ctx, c.grant, it.target, check, reason, &it.entry)
+}
+
+// shelve keeps content for the holder of the commit. If the holder is unknown, only an entry of the same grant can be
+// equal.
+func (c *commit) shelve(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
+	holder, known, err := c.g.holderOf(context.WithoutCancel(ctx), c.grant)
+	if err == nil {
+		e.Holder = holder.Name
 	}
-	return err
+	return c.g.keepOnce(ctx, c.put, e, content, func(o rescue.Entry) bool {
+		return (known || o.GrantID == e.GrantID) && !slices.Contains(c.settled, o.ID)
+	})
 }
 
 // entryOf returns the rescue entry of an item. It omits a base that cannot be read, because
 // keeping the content matters more.
-func (c *commit) entryOf(ctx context.Context, it *item, kind, reason string) rescue.Entry {
+func (c *commit) entryOf(it *item, kind, reason string) rescue.Entry {
 	e := rescue.Entry{Kind: kind, Path: it.target, GrantID: c.grant.ID, Holder: c.g.opt.Actor.Name, Reason: reason, Delete: it.Delete, Mode: it.mode}
-	if holder, err := c.g.holderOf(context.WithoutCancel(ctx), c.grant); err == nil {
-		e.Holder = holder.Name
-	}
 	if it.Base != nil {
 		e.Base = *it.Base
 	} else if now, err := c.g.observePath(it.target); err == nil {
@@ -194,14 +199,21 @@ func (c *commit) entryOf(ctx context.Context, it *item, kind, reason string) res
 	return e
 }
 
-// keepOnce puts content on the shelf, unless it has an equal entry.
-func (g *Gate) keepOnce(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
-	ctx = context.WithoutCancel(ctx)
-	e, err := put(g.shelf.Put).shelveBody(ctx, e, content)
+// Keep puts a change on the shelf that did not land, for a caller that cannot keep it itself. If its content is too
+// large, Keep records the change without it. If the shelf has an equal entry, Keep returns that one.
+func (g *Gate) Keep(ctx context.Context, e rescue.Entry, content Body) (rescue.Entry, error) {
+	return g.keepOnce(ctx, g.shelf.PutOrNote, e, content, func(rescue.Entry) bool { return true })
+}
+
+// keepOnce keeps content with put, unless the shelf has an equal entry for which counts returns true. An entry that
+// expires soon does not count, so that content is kept for long enough.
+func (g *Gate) keepOnce(ctx context.Context, put put, e rescue.Entry, content Body, counts func(rescue.Entry) bool) (rescue.Entry, error) {
+	e, err := put.shelveBody(ctx, e, content)
 	if err != nil {
 		return e, err
 	}
-	return g.withoutDuplicate(ctx, e)
+	since := time.Now().Add(-g.opt.Keep / 2)
+	return g.shelf.Merge(e, func(o rescue.Entry) bool { return o.At.After(since) && counts(o) })
 }
 
 // reasons returns the errors of single paths, by path; none if another error is among them.
@@ -223,37 +235,23 @@ func (c *commit) reasons(err error) map[string]error {
 	return why
 }
 
-// withoutDuplicate drops an entry if the shelf has an equal one, which it returns. It
-// ignores the reasons of failures, which differ from one attempt to the next.
-func (g *Gate) withoutDuplicate(ctx context.Context, e rescue.Entry) (rescue.Entry, error) {
-	all, err := g.shelf.List(ctx)
-	if err != nil {
-		return e, err
-	}
-	for _, o := range all {
-		if o.ID != e.ID && o.Kind == e.Kind && o.Path == e.Path && o.GrantID == e.GrantID && (o.Reason == e.Reason || e.Kind == rescue.Unlanded) &&
-			o.Sum == e.Sum && o.Delete == e.Delete && o.Mode == e.Mode && o.Base == e.Base {
-			return o, g.shelf.Drop(e.ID)
-		}
-	}
-	return e, nil
-}
-
-// noteGap records a refused write, but an identical one only once an hour.
-func (g *Gate) noteGap(ctx context.Context, grant *lockkeeper.Grant, path, check, reason string, e *rescue.Entry) (told bool, err error) {
+// noteGap records a refused write, but one with the same entry, or one of the same grant without an entry, only once an
+// hour.
+func (g *Gate) noteGap(ctx context.Context, grant *lockkeeper.Grant, path, check, reason string, e *rescue.Entry) error {
 	ctx = context.WithoutCancel(ctx)
 	path = strings.ToValidUTF8(path, "\uFFFD") // the log is text; the rescue entry has the true name
-	holder, err := g.holderOf(ctx, grant)
+	holder, _, err := g.holderOf(ctx, grant)
 	if err != nil {
-		return false, err
+		return err
 	}
-	data, same := map[string]string{"path": path, "check": check}, ""
+	data, same := map[string]string{"path": path, "check": check}, grant.ID
 	if e != nil {
 		data["rescue"], data["bytes"] = e.ID, strconv.FormatInt(e.Size, 10)
-		same = fmt.Sprint(e.Sum, e.Delete, e.Mode, e.Base)
+		same = e.ID
 	}
-	return g.locks.Note(ctx, fmt.Sprintf("gap %s %s %s %s", grant.ID, check, path, same),
+	_, err = g.locks.Note(ctx, fmt.Sprintf("gap %q %s %s %s", holder.Name, check, path, same),
 		lockkeeper.Event{Kind: lockkeeper.EventGap, Actor: holder, GrantID: grant.ID, Holder: holder.Name, Reason: reason, Data: data})
+	return err
 }
 
 // A put is a method of the shelf that stores content: Put or PutOrNote.
@@ -272,38 +270,41 @@ func (put put) shelveBody(ctx context.Context, e rescue.Entry, content Body) (re
 	return e, errors.Join(err, body.Close())
 }
 
-// holderOf returns the holder of the grant, or else the actor of the gate.
-func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (lockkeeper.Actor, error) {
+// holderOf returns the holder of the grant. If it is unknown, it returns the actor of the gate, and known is false.
+func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (holder lockkeeper.Actor, known bool, err error) {
 	if grant.ID == "" {
-		return g.opt.Actor, nil
+		return g.opt.Actor, false, nil
 	}
 	rec, err := store.Read(ctx, g.store, func(r store.Reader) (*store.Record, error) { return r.Get(grant.ID) })
 	if rec == nil {
-		return g.opt.Actor, err
+		return g.opt.Actor, false, err
 	}
-	return lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}, err
+	return lockkeeper.Actor{Name: rec.Holder, Kind: lockkeeper.ActorHolder}, true, err
 }
 
 // Refuse keeps a change and records it as a gap, without trying to land it. An agent made
 // it in its workspace without a lock. why is the error of Check, or another reason. If the
 // content is too large, Refuse records the change without it. Canceling ctx stops Refuse,
 // because the workspace still has the content.
-func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error) (rescue.Entry, error) {
-	return g.refuse(ctx, grant, change, why, g.shelf.PutOrNote)
+//
+// If the holder made the same change before, Refuse returns the entry of that gap and records
+// nothing, unless the entry is among settled: the ids of entries that a person has answered.
+func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, settled ...string) (rescue.Entry, error) {
+	return g.refuse(ctx, grant, change, why, g.shelf.PutOrNote, settled)
 }
 
 // RefuseAll is Refuse for many changes, which it records as one gap. The archive has their
 // content, in the format of rescue.Archive. path is one of their paths.
-func (g *Gate) RefuseAll(ctx context.Context, grant *lockkeeper.Grant, path string, archive Body, why error) (rescue.Entry, error) {
+func (g *Gate) RefuseAll(ctx context.Context, grant *lockkeeper.Grant, path string, archive Body, why error, settled ...string) (rescue.Entry, error) {
 	return g.refuse(ctx, grant, Change{Path: path, Body: archive, Base: &lockkeeper.Version{}}, why, func(ctx context.Context, e rescue.Entry, content io.Reader) (rescue.Entry, error) {
 		e.Kind = rescue.Archive
 		return g.shelf.PutOrNote(ctx, e, content)
-	})
+	}, settled)
 }
 
-func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, put put) (rescue.Entry, error) {
+func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, put put, settled []string) (rescue.Entry, error) {
 	c := g.newCommit(grant)
-	c.put = put
+	c.put, c.settled = put, settled
 	target, err := g.resolve(c.checker, change.Path)
 	if err != nil { // an invalid path: the content is kept under the given name
 		target = change.Path

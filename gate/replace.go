@@ -174,8 +174,7 @@ func (g *Gate) refuseDir(ctx context.Context, err error, path string, grant *loc
 	if err := g.addHolders(ctx, refused); err != nil {
 		return errors.Join(refused[0], err)
 	}
-	_, noted := g.noteGap(ctx, grant, path, refused[0].Check, refused[0].Reason, nil)
-	return errors.Join(err, noted)
+	return errors.Join(err, g.noteGap(ctx, grant, path, refused[0].Check, refused[0].Reason, nil))
 }
 
 // coveredDir applies the third check to a directory: the grant must hold it, or a directory

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,6 +22,9 @@ type Packed struct {
 
 // deletedName is the file of an archive that lists the deleted paths.
 const deletedName = ".lockkeeper-deleted"
+
+// packedAt is the time of all files in an archive, so that equal files make equal archives.
+var packedAt = time.Unix(0, 0)
 
 // Pack makes an archive of the new state of changed files, links and whole directories. It
 // takes at most limit bytes of content and omits the rest.
@@ -43,7 +47,7 @@ func (w *Workspace) Pack(ctx context.Context, changes []Change, limit int64) (_ 
 	if err != nil {
 		return nil, err
 	}
-	p := &packing{Packed: Packed{File: f}, ctx: ctx, tar: tar.NewWriter(zip), room: limit, at: time.Now()}
+	p := &packing{Packed: Packed{File: f}, ctx: ctx, tar: tar.NewWriter(zip), room: limit}
 	var deleted strings.Builder
 	for _, c := range changes {
 		if c.Now == nil {
@@ -73,7 +77,6 @@ type packing struct {
 	ctx  context.Context
 	tar  *tar.Writer
 	room int64
-	at   time.Time
 }
 
 // add adds a name with everything below it.
@@ -94,6 +97,7 @@ func (p *packing) add(dir int, name, path string, depth int) error {
 	case seen.mode.IsDir():
 		return inside(dir, name, func(sub int) error {
 			return eachName(sub, func(names []string) error {
+				slices.Sort(names)
 				for _, name := range names {
 					if err := p.add(sub, name, path+"/"+name, depth+1); err != nil {
 						return err
@@ -134,7 +138,7 @@ func (p *packing) addFile(dir int, name, path string, seen fileStat) error {
 }
 
 func (p *packing) put(h *tar.Header, content io.Reader) error {
-	h.ModTime, h.Format = p.at, tar.FormatPAX
+	h.ModTime, h.Format = packedAt, tar.FormatPAX
 	err := p.tar.WriteHeader(h)
 	if err == nil && content != nil {
 		_, err = io.Copy(p.tar, &stoppable{p.ctx, content})

@@ -57,7 +57,7 @@ func (p *Pipeline) call(ctx context.Context, t execution, q question, w *workspa
 }
 
 func (p *Pipeline) callOnce(ctx context.Context, t execution, q question, w *workspace.Workspace, adapter agent.Adapter, begin func() error) (_ *asked, err error) {
-	ready, err := p.prepare(ctx, t, site{w: w, agent: adapter.Name()})
+	ready, err := p.prepare(ctx, t, site{w: w, agent: adapter.Name(), asks: q})
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/documents"
@@ -332,18 +334,11 @@ func (l *batchRun) closeWorkspace(ctx context.Context, keep bool) error {
 func (l *batchRun) keep(ctx context.Context, why string) error {
 	for _, f := range l.files {
 		e := rescue.Entry{Kind: rescue.Unlanded, Path: f.Path, Holder: l.unit.Name + "/" + l.batch.ID, Reason: why, Base: f.Old, Mode: f.New.Mode, Delete: !f.New.Exists()}
-		if e.Delete {
-			if _, err := l.p.opt.Gate.Rescue().Put(ctx, e, nil); err != nil {
-				return err
-			}
-			continue
+		var body gate.Body
+		if !e.Delete {
+			body = func() (io.ReadCloser, error) { return l.folder.Kept(f.New.Sum) }
 		}
-		body, err := l.folder.Kept(f.New.Sum)
-		if err != nil {
-			return err
-		}
-		_, err = l.p.opt.Gate.Rescue().PutOrNote(ctx, e, body)
-		if err = errors.Join(err, body.Close()); err != nil {
+		if _, err := l.p.opt.Gate.Keep(ctx, e, body); err != nil {
 			return err
 		}
 	}

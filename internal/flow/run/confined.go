@@ -26,6 +26,7 @@ import (
 type site struct {
 	w     *workspace.Workspace
 	agent string           // whose reach the command has; empty: that of test and CI commands
+	asks  question         // what the agent answers; empty for a test or CI command
 	fills *toolcache.Layer // keeps what a trusted command adds to the caches of tools; nil: it is discarded
 }
 
@@ -59,7 +60,7 @@ func (p *Pipeline) prepare(ctx context.Context, t execution, at site) (_ *prepar
 		return nil, err
 	}
 	r.atClose(func() error { return workspace.Remove(context.WithoutCancel(ctx), private) })
-	served, err := p.serveRequests(ctx, t, temp)
+	served, err := p.serveRequests(ctx, t, at.asks, temp)
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +180,8 @@ type served struct {
 	err  error
 }
 
-func (p *Pipeline) serveRequests(ctx context.Context, t execution, dir string) (*served, error) {
-	server, err := supervisor.Listen(dir, &agentRequests{p: p, t: t})
+func (p *Pipeline) serveRequests(ctx context.Context, t execution, q question, dir string) (*served, error) {
+	server, err := supervisor.Listen(dir, &agentRequests{p: p, t: t, q: q})
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +201,7 @@ func (s *served) end() error {
 type agentRequests struct {
 	p *Pipeline
 	t execution
+	q question
 }
 
 // Grant implements supervisor.Handler. It leaves out the documents of the flow. The item locks
@@ -228,7 +230,11 @@ func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
 		return errors.New("this is a trial of the tests, which changes nothing")
 	}
 	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": the agent asked for this file: " + reason})
-	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("the agent asked for this file: %s", reason))
+	settled, err := d.p.settled(ctx, d.q)
+	if err != nil {
+		return err
+	}
+	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("the agent asked for this file: %s", reason), settled...)
 	if err != nil {
 		return err
 	}

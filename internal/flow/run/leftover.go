@@ -73,15 +73,19 @@ func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *work
 	if len(dropped) > 0 {
 		p.news(NewsWarning, q, fmt.Sprintf("discarded %s that git ignores or that are caches: %s", counted(filesIn(dropped), "file"), someOf(dropped)))
 	}
+	settled, err := p.settled(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	if isMany(changesOf(kept)) {
-		gap, err := p.keepGaps(ctx, t, q, w, kept)
+		gap, err := p.keepGaps(ctx, t, q, w, kept, settled)
 		if err != nil {
 			return nil, err
 		}
 		gaps = append(gaps, gap)
 	} else {
 		for _, r := range kept {
-			gap, err := p.keepGap(ctx, t, q, w, r.Change, r.why)
+			gap, err := p.keepGap(ctx, t, q, w, r, settled)
 			if err != nil {
 				return gaps, err
 			}
@@ -94,15 +98,33 @@ func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *work
 	return gaps, nil
 }
 
+// settled returns the rescue ids of the gaps of a batch that have an answer. If an agent makes such a change again, it
+// is a new gap.
+func (p *Pipeline) settled(ctx context.Context, q question) (ids []string, err error) {
+	if q.batch == "" {
+		return nil, nil
+	}
+	_, b, err := p.opt.Progress.BatchOf(ctx, q.unit, q.batch)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	for _, g := range b.Gaps() {
+		if g.Answer != "" {
+			ids = append(ids, g.Rescue)
+		}
+	}
+	return ids, nil
+}
+
 // keepGaps keeps many changes in one archive, as one gap.
-func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal) (flow.Gap, error) {
+func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal, settled []string) (flow.Gap, error) {
 	changes := changesOf(out)
 	packed, err := w.Pack(ctx, changes, p.archiveLimit())
 	if err != nil {
 		return flow.Gap{}, err
 	}
 	why := fmt.Errorf("%s; it is one of %s", reasonOf(out[0].why), describe(changes, packed))
-	e, err := p.opt.Gate.RefuseAll(ctx, t.Grant(), out[0].Path, func() (io.ReadCloser, error) { return packed.File, nil }, why)
+	e, err := p.opt.Gate.RefuseAll(ctx, t.Grant(), out[0].Path, func() (io.ReadCloser, error) { return packed.File, nil }, why, settled...)
 	if err != nil {
 		return flow.Gap{}, err
 	}
@@ -142,8 +164,8 @@ func (p *Pipeline) shelveAll(ctx context.Context, w *workspace.Workspace, change
 	if err != nil {
 		return kept, err
 	}
-	defer packed.Close()
-	_, err = p.opt.Gate.Rescue().PutOrNote(ctx, rescue.Entry{Kind: rescue.Archive, Path: rest[0].Path, Holder: holder, Reason: why + "; " + describe(rest, packed)}, packed.File)
+	_, err = p.opt.Gate.Keep(ctx, rescue.Entry{Kind: rescue.Archive, Path: rest[0].Path, Holder: holder, Reason: why + "; " + describe(rest, packed)},
+		func() (io.ReadCloser, error) { return packed.File, nil })
 	return kept + filesIn(rest), err
 }
 

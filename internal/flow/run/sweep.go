@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/gate"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
@@ -204,7 +205,7 @@ func sumOfFile(w *workspace.Workspace, path string) (sum [32]byte, err error) {
 // shelve keeps one change of a workspace for lockkeeper rescue.
 func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspace.Change, holder, why string) (err error) {
 	e := rescue.Entry{Kind: rescue.Unlanded, Path: c.Path, Holder: holder, Reason: why, Base: c.Base, Delete: c.Now == nil, Mode: 0o644}
-	var body io.Reader
+	var body gate.Body
 	if c.Now != nil && c.Now.Mode.IsRegular() {
 		e.Mode = c.Now.Mode.Perm()
 		f, err := w.Open(c.Path)
@@ -214,11 +215,10 @@ func (p *Pipeline) shelve(ctx context.Context, w *workspace.Workspace, c workspa
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		body = f
+		body = func() (io.ReadCloser, error) { return f, nil }
 	} else if c.Now != nil {
 		return nil // the path is not a file
 	}
-	_, err = p.opt.Gate.Rescue().PutOrNote(ctx, e, body)
+	_, err = p.opt.Gate.Keep(ctx, e, body)
 	return err
 }

@@ -153,15 +153,15 @@ func pathsOf(changes []workspace.Change) []string {
 }
 
 // keepGap keeps one change that cannot land.
-func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *workspace.Workspace, c workspace.Change, why error) (flow.Gap, error) {
+func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *workspace.Workspace, c refusal, settled []string) (flow.Gap, error) {
 	change := gate.Change{Path: c.Path, Delete: c.Now == nil, Base: &c.Base}
 	if c.Now != nil && c.Now.Mode.IsRegular() {
 		change.Body = func() (io.ReadCloser, error) { return w.Open(c.Path) }
 		mode := c.Now.Mode.Perm()
 		change.Mode = &mode
 	}
-	gap := flow.Gap{Path: c.Path, Reason: reasonOf(why), Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}
-	e, err := p.opt.Gate.Refuse(ctx, t.Grant(), change, why)
+	gap := flow.Gap{Path: c.Path, Reason: reasonOf(c.why), Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}
+	e, err := p.opt.Gate.Refuse(ctx, t.Grant(), change, c.why, settled...)
 	gap.Rescue = e.ID
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // the path is no readable file, so there is nothing to keep
 		err = nil

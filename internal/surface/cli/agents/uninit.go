@@ -16,6 +16,7 @@ import (
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 	"lockkeeper/store"
 )
 
@@ -33,7 +34,8 @@ type removal struct {
 	Presets   []presetDocument    `json:"presets,omitempty"`
 	Kept      string              `json:"kept,omitempty"` // where unlanded content was moved
 
-	edits []*enrol.Enrolment
+	edits   []*enrol.Enrolment
+	settled int // kept changes that need nobody and are removed
 }
 
 func (p *program) uninitCommand() *cobra.Command {
@@ -107,18 +109,21 @@ func (p *program) survey(ctx context.Context, r *removal, o uninitOptions) error
 				return &lockkeeper.RefusedError{Act: "uninit", Reason: "work is queued here: " + open[0].ID, Next: "lockkeeper status; finish it or cancel it, then repeat the command"}
 			}
 		}
-		kept, err := a.Shelf().List(ctx)
+		kept, err := view.New(a).Rescue(ctx)
 		if err != nil {
 			return err
 		}
-		if len(kept) > 0 && o.export == "" {
-			return &lockkeeper.RefusedError{Act: "uninit", Reason: fmt.Sprintf("%s did not land, such as %s", term.Counted(len(kept), "kept change"), kept[0].Path),
-				Next: "lockkeeper uninit --export DIRECTORY keeps them; or lockkeeper rescue, and land or drop them"}
+		if kept.Err != nil {
+			return kept.Err
 		}
+		open, settled := kept.Unsettled()
 		if o.export != "" {
 			if _, err := os.Lstat(o.export); !errors.Is(err, os.ErrNotExist) {
 				return &lockkeeper.InputError{Field: "export", Value: o.export, Reason: "it exists", Next: "name a new directory"}
 			}
+		} else if r.settled = settled; len(open.Entries) > 0 {
+			return &lockkeeper.RefusedError{Act: "uninit", Reason: fmt.Sprintf("%s did not land, such as %s", term.Counted(len(open.Entries), "kept change"), open.Entries[0].Path),
+				Next: "lockkeeper uninit --export DIRECTORY keeps them; or lockkeeper rescue, and land or drop them"}
 		}
 		if o.documents {
 			for _, dir := range a.Config.DocumentDirs() {
@@ -162,6 +167,9 @@ func (p *program) showRemoval(r *removal) {
 	}
 	for _, path := range append(append([]string{}, r.Paths...), r.Documents...) {
 		fmt.Fprintf(p.Out, "remove   %s\n", term.Clean(path))
+	}
+	if r.settled > 0 {
+		fmt.Fprintf(p.Out, "remove   %s that somebody dismissed or that landed later\n", term.Counted(r.settled, "kept change"))
 	}
 	for _, d := range r.Presets {
 		fmt.Fprintf(p.Out, "%-8s %s\n", d.Act, term.Clean(d.Path+d.facts()))
