@@ -181,3 +181,14 @@ func monotonic() time.Duration {
 	}
 	return time.Duration(now.Nano())
 }
+
+// ended returns how many keys have work that came to its end.
+func (c *checker) ended() int {
+	keys := map[string]bool{}
+	for _, r := range c.records() {
+		if r.What == "ended" {
+			keys[r.Key] = true
+		}
+	}
+	return len(keys)
+}
