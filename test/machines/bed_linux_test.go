@@ -96,7 +96,7 @@ func (b *bed) share(p plan, url string) {
 		file := filepath.Join(root, path)
 		must(b.t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
 	}
-	write("lockkeeper.yaml", fmt.Sprintf("store: %q\ndeployment: multi-node\ngate: {allowed_write_paths: [\".\"]}\nreaper_interval: 1s\n%s", url, p.config))
+	write("lockkeeper.yaml", fmt.Sprintf("store: %q\ndeployment: multi-node\ngate: {allowed_write_paths: [\".\"]}\n%s", url, p.config))
 	write("src/a.txt", "first\n")
 	write("src/b.txt", "first\n")
 	for path, text := range p.files {

@@ -200,3 +200,10 @@ func settle(name, disk string) error {
 	}
 	return nil
 }
+
+// write creates a file in the home directory of the machine.
+func (m *machine) write(path, text string) {
+	m.t.Helper()
+	file := filepath.Join(m.disk, "home", path)
+	must(m.t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
+}
