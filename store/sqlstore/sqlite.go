@@ -169,7 +169,8 @@ func (s *SQLite) connect(ctx context.Context) (*sqliteSession, error) {
 			return nil, err
 		}
 	}
-	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "mode=rw"}).String()
+	registerFileSystem()
+	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "mode=rw&vfs=" + fileSystem}).String()
 	conn, err := sqlite3.OpenContext(ctx, name)
 	if err != nil {
 		return nil, s.explain(err)

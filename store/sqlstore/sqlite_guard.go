@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -168,35 +169,47 @@ func isReadOnlyDisk(err error) bool { return errors.Is(err, syscall.EROFS) }
 var companions = []string{"-wal", "-shm"}
 
 // guardCompanions gives the companions of a database the permissions of the database, which only
-// its owner can read. It creates missing files, so that they never have other permissions. SQLite
-// treats an empty file as missing.
+// its owner can read. It creates missing files, so that they never have other permissions, and
+// syncs their directory, because a log whose name is lost is lost with its commits. SQLite treats an
+// empty file as missing.
 func (s *SQLite) guardCompanions() error {
 	info, err := s.file.Stat()
 	if err != nil {
 		return err
 	}
+	created := false
 	for _, end := range companions {
-		if err := guardFile(s.path+end, info.Mode().Perm()); err != nil {
+		missing, err := guardFile(s.path+end, info.Mode().Perm())
+		if err != nil {
 			return openProblem(s.path+end, err)
 		}
+		created = created || missing
 	}
-	return nil
+	if !created {
+		return nil
+	}
+	return syncDirectory(filepath.Dir(s.path))
 }
 
-func guardFile(path string, perm fs.FileMode) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
+// guardFile sets the permissions of a companion. It returns whether the file was missing.
+func guardFile(path string, perm fs.FileMode) (missing bool, err error) {
+	const how = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	f, err := os.OpenFile(path, how, 0)
+	if missing = errors.Is(err, fs.ErrNotExist); missing {
+		f, err = os.OpenFile(path, how|os.O_CREATE, perm)
+	}
 	if err != nil {
-		return err
+		return missing, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || info.Mode().Perm() == perm {
-		return err
+		return missing, err
 	}
 	if err := f.Chmod(perm); err != nil && !errors.Is(err, fs.ErrPermission) { // the file belongs to another user of the database
-		return err
+		return missing, err
 	}
-	return nil
+	return missing, nil
 }
 
 // isOurs reports whether the database has our application id. It reads the file directly,
