@@ -165,7 +165,7 @@ func (s *Session) create(ctx context.Context, v Caller) error {
 		if r.Ended && sameProcess(r.Process, v.Process) {
 			s.rec = r
 			s.rec.ID, s.rec.Agent = v.ID, v.Agent
-			return errors.Join(s.save(), os.Remove(file))
+			return errors.Join(s.save(), remove(file, file+draftEnd))
 		}
 		switch {
 		case b.alive(r.Info):
@@ -202,40 +202,22 @@ func (s *Session) Close() error {
 	return errors.Join(s.save(), s.lock.Close())
 }
 
-// save replaces the record file. It does not sync, because a machine crash ends the session as
-// well.
 func (s *Session) save() error {
 	text, err := json.Marshal(s.rec)
 	if err != nil {
 		return err
 	}
-	draft := s.file + ".new"
-	if err := os.WriteFile(draft, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(draft, s.file)
-}
-
-// readRecord reads a session's record, or returns the zero record if there is none.
-func readRecord(file string) (r record, err error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return record{}, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil {
-		return record{}, &lockkeeper.StoreError{Store: file, Reason: "cannot read the record of this session", Err: err, Next: "remove the file: the session starts with an empty record"}
-	}
-	return r, nil
+	return writeRecord(s.file, text)
 }
 
 func lockOf(file string) string { return strings.TrimSuffix(file, recordEnd) + lockEnd }
 
-// forget removes a session's record and its lock file.
-func forget(file string) error {
-	for _, name := range []string{file, lockOf(file)} {
+// forget removes a session's record, its draft and its lock file.
+func forget(file string) error { return remove(file, file+draftEnd, lockOf(file)) }
+
+// remove removes files, as far as they exist.
+func remove(names ...string) error {
+	for _, name := range names {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
