@@ -278,6 +278,12 @@ func (g *Gate) isHere(l *lockkeeper.Landing) bool {
 	return here == there
 }
 
+// SiteID returns the id of this copy of the tree. No other copy has it.
+func (g *Gate) SiteID() string {
+	id, _, _ := strings.Cut(g.site, " ")
+	return id
+}
+
 // siteOf returns the host and root of a landing, for messages.
 func siteOf(l *lockkeeper.Landing) string {
 	_, name, _ := strings.Cut(l.Site, " ")

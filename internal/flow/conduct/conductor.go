@@ -187,7 +187,11 @@ func (c *Conductor) Start(ctx context.Context) (*ActiveRun, error) {
 	if err != nil {
 		return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
 	}
-	return &ActiveRun{Pipeline: p, c: c, lease: lease}, nil
+	r := &ActiveRun{Pipeline: p, c: c, lease: lease}
+	if r.shared, err = share(ctx, c, lease.ID); err != nil {
+		return nil, errors.Join(err, r.Close(ctx))
+	}
+	return r, nil
 }
 
 func (c *Conductor) begin(ctx context.Context) (*run.Pipeline, error) {
@@ -220,8 +224,9 @@ func (c *Conductor) begin(ctx context.Context) (*run.Pipeline, error) {
 // An ActiveRun is a run that this process conducts. It holds the conductor's lock.
 type ActiveRun struct {
 	*run.Pipeline
-	c     *Conductor
-	lease *lock.Grant
+	c      *Conductor
+	lease  *lock.Grant
+	shared *sharedRun // nil: no other machine works on the codebase
 }
 
 // Run conducts until every remaining step needs a person, ctx ends, or the lease is lost, and
@@ -240,7 +245,9 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer context.AfterFunc(r.lease.Context(), func() { end(r.lost()) })()
+	ended := r.shared.publish(ctx, r.Pipeline, end)
 	ran, err := r.Pipeline.Run(ctx, stop)
+	ended()
 	if lost := r.lost(); lost != nil {
 		return nil, errors.Join(lost, err)
 	}
@@ -253,6 +260,7 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 		return nil, err
 	}
 	out.Stopped = ran == nil || ran.Stopped
+	r.shared.ended(out)
 	whole := len(r.c.opt.Only) == 0 || r.c.opt.Wants != nil
 	if units := len(r.Units()); whole && units > 0 && out.Complete == units {
 		err = EndRun(ctx, r.c.project)
@@ -275,7 +283,7 @@ func (r *ActiveRun) lost() error {
 // Close records that the process no longer conducts, and releases the conductor's lock.
 func (r *ActiveRun) Close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	return errors.Join(changeRun(ctx, r.c.project, func(r *Run) { r.Conductor = nil }), r.lease.Release(ctx))
+	return errors.Join(r.shared.close(ctx), changeRun(ctx, r.c.project, func(r *Run) { r.Conductor = nil }), r.lease.Release(ctx))
 }
 
 // Options select a run and its extent. Flags and forms set them, and the conductor reads them.

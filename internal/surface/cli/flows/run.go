@@ -153,7 +153,13 @@ func (r *flowRun) run(ctx context.Context) error {
 	if _, inside := r.Agent(); r.Attended() && !inside && !r.JSON && !r.o.yes {
 		o.AskBaseline = r.askBaseline
 	}
-	var err error
+	elsewhere, err := conduct.Elsewhere(ctx, r.a)
+	if err != nil {
+		return err
+	}
+	if elsewhere != nil {
+		return r.watchElsewhere(ctx, elsewhere)
+	}
 	if r.c, err = conduct.New(ctx, r.a, o); err != nil {
 		return err
 	}

@@ -265,9 +265,14 @@ func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error
 		return nil, err
 	}
 	v := &runView{p: r.program, flow: r.flow, out: out, usd: r.budget(), taken: map[string]int{}, limits: r.limits(), idle: map[string]string{}}
+	return v, r.addQueue(ctx, v)
+}
+
+// addQueue adds what the queue knows to a picture.
+func (r *flowRun) addQueue(ctx context.Context, v *runView) error {
 	active, err := r.q.Active(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, it := range active {
 		if it.Stage == lockkeeper.StageRunning {
@@ -283,7 +288,7 @@ func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error
 		explained = taskWaitsShown
 	}
 	v.waits, err = r.q.Blocked(ctx, explained)
-	return v, err
+	return err
 }
 
 func (r *flowRun) limits() map[string]int {
