@@ -145,7 +145,7 @@ func (r *orphanReaper) reap() {
 	if changedChildren(unix.WEXITED) != some {
 		return
 	}
-	t, err := readTable(nil)
+	t, err := readChildren()
 	if err != nil {
 		return // the children stay zombies until the next call
 	}

@@ -62,6 +62,34 @@ func readTable(markOf func(pid int) mark) (table, error) {
 	return w.table, nil
 }
 
+// readChildren reads the children of this process. It may omit one if others exit meanwhile. Every
+// command that ends makes each caller of Run look at its children, so a walk over all processes would
+// cost as much as the rest of a short command.
+func readChildren() (table, error) {
+	own := "/proc/" + strconv.Itoa(os.Getpid()) + "/task/"
+	threads, err := os.ReadDir(own)
+	if err != nil {
+		return nil, err
+	}
+	w := walk{table: table{}, room: make([]byte, maxStat)}
+	for _, thread := range threads { // a child belongs to the thread that started or adopted it
+		text, err := os.ReadFile(own + thread.Name() + "/children")
+		if _, gone := os.Stat(own + thread.Name()); errors.Is(err, fs.ErrNotExist) && gone == nil {
+			return readTable(nil) // the kernel does not list children
+		}
+		for field := range bytes.FieldsSeq(text) {
+			pid, err := strconv.Atoi(string(field))
+			if err == nil {
+				err = w.read(pid)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return w.table, nil
+}
+
 // A walk is the state of reading a table.
 type walk struct {
 	table
