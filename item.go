@@ -139,6 +139,18 @@ func (it *Item) IsCanceled() bool {
 // IsHolding reports whether an item was dispatched and holds its grant.
 func (it *Item) IsHolding() bool { return it.Status == ItemDispatched }
 
+// Aside says what a dispatched item does while it neither has the slots of its phase nor waits for
+// them. It returns "" for other items.
+func (it *Item) Aside() string {
+	switch it.Stage {
+	case StagePreparing:
+		return "preparing"
+	case StageCollecting:
+		return "collecting"
+	}
+	return ""
+}
+
 // StatusSince returns when an item got its status.
 func (it *Item) StatusSince() time.Time {
 	switch it.Status {

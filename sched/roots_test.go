@@ -100,7 +100,7 @@ func randomRoots(t *testing.T, seed uint64) {
 		case n < 5 && len(workers) < 4:
 			root := roots[1+rnd.IntN(2)]
 			w, err := y.queue.Start(t.Context(), sched.WorkerOptions{Slots: 1 + rnd.IntN(6), Node: "here", Roots: []string{root}, Only: rnd.IntN(2) == 0,
-				TickEvery: 1000 * time.Hour, Run: takes(time.Duration(1+rnd.IntN(10)) * time.Minute)})
+				TickEvery: 1000 * time.Hour, Ahead: rnd.IntN(2) == 0, Run: inThreeParts(time.Duration(1+rnd.IntN(10)) * time.Minute)})
 			must(t, err)
 			workers = append(workers, w)
 		case n < 6 && len(workers) > 0:

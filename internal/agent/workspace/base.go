@@ -223,9 +223,9 @@ func (b *Base) copy(ctx context.Context) error {
 }
 
 const (
-	fewNames   = 20_000 // a tree with no more names is scanned before every workspace
-	scanShare  = 20     // scans of larger trees take at most this fraction of the time
-	mostLayers = 100    // the kernel permits 500
+	fewNames   = 2_000 // a tree with no more names is scanned before every workspace
+	scanShare  = 20    // scans of larger trees take at most this fraction of the time
+	mostLayers = 100   // the kernel permits 500
 )
 
 // advance adds a layer if the shared tree has changed.

@@ -126,7 +126,7 @@ func (s Overlay) overlay(items map[Work]*lockkeeper.Item, w Work, at *WorkState)
 	if it == nil {
 		return
 	}
-	at.Item, at.Since, at.Note = it.ID, it.StatusSince(), it.Note
+	at.Item, at.Since, at.Note = it.ID, it.StatusSince(), cmp.Or(it.Note, it.Aside())
 	switch it.Status {
 	case lockkeeper.ItemQueued:
 		at.Pending, at.Status = it.Phase, flow.Queued

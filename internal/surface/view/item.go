@@ -19,7 +19,7 @@ type Item struct {
 	Moment
 	Why      sched.Explanation `json:"why"`   // includes the item itself
 	Waits    []Wait            `json:"waits"` // what the item waits for, the most important first
-	State    string            `json:"state"` // ready, blocked, escalated, running, between phases, completed or failed
+	State    string            `json:"state"` // ready, blocked, escalated, running, preparing, collecting, between phases, completed or failed
 	Since    time.Time         `json:"since"`
 	Flow     string            `json:"flow,omitempty"` // empty: the item belongs to no flow
 	Unit     string            `json:"unit,omitempty"`

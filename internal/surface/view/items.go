@@ -31,7 +31,7 @@ type QueueCount struct {
 // ListedItem is an item with its state and name.
 type ListedItem struct {
 	*lockkeeper.Item
-	State string // ready, blocked, escalated, running, between phases, completed, failed or canceled
+	State string // ready, blocked, escalated, running, preparing, collecting, between phases, completed, failed or canceled
 	Name  string
 }
 

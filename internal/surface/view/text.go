@@ -54,6 +54,8 @@ func ItemState(it *lockkeeper.Item) string {
 		return "failed"
 	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
 		return "running"
+	case it.Aside() != "":
+		return it.Aside()
 	case it.IsHolding():
 		return "between phases"
 	case it.Escalated:
@@ -67,7 +69,7 @@ func ItemState(it *lockkeeper.Item) string {
 // ItemSituation returns the state of an item, and what it waits for.
 func ItemSituation(it *lockkeeper.Item) string {
 	switch {
-	case it.Status == lockkeeper.ItemError, it.Status == lockkeeper.ItemCompleted, it.IsHolding() && it.Stage == lockkeeper.StageRunning:
+	case it.Status == lockkeeper.ItemError, it.Status == lockkeeper.ItemCompleted, it.IsHolding() && it.Stage == lockkeeper.StageRunning, it.Aside() != "":
 		return ItemState(it)
 	case it.IsHolding():
 		return "running, waits for " + waitedFor(it)

@@ -113,7 +113,7 @@ func tone(status string) string {
 		return "bad"
 	case "awaiting_decisions", "person", "wanted", "high":
 		return "you"
-	case "active", "running", "dispatched":
+	case "active", "running", "dispatched", "preparing", "collecting":
 		return "run"
 	}
 	return phaseTones()[status]

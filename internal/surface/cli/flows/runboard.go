@@ -279,7 +279,7 @@ func (r *flowRun) addQueue(ctx context.Context, v *runView) error {
 			for _, pool := range it.Pools {
 				v.taken[pool]++
 			}
-		} else if len(it.Pools) > 0 {
+		} else if it.Aside() == "" && len(it.Pools) > 0 {
 			v.idle[it.ID] = it.Pools[0]
 		}
 	}

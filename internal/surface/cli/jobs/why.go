@@ -60,7 +60,7 @@ func (p *program) whyItem(ctx context.Context, a *project.Project, q *job.Queue,
 	case it.Status == lockkeeper.ItemCompleted:
 		p.detail("took", term.Span(view.ItemTook(it)))
 		p.itemFacts(it)
-	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
+	case it.IsHolding() && it.Stage == lockkeeper.StageRunning, it.Aside() != "":
 		return p.whyRunning(ctx, q, v)
 	default:
 		return p.whyWaiting(ctx, q, v)
@@ -102,6 +102,8 @@ func (p *program) situation(it *lockkeeper.Item) string {
 		return "queued " + since
 	case it.IsHolding() && it.Stage == lockkeeper.StageRunning:
 		return "running " + since
+	case it.Aside() != "":
+		return "running " + since + ", " + it.Aside()
 	case it.IsHolding():
 		return "running " + since + ", waits for its next slot"
 	case it.Status == lockkeeper.ItemError:
