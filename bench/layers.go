@@ -21,11 +21,15 @@ const (
 // layeredTree makes a tree of small files without a repository.
 func layeredTree(b *bench, files int) (root string) {
 	root = filepath.Join(b.dir, fmt.Sprint("layered-", files))
+	layeredFiles(root, files)
+	return root
+}
+
+func layeredFiles(root string, files int) {
 	text := []byte(strings.Repeat("a line\n", layeredSize/7))
 	for i := range files {
 		writeFile(filepath.Join(root, fmt.Sprint("part", i/2000), fmt.Sprint("unit", i/40), fmt.Sprintf("file%d.rb", i)), text)
 	}
-	return root
 }
 
 // openBase copies a tree to a base of workspaces.

@@ -47,7 +47,7 @@ var comparisons = []comparison{
 	{"gate/checks", gateChecks},
 	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
 	{"workspace/make", workspaceMake}, {"workspace/crowd", workspaceCrowd}, {"workspace/layers", workspaceLayers},
-	{"pipeline/large", pipelineLarge}, {"pipeline/call", pipelineCall}, {"pipeline/resume", pipelineResume},
+	{"pipeline/large", pipelineLarge}, {"pipeline/slots", pipelineSlots}, {"pipeline/call", pipelineCall}, {"pipeline/resume", pipelineResume},
 	{"lease/file", leaseFile},
 	{"command/acquire", commandAcquire},
 	{"hook/call", hookCall}, {"hook/compare", hookCompare}, {"hook/claude", hookClaude},

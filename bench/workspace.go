@@ -101,15 +101,19 @@ func workspaceMake(b *bench) []row {
 	}
 }
 
-func workspaceCrowd(b *bench) []row {
-	root := copiedTree(b, "crowd")
-	// A run hashes a file only once if the file has not changed for a while. Most files of a
-	// codebase are that old, so wait until the copied files are old enough, too.
+// letRest waits until the files that were just written are old enough. A run hashes a file only once if
+// the file has not changed for a while, and most files of a codebase are that old.
+func (b *bench) letRest() {
 	select {
 	case <-time.After(copiedRest):
 	case <-b.ctx.Done():
 		check(context.Cause(b.ctx))
 	}
+}
+
+func workspaceCrowd(b *bench) []row {
+	root := copiedTree(b, "crowd")
+	b.letRest()
 	t := b.copies("crowd", min(b.rounds, crowdRounds), copiersAtOnce, ourCopies(b, root, workspace.NewSums()), copiesBy(b, "cp", "-a", root))
 	return []row{row{What: "Sixteen workspaces at once, to sixteen cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
 		How: "The same tree is copied sixteen times at once, until all copies are complete. There are at most two turns, and each starts after the disk has written everything. As in a run, files that do not change are hashed once, before the copies.",
