@@ -67,17 +67,23 @@ const baseName = "base-"
 // ErrNoOverlays reports that overlays do not work in the directory of workspaces.
 var ErrNoOverlays = errors.New("workspaces are copies here")
 
-// NewBase opens a base, which is copied by Prepare or by the first Make.
+// NewBase opens a base: one that an earlier process kept, or a new one. Prepare or the first Make copies
+// it or brings it up to date.
 func NewBase(ctx context.Context, o Options) (_ *Base, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := removeBases(ctx, o.Dir); err != nil {
+	b := &Base{o: o, dir: filepath.Join(o.Dir, baseName+randomName()), lock: -1, users: map[string]int{}}
+	if err := b.adopt(); err != nil {
 		return nil, err
 	}
-	b := &Base{o: o, dir: filepath.Join(o.Dir, baseName+randomName()), lock: -1, users: map[string]int{}}
-	if b.lock, err = makeLocked(b.dir); err != nil {
-		return nil, fmt.Errorf("make a base in %s: %w", o.Dir, err)
+	if err := removeBases(ctx, o.Dir, ""); err != nil {
+		return nil, err
+	}
+	if b.lock < 0 {
+		if b.lock, err = makeLocked(b.dir); err != nil {
+			return nil, fmt.Errorf("make a base in %s: %w", o.Dir, err)
+		}
 	}
 	if err := overlay.Probe(ctx, b.dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoOverlays, err), b.Close(context.WithoutCancel(ctx)))
@@ -85,17 +91,23 @@ func NewBase(ctx context.Context, o Options) (_ *Base, err error) {
 	return b, nil
 }
 
-// Close removes the base, unless a workspace that was kept is on it.
+// Close removes the base, unless it is kept for the next process or a workspace that was kept is on
+// it.
 func (b *Base) Close(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.lock < 0 {
 		return nil
 	}
+	stays := ""
+	keep, err := b.mayKeep()
+	if keep {
+		stays = filepath.Base(b.dir)
+	}
 	unlock(b.lock)
 	closeFD(b.lock)
 	b.lock = -1
-	return removeBases(ctx, b.o.Dir)
+	return errors.Join(err, removeBases(ctx, b.o.Dir, stays))
 }
 
 // Prepare makes the base, or brings it up to date.
@@ -218,6 +230,7 @@ func (b *Base) copy(ctx context.Context) error {
 	if err = errors.Join(err, w.Close(context.WithoutCancel(ctx), err == nil)); err == nil {
 		b.copied, b.now, b.scanned = s, s, start // how long a scan takes is not known yet
 		s.nodes.each(".", func(string, *node) { b.names++ })
+		err = b.note()
 	}
 	return err
 }
@@ -323,16 +336,14 @@ func (b *Base) addLayer(ctx context.Context, from *origin, below *snapshot, path
 		maps.Copy(n.recorded, w.recorded)
 	}
 	b.now = &n
-	return nil
+	return b.note()
 }
 
 // loadLayers returns the state of a stack of layers from their manifests.
 func loadLayers(dirs []string) (nodes *node, err error) {
 	by := &owner{}
 	for _, dir := range slices.Backward(dirs) {
-		if filepath.Base(dir) == upperName {
-			dir = filepath.Dir(dir)
-		}
+		dir = homeOfLayer(dir)
 		m, err := readManifestOf(dir)
 		if err != nil {
 			return nil, err

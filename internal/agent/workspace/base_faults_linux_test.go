@@ -175,7 +175,7 @@ func TestBasesAreRemovedByTwo(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				removeBases(t.Context(), dir)
+				removeBases(t.Context(), dir, "")
 			}
 		}
 	}()

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// removeBases removes the bases in a directory that no process adds layers to and no workspace is on.
-func removeBases(ctx context.Context, dir string) error {
+// removeBases removes the bases in a directory that no process adds layers to and no workspace is on,
+// except the one named stays.
+func removeBases(ctx context.Context, dir, stays string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), baseName) {
+		if !strings.HasPrefix(e.Name(), baseName) || e.Name() == stays {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())

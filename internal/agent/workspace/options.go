@@ -39,6 +39,8 @@ type Options struct {
 	Without []string
 
 	Sums *Sums // shared by the workspaces of a process; may be nil
+
+	Keep bool // the base stays for the next process
 }
 
 // stateDir is Lockkeeper's own directory, which is not part of the tree.

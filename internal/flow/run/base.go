@@ -36,7 +36,7 @@ func (p *Pipeline) openBase(ctx context.Context) (*workspace.Base, error) {
 	return p.workspaces.base, err
 }
 
-// closeBase removes the base, unless a kept workspace needs it.
+// closeBase leaves the base to the next run.
 func (p *Pipeline) closeBase(ctx context.Context) error {
 	p.workspaces.mu.Lock()
 	defer p.workspaces.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Pipeline) workspaceOptions(ctx context.Context) (workspace.Options, err
 	last, err := p.lastLanding(ctx)
 	return workspace.Options{
 		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces, Landed: p.landed, After: last,
-		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own,
+		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own, Keep: true,
 	}, err
 }
 

@@ -84,14 +84,13 @@ func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(command
 	}
 	began(commands)
 	result, _, err := p.try(ctx, commands)
-	return result, err
+	return result, errors.Join(err, p.closeBase(context.WithoutCancel(ctx)))
 }
 
 // try runs test commands in a workspace of the tree as it is, also after one fails.
 func (p *Pipeline) try(ctx context.Context, commands []string) (result *Trial, failures []failure.Failure, err error) {
 	t := p.newUnqueued(fmt.Sprintf("tests-%d", os.Getpid()))
 	defer t.freeSlots()
-	defer func() { err = errors.Join(err, p.closeBase(context.WithoutCancel(ctx))) }()
 	w, err := p.makeWorkspace(ctx, nil)
 	if errors.Is(err, errUnrecovered) {
 		return &Trial{Skipped: err.Error(), Next: "lockkeeper gate recover"}, nil, nil
