@@ -67,15 +67,33 @@ func (tx *Tx) tryRelease() error {
 // Renew starts the lease of a live grant again. If the grant is gone or has lapsed, Renew
 // records the failure and returns a *NotHeldError.
 func (m *Manager) Renew(ctx context.Context, id, token string) (lockkeeper.Grant, error) {
+	if g, done, err := m.tryRenew(ctx, id, token, true, nil); done || err != nil {
+		return g, err
+	}
 	return m.change(ctx, id, token, func(tx *Tx, rec *store.Record) error {
 		tx.lease(rec)
 		return tx.Save(rec)
 	})
 }
 
+// tryRenew uses the fast path of the store, if it has one.
+func (m *Manager) tryRenew(ctx context.Context, id, token string, lease bool, p *lockkeeper.Process) (g lockkeeper.Grant, done bool, err error) {
+	if m.fastPath == nil || validID(id) != nil {
+		return g, false, nil
+	}
+	rec, err := m.fastPath.TryRenew(ctx, id, hashToken(token), lease, p)
+	if err != nil || rec == nil {
+		return g, false, err
+	}
+	return rec.Grant, true, nil
+}
+
 // SetProcess records the process behind a live grant, and the process group of the work
 // that it supervises.
 func (m *Manager) SetProcess(ctx context.Context, id, token string, p lockkeeper.Process) (lockkeeper.Grant, error) {
+	if g, done, err := m.tryRenew(ctx, id, token, false, &p); done || err != nil {
+		return g, err
+	}
 	return m.change(ctx, id, token, func(tx *Tx, rec *store.Record) error {
 		rec.Process = &p
 		return tx.Save(rec)

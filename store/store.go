@@ -76,7 +76,7 @@ type Listener interface {
 	Close() error
 }
 
-// A FastPath is an optional ability of a Store: it runs the two most common transactions
+// A FastPath is an optional ability of a Store: it runs the most common transactions
 // in one round trip each, if nothing conflicts. Only a store in which a transaction of
 // several steps costs several round trips needs it.
 type FastPath interface {
@@ -85,9 +85,11 @@ type FastPath interface {
 	TryGrant(ctx context.Context, rec *Record, ev lockkeeper.Event) (granted bool, err error)
 	// TryRelease deletes a held record and appends the event that its holder released
 	// it. It does nothing if the id is unknown or the token differs. It also does
-	// nothing if a request waits on the record, or if a listener may wait for its end
-	// (records with a process).
+	// nothing if a request waits on the record, or if the grant is that of a queued item.
 	TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error)
+	// TryRenew starts the lease of a live grant again if lease is set, and records a process if one
+	// is given. It returns nil, and changes nothing, unless the grant is plainly held.
+	TryRenew(ctx context.Context, id string, tokenHash [32]byte, lease bool, process *lockkeeper.Process) (*Record, error)
 }
 
 // A Peeker is an optional ability of a Store: a View that reads through the writer's cache

@@ -341,7 +341,7 @@ func TestSQLiteSecondLife(t *testing.T) {
 	if err := RestoreSQLite(t.Context(), s.where, s.space, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if g := fill(t, s, "on"); g.Fence < epochSize {
+	if g := fill(t, s, "on"); g.Fence < epochGap {
 		t.Errorf("fence %d after numbers were lost, want a new epoch", g.Fence)
 	}
 }

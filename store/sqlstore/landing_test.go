@@ -53,7 +53,7 @@ func TestLandingPlansUseIndexes(t *testing.T) {
 func TestPostgresLandingIsKeptBack(t *testing.T) {
 	p := postgresSite(t).postgres(t, Options{})
 	err := p.Update(t.Context(), func(lt store.Tx) error {
-		queued := func() int { return lt.(*tx).session.(*pgSession).queued.Len() }
+		queued := func() int { return len(lt.(*tx).session.(*pgSession).queued) }
 		before := queued()
 		if err := land(lt, "g", "a"); err != nil {
 			return err

@@ -187,14 +187,21 @@ func TestBellAfterReconnect(t *testing.T) {
 	}
 }
 
+// Without notifications a listener is woken from time to time, so its owner polls.
 func TestBellWithoutServer(t *testing.T) {
 	_, p, _, px := outage(t, 3*time.Second)
 	px.refuse(true)
-	_, err := p.Listen(t.Context(), "id")
-	wantStore(t, err, "cannot reach")
+	px.cut()
+	b, err := p.Listen(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if !woken(b) {
+			t.Error("the listener was not woken while the server is away")
+		}
+	}
 	px.refuse(false)
-	var b store.Listener
-	eventually(t, func() (err error) { b, err = p.Listen(t.Context(), "id"); return err })
 	eventually(t, func() error {
 		return p.Update(t.Context(), func(tx store.Tx) error { tx.Wake("id"); return nil })
 	})

@@ -54,7 +54,7 @@ func olderPostgres(t *testing.T, steps []string, had int) site {
 	for _, sql := range []string{
 		`CREATE SCHEMA ` + schemaName,
 		fmt.Sprintf(`CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (%d)`, had),
-		older(steps, had, fmt.Sprintf(oldSpace, ``, incarnationSQL, ``)),
+		older(steps, had, fmt.Sprintf(oldSpace, ``, `'an earlier one'`, ``)),
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"lockkeeper"
-	"lockkeeper/store"
 )
 
 // Postgres keeps one space in a PostgreSQL database. Other spaces and other machines may share
@@ -26,6 +25,7 @@ type Postgres struct {
 	opt        Options
 	pool       *pgxpool.Pool
 	conns      int32 // maximum size of the pool
+	pooled     bool  // the server's sessions are shared, as with PgBouncer in transaction mode: nothing may be left in one
 	key        int64
 	last       atomic.Int64 // the last number that TryGrant or TryRelease got
 	listen     *subscription
@@ -47,8 +47,15 @@ func CreateSpace(ctx context.Context, url, space string) error {
 	if err := p.migrate(ctx); err != nil {
 		return p.explain(ctx, err)
 	}
-	_, err = p.pool.Exec(ctx, `INSERT INTO spaces (id, seq, incarnation, created_at) VALUES ($1, 0, `+incarnationSQL+`, $2) ON CONFLICT (id) DO NOTHING`,
-		space, time.Now().UnixNano())
+	err = p.inTransaction(ctx, func(s *pgSession) error {
+		made := false
+		err := s.query(`INSERT INTO spaces (id, seq, incarnation, created_at) VALUES ($1, 0, '', $2) ON CONFLICT (id) DO NOTHING RETURNING true`,
+			[]any{space, time.Now().UnixNano()}, func(scan func(...any) error) error { return scan(&made) })
+		if err != nil || !made {
+			return err
+		}
+		return s.exec(`UPDATE spaces SET incarnation = incarnation() WHERE id = $1`, space)
+	})
 	return p.explain(ctx, err)
 }
 
@@ -63,7 +70,7 @@ func OpenPostgres(ctx context.Context, url, space string, opt Options) (*Postgre
 		p.pool.Close()
 		return nil, p.explain(ctx, err)
 	}
-	p.listen = newSubscription(p.pool.Config().ConnConfig, p.channel())
+	p.listen = newSubscription(p)
 	return p, nil
 }
 
@@ -76,14 +83,56 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 		opt.Busy = 10 * time.Second
 	}
 	c := cfg.ConnConfig
-	params := map[string]string{
-		"search_path":      schemaName,
-		"application_name": "lockkeeper",
+	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt, conns: cfg.MaxConns}
+	c.RuntimeParams["application_name"] = "lockkeeper"
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = opt.Busy
+	}
+	raceHosts(c)
+	// A process that waits or supervises a command holds no connection meanwhile: a server has few.
+	cfg.MinConns, cfg.MaxConnIdleTime, cfg.HealthCheckPeriod = 0, idleConnection, idleConnection/2
+	settings := p.settings()
+	for k, v := range settings {
+		c.RuntimeParams[k] = v
+	}
+	if p.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return nil, err
+	}
+	conn, err := p.acquire(ctx)
+	if err == nil {
+		conn.Release()
+		return p, nil
+	}
+	p.pool.Close()
+	if !isPooler(err) {
+		return nil, p.explain(ctx, err)
+	}
+	for k := range settings {
+		delete(c.RuntimeParams, k)
+	}
+	p.pooled = true
+	p.pool, err = pgxpool.NewWithConfig(ctx, cfg)
+	return p, err
+}
+
+// idleConnection is how long a connection of the pool may be idle.
+const idleConnection = 2 * time.Second
+
+// isPooler reports whether a pooler such as PgBouncer refused to make settings of a session.
+func isPooler(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter")
+}
+
+// settings returns the server's settings for our transactions.
+func (p *Postgres) settings() map[string]string {
+	return map[string]string{
+		"search_path": schemaName,
 		// A stopped session must not keep the space locked. The server ends it before the
 		// waiting sessions time out.
-		"lock_timeout":                        fmt.Sprint(opt.Busy.Milliseconds()),
+		"lock_timeout":                        fmt.Sprint(p.opt.Busy.Milliseconds()),
 		"statement_timeout":                   "30000",
-		"idle_in_transaction_session_timeout": fmt.Sprint(opt.Busy.Milliseconds() / 2),
+		"idle_in_transaction_session_timeout": fmt.Sprint(p.opt.Busy.Milliseconds() / 2),
 		"tcp_keepalives_idle":                 "15",
 		"tcp_keepalives_interval":             "5",
 		"tcp_keepalives_count":                "3",
@@ -97,53 +146,19 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 		"enable_bitmapscan": "off",
 		"jit":               "off",
 	}
-	for k, v := range params {
-		c.RuntimeParams[k] = v
-	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = opt.Busy
-	}
-	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt, conns: cfg.MaxConns}
-	cfg.AfterConnect = p.checkServer
-	if p.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// checkServer checks whether a new connection leads to the same physical database as before. A
-// standby that took over, or a restored server, may lack the latest numbers.
-func (p *Postgres) checkServer(ctx context.Context, conn *pgx.Conn) error {
-	if p.key == 0 {
-		return nil // the store is being opened
-	}
-	var was, now string
-	err := conn.QueryRow(ctx, `SELECT incarnation, `+incarnationSQL+` FROM spaces WHERE key = $1`, p.key).Scan(&was, &now)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return p.spaceGone()
-	}
-	if err != nil || was == now {
-		return err
-	}
-	_, err = p.update(ctx, conn, func(t store.Tx) error { return t.(*tx).newEpoch(now, 0) }, &commit{})
-	return err
 }
 
 func (p *Postgres) spaceGone() error {
 	return &lockkeeper.StoreError{Store: p.name, Reason: "its space " + p.space + " is gone", Next: "restore it; if the space is no longer in use, `lockkeeper init --new-world`"}
 }
 
-// incarnationSQL identifies the physical database. The value changes after a restore into
-// another cluster, database or table, and after a point-in-time recovery.
-const incarnationSQL = `(SELECT concat_ws(':', (SELECT system_identifier FROM pg_control_system()),
- (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT oid FROM pg_database WHERE datname = current_database()), 'spaces'::regclass::oid))`
-
+// open finds the space, in one round trip.
 func (p *Postgres) open(ctx context.Context) error {
 	known, err := migrations("postgres")
 	if err != nil {
 		return err
 	}
-	version, err := p.version(ctx)
+	version, key, err := p.look(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -156,25 +171,30 @@ func (p *Postgres) open(ctx context.Context) error {
 			return err
 		}
 	}
-	var was, now string
-	err = p.pool.QueryRow(ctx, `SELECT key, incarnation, `+incarnationSQL+` FROM spaces WHERE id = $1`, p.space).Scan(&p.key, &was, &now)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if key == 0 {
 		return &lockkeeper.StoreError{Store: p.name, Reason: "it has no space " + p.space, Next: "lockkeeper init --store postgres://…"}
 	}
-	if err != nil || was == now {
-		return err
-	}
-	return p.Update(ctx, func(t store.Tx) error { return t.(*tx).newEpoch(now, 0) })
+	p.key = key
+	return nil
 }
 
-// version returns the number of schema steps that were applied.
-func (p *Postgres) version(ctx context.Context) (version int, err error) {
-	err = p.pool.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42P01" || errors.Is(err, pgx.ErrNoRows) { // the table is undefined or empty
-		return 0, nil
+// look returns the number of schema steps that were applied, and the key of the space or 0.
+func (p *Postgres) look(ctx context.Context) (version int, key int64, err error) {
+	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
+		s := p.session(ctx, conn)
+		path := ""
+		err := s.query(`SELECT coalesce((SELECT version FROM lockkeeper.schema_version), 0),
+ coalesce((SELECT key FROM lockkeeper.spaces WHERE id = $1), 0), current_setting('search_path')`, []any{p.space},
+			func(scan func(...any) error) error { return scan(&version, &key, &path) })
+		if err == nil && path != schemaName {
+			p.pooled = true // a pooler ignored our settings of the session
+		}
+		return conn.IsClosed() && ctx.Err() == nil, err
+	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == "42P01" || pg.Code == "3F000") { // the table or the schema is undefined
+		return 0, 0, nil
 	}
-	return version, err
+	return version, key, err
 }
 
 // migrate applies the missing schema steps in one transaction. Only one process migrates at a
@@ -184,31 +204,29 @@ func (p *Postgres) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, p.pool, func(t pgx.Tx) error {
-		if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('lockkeeper schema'))`); err != nil {
-			return err
-		}
-		if _, err := t.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName); err != nil {
-			return err
-		}
-		if _, err := t.Exec(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
-			return err
-		}
-		version := 0
-		err := t.QueryRow(ctx, `SELECT version FROM schema_version`).Scan(&version)
-		if errors.Is(err, pgx.ErrNoRows) {
-			_, err = t.Exec(ctx, `INSERT INTO schema_version VALUES (0)`)
-		}
+	return p.inTransaction(ctx, func(s *pgSession) error {
+		err := errors.Join(
+			s.exec(`SELECT pg_advisory_xact_lock(hashtext('lockkeeper schema'))`),
+			s.exec(`CREATE SCHEMA IF NOT EXISTS `+schemaName),
+			s.send(`CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`, nil, nil))
 		if err != nil {
 			return err
 		}
-		for i := version; i < len(steps); i++ {
-			if _, err := t.Exec(ctx, steps[i]); err != nil {
+		version := -1
+		err = s.query(`SELECT version FROM schema_version`, nil, func(scan func(...any) error) error { return scan(&version) })
+		if err != nil {
+			return err
+		}
+		if version < 0 {
+			version = 0
+			err = s.exec(`INSERT INTO schema_version VALUES (0)`)
+		}
+		for i := version; i < len(steps) && err == nil; i++ {
+			if err = s.script(steps[i]); err != nil {
 				return fmt.Errorf("migrating to format %d: %w", i+1, err)
 			}
 		}
-		_, err = t.Exec(ctx, `UPDATE schema_version SET version = $1 WHERE version < $1`, len(steps))
-		return err
+		return errors.Join(err, s.exec(`UPDATE schema_version SET version = $1 WHERE version < $1`, len(steps)))
 	})
 }
 
@@ -239,6 +257,8 @@ func (p *Postgres) explain(ctx context.Context, err error) error {
 		e.Reason, e.Next = "the space is locked by another session that does not end its transaction", "check pg_stat_activity and pg_locks; sessions of lockkeeper are ended after some seconds"
 	case pg.Code == "LK404":
 		return p.spaceGone()
+	case isFull(err):
+		e.Reason, e.Next = "PostgreSQL has no free connection", "raise max_connections, or use fewer processes at once"
 	case strings.HasPrefix(pg.Code, "28"):
 		e.Reason, e.Next = "PostgreSQL rejects this user", "check user, PGPASSFILE and pg_hba.conf"
 	case strings.HasPrefix(pg.Code, "57P"), strings.HasPrefix(pg.Code, "08"):

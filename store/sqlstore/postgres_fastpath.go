@@ -17,6 +17,9 @@ import (
 )
 
 func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeeper.Event) (granted bool, err error) {
+	if p.pooled {
+		return false, nil
+	}
 	process, metadata, locks, err := bodies(rec)
 	if err != nil {
 		return false, err
@@ -31,9 +34,9 @@ func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeepe
 	lease, wall := p.injected()
 	unsure := false
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		err := conn.QueryRow(ctx, `CALL admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,NULL,NULL)`,
-			p.key, p.last.Load(), lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event, wideKinds(),
-			at, exact, above, lo, hi, below, paths, modes, kinds).Scan(&seq, &now)
+		err := p.session(ctx, conn).query(`CALL admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,NULL,NULL)`,
+			[]any{p.key, p.last.Load(), lease, wall, rec.ID, rec.Holder, rec.Policy, rec.TokenHash[:], int64(rec.TTL), process, metadata, locks, event, wideKinds(),
+				at, exact, above, lo, hi, below, paths, modes, kinds}, func(scan func(...any) error) error { return scan(&seq, &now) })
 		unsure = lost(err, conn) || interrupted(err)
 		return pgconn.SafeToRetry(err), err
 	})
@@ -43,7 +46,7 @@ func (p *Postgres) TryGrant(ctx context.Context, rec *store.Record, ev lockkeepe
 	if err != nil || seq == 0 {
 		return false, p.explain(ctx, err)
 	}
-	p.last.Store(seq)
+	p.saw(seq)
 	m := store.Moment{Lease: lockkeeper.Instant(now), Wall: time.Unix(0, now).UTC()}
 	if wall != nil {
 		m.Wall = time.Unix(0, *wall).UTC()
@@ -81,13 +84,12 @@ func (p *Postgres) findGrant(ctx context.Context, id string, cause error) (seq, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Busy)
 	defer cancel()
 	for {
-		err = pgx.BeginFunc(ctx, p.pool, func(t pgx.Tx) error {
-			if _, err := t.Exec(ctx, `SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key); err != nil {
-				return err
-			}
-			err := t.QueryRow(ctx, `SELECT ticket, heartbeat FROM requests WHERE id = $2 AND space + 0 = $1`, p.key, id).Scan(&seq, &now)
-			if errors.Is(err, pgx.ErrNoRows) {
-				_, err = t.Exec(ctx, `INSERT INTO denials (space, key, digest, at) VALUES ($1, 'called off ' || $2, 1, `+nowSQL+`) ON CONFLICT DO NOTHING`, p.key, id)
+		err = p.inTransaction(ctx, func(s *pgSession) error {
+			err := errors.Join(s.exec(`SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key),
+				s.query(`SELECT ticket, heartbeat FROM requests WHERE id = $2 AND space + 0 = $1`, []any{p.key, id},
+					func(scan func(...any) error) error { return scan(&seq, &now) }))
+			if err == nil && seq == 0 {
+				err = s.exec(`INSERT INTO denials (space, key, digest, at) VALUES ($1, 'called off ' || $2, 1, `+nowSQL+`) ON CONFLICT DO NOTHING`, p.key, id)
 			}
 			return err
 		})
@@ -104,11 +106,14 @@ func (p *Postgres) findGrant(ctx context.Context, id string, cause error) (seq, 
 }
 
 func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte) (done bool, err error) {
+	if p.pooled {
+		return false, nil
+	}
 	var seq int64
 	_, wall := p.injected()
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		err := conn.QueryRow(ctx, `CALL dismiss($1,$2,$3,$4,$5,$6,NULL)`, p.key, wall, id, tokenHash[:],
-			string(lockkeeper.EventReleased), string(lockkeeper.ActorHolder)).Scan(&seq)
+		err := p.session(ctx, conn).query(`CALL dismiss($1,$2,$3,$4,$5,$6,$7,NULL)`, []any{p.key, wall, id, tokenHash[:],
+			string(lockkeeper.EventReleased), string(lockkeeper.ActorHolder), p.channel()}, func(scan func(...any) error) error { return scan(&seq) })
 		if lost(err, conn) {
 			return false, nil // treat the grant as not made, and let the engine's own transaction check
 		}
@@ -117,8 +122,43 @@ func (p *Postgres) TryRelease(ctx context.Context, id string, tokenHash [32]byte
 	if err != nil || seq == 0 {
 		return false, p.explain(ctx, err)
 	}
-	p.last.Store(seq)
+	p.saw(seq)
+	p.listen.wake([]string{id})
 	return true, nil
+}
+
+func (p *Postgres) TryRenew(ctx context.Context, id string, tokenHash [32]byte, lease bool, process *lockkeeper.Process) (rec *store.Record, err error) {
+	if p.pooled {
+		return nil, nil
+	}
+	var body any
+	if process != nil {
+		if body, err = encode(process); err != nil {
+			return nil, err
+		}
+	}
+	now, wall := p.injected()
+	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
+		err := p.session(ctx, conn).query(`SELECT `+recordColumns+` FROM renew($1,$2,$3,$4,$5,$6,$7) AS r`, []any{p.key, now, wall, id, tokenHash[:], lease, body},
+			func(scan func(...any) error) error {
+				var row recordRow
+				if err := scan(row.dest()...); err != nil {
+					return err
+				}
+				var err error
+				rec, err = row.record(p.space, &p.locksCache)
+				return err
+			})
+		if lost(err, conn) {
+			rec = nil // the same again in the engine's own transaction does no harm
+			return false, nil
+		}
+		return pgconn.SafeToRetry(err), err
+	})
+	if err != nil {
+		return nil, p.explain(ctx, err)
+	}
+	return rec, nil
 }
 
 // wideKinds returns the set of kinds that also cover paths below, as bits 1 << kind.

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -176,7 +177,12 @@ func TestPruneAcrossEpochs(t *testing.T) {
 		for i := range 10 {
 			mark(t, st, fmt.Sprint(i))
 		}
-		if err := st.Update(t.Context(), func(lt store.Tx) error { return lt.(*tx).newEpoch("another", 0) }); err != nil {
+		err := st.Update(t.Context(), func(lt store.Tx) error {
+			x, is := lt.(*tx), ""
+			err := x.query(`SELECT incarnation FROM spaces WHERE key = $1`, []any{x.key}, func(scan func(...any) error) error { return scan(&is) })
+			return errors.Join(err, x.newEpoch(is, x.seq+1, false))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		mark(t, st, "new")

@@ -3,7 +3,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,25 +19,21 @@ import (
 // channel returns the name of the notification channel of the space.
 func (p *Postgres) channel() string { return fmt.Sprintf("lockkeeper_%d", p.key) }
 
-// notify wakes listeners after the commit, because a NOTIFY inside the transaction would
-// serialize the commits of all spaces. It ignores the caller's cancellation, because the change
-// is committed. It ignores errors, because listeners also poll.
-func (p *Postgres) notify(ctx context.Context, ids []string) {
-	if len(ids) == 0 {
-		return
-	}
-	p.listen.wake(ids...) // listeners in this process need not wait for the server
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	p.pool.Exec(ctx, `SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, p.channel(), ids)
-}
-
+// Listen returns once the server sends notifications, or cannot send them now. Whenever it cannot, the listener is
+// woken every pollEvery.
 func (p *Postgres) Listen(ctx context.Context, id string) (store.Listener, error) {
 	b := &pgListener{subscription: p.listen, id: id, woken: make(chan struct{}, 1)}
-	if err := p.listen.add(ctx, b); err != nil {
-		return nil, p.explain(ctx, err)
+	tried, err := p.listen.add(b)
+	if err != nil {
+		return nil, err
 	}
-	return b, nil
+	select {
+	case <-tried:
+		return b, nil
+	case <-ctx.Done():
+		p.listen.remove(b)
+		return nil, context.Cause(ctx)
+	}
 }
 
 type pgListener struct {
@@ -54,54 +49,51 @@ func (b *pgListener) Close() error {
 	return nil
 }
 
-// A subscription opens its own connection for the first listener. After a reconnect it wakes
-// every listener, because wake-ups may have been missed.
+const (
+	pollEvery   = time.Second      // how often listeners are woken without notifications
+	listenAgain = 5 * time.Second  // pause before another attempt to get notifications
+	listenCheck = 30 * time.Second // how often a connection with notifications is checked
+)
+
+// errCrowded says that the server's connections are needed for more important work than notifications.
+var errCrowded = errors.New("the server has few free connections")
+
+// A subscription gets the notifications of the space on a connection of its own, while there is a listener. If the
+// server has no connection to spare, or a pooler shares them, it wakes the listeners from time to time instead.
+// When notifications begin again it wakes every listener, because wake-ups may have been missed.
 type subscription struct {
-	cfg     *pgx.ConnConfig
-	channel string
+	p *Postgres
 
 	mu        sync.Mutex
 	listeners map[string][]*pgListener
-	ready     chan struct{} // closed once listening; nil while there is no listener
-	failed    error         // why listening never began
+	tried     chan struct{} // closed once notifications began or failed; nil: nothing runs
 	closed    bool
+	none      chan struct{} // signaled when the last listener was removed
+	ctx       context.Context
 	stop      context.CancelFunc
 	done      sync.WaitGroup
 }
 
-func newSubscription(cfg *pgx.ConnConfig, channel string) *subscription {
-	return &subscription{cfg: cfg, channel: channel, listeners: map[string][]*pgListener{}}
+func newSubscription(p *Postgres) *subscription {
+	l := &subscription{p: p, listeners: map[string][]*pgListener{}, none: make(chan struct{}, 1)}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l
 }
 
-// add registers a listener and returns once it can be woken.
-func (l *subscription) add(ctx context.Context, b *pgListener) error {
+// add registers a listener. The returned channel is closed when it can be woken.
+func (l *subscription) add(b *pgListener) (<-chan struct{}, error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed {
-		l.mu.Unlock()
-		return errClosed
+		return nil, errClosed
 	}
 	l.listeners[b.id] = append(l.listeners[b.id], b)
-	if l.ready == nil {
-		run, stop := context.WithCancel(context.Background())
-		l.ready, l.stop, l.failed = make(chan struct{}), stop, nil
-		ready := l.ready
-		l.done.Go(func() { l.run(run, ready) })
+	if l.tried == nil {
+		tried := make(chan struct{})
+		l.tried = tried
+		l.done.Go(func() { l.run(sync.OnceFunc(func() { close(tried) })) })
 	}
-	ready := l.ready
-	l.mu.Unlock()
-	select {
-	case <-ready:
-	case <-ctx.Done():
-		l.remove(b)
-		return context.Cause(ctx)
-	}
-	l.mu.Lock()
-	err := l.failed
-	l.mu.Unlock()
-	if err != nil {
-		l.remove(b)
-	}
-	return err
+	return l.tried, nil
 }
 
 func (l *subscription) remove(b *pgListener) {
@@ -111,15 +103,28 @@ func (l *subscription) remove(b *pgListener) {
 	if len(l.listeners[b.id]) == 0 {
 		delete(l.listeners, b.id)
 	}
+	if len(l.listeners) == 0 {
+		select {
+		case l.none <- struct{}{}:
+		default:
+		}
+	}
 }
 
-// wake wakes the listeners of some ids, or of all ids if none is given.
-func (l *subscription) wake(ids ...string) {
+// unused reports whether there is no listener, and then ends the run.
+func (l *subscription) unused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(ids) == 0 {
-		ids = slices.Collect(maps.Keys(l.listeners))
+	if len(l.listeners) == 0 {
+		l.tried = nil
 	}
+	return l.tried == nil
+}
+
+// wake wakes the listeners of some ids.
+func (l *subscription) wake(ids []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, id := range ids {
 		for _, b := range l.listeners[id] {
 			select {
@@ -130,74 +135,115 @@ func (l *subscription) wake(ids ...string) {
 	}
 }
 
-// run listens until it is stopped. It gives up only if the first attempt fails.
-func (l *subscription) run(ctx context.Context, ready chan struct{}) {
-	first := true
-	for ctx.Err() == nil {
-		err := l.session(ctx, func() {
-			if first {
-				close(ready)
-				first = false
-			} else {
-				l.wake()
-			}
-		})
-		if first {
-			l.giveUp(ready, cmp.Or(err, errClosed))
+func (l *subscription) wakeAll() {
+	l.mu.Lock()
+	ids := slices.Collect(maps.Keys(l.listeners))
+	l.mu.Unlock()
+	l.wake(ids)
+}
+
+// run wakes listeners until there is none for some time, or the store closes. It calls tried after the first
+// attempt to get notifications.
+func (l *subscription) run(tried func()) {
+	defer tried()
+	var next time.Time // of the next attempt to get notifications
+	for begin := tried; ; begin = l.wakeAll {
+		if !l.p.pooled && !time.Now().Before(next) {
+			l.session(begin)
+			next = time.Now().Add(listenAgain)
+		}
+		tried()
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-time.After(pollEvery):
+		}
+		if l.unused() {
 			return
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-	if first {
-		l.giveUp(ready, errClosed)
+		l.wakeAll()
 	}
 }
 
-// giveUp tells the waiters for the first connection that it failed.
-func (l *subscription) giveUp(ready chan struct{}, why error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failed, l.ready = why, nil
-	close(ready)
-}
-
-// session listens on one connection until the connection fails.
-func (l *subscription) session(ctx context.Context, listening func()) error {
-	conn, err := pgx.ConnectConfig(ctx, l.cfg.Copy())
+// session gets notifications until the connection fails, the server needs it, or no listener is left. The
+// caller polls after any error. It calls begin when notifications begin.
+func (l *subscription) session(begin func()) error {
+	pooled, err := l.p.pool.Acquire(l.ctx)
 	if err != nil {
 		return err
 	}
+	conn := pooled.Hijack()
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		conn.Close(ctx)
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{l.channel}.Sanitize()); err != nil {
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	l.done.Go(func() { l.endUnused(ctx, cancel) })
+	if err := l.check(ctx, conn, "LISTEN "+pgx.Identifier{l.p.channel()}.Sanitize()); err != nil {
 		return err
 	}
-	listening()
+	begin()
 	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			if errors.Is(err, context.Canceled) {
-				return nil
-			}
+		wait, stop := context.WithTimeout(ctx, listenCheck)
+		n, err := conn.WaitForNotification(wait)
+		stop()
+		switch {
+		case err == nil:
+			l.wake([]string{n.Payload})
+		case ctx.Err() != nil || wait.Err() == nil || conn.IsClosed():
 			return err
+		default:
+			if err := l.check(ctx, conn, `SELECT 1`); err != nil {
+				return err
+			}
 		}
-		l.wake(n.Payload)
 	}
+}
+
+// endUnused ends a session that has had no listener for pollEvery.
+func (l *subscription) endUnused(ctx context.Context, end func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.none:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pollEvery):
+		}
+		l.mu.Lock()
+		left := len(l.listeners)
+		l.mu.Unlock()
+		if left == 0 {
+			end()
+			return
+		}
+	}
+}
+
+// check runs a statement, and reports whether the connection still works and the server can spare it.
+func (l *subscription) check(ctx context.Context, conn *pgx.Conn, first string) error {
+	ctx, cancel := context.WithTimeout(ctx, l.p.opt.Busy)
+	defer cancel()
+	s := l.p.session(ctx, conn)
+	s.exec(first)
+	crowded := false
+	err := s.query(`SELECT sum(numbackends) > current_setting('max_connections')::int / 2 FROM pg_stat_database`, nil,
+		func(scan func(...any) error) error { return scan(&crowded) })
+	if err == nil && crowded {
+		err = errCrowded
+	}
+	return err
 }
 
 func (l *subscription) close() {
 	l.mu.Lock()
 	l.closed = true
-	stop := l.stop
 	l.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
+	l.stop()
 	l.done.Wait()
 }

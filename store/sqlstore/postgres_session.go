@@ -5,9 +5,12 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"lockkeeper"
 )
@@ -17,16 +20,22 @@ import (
 type pgSession struct {
 	ctx    context.Context
 	conn   *pgx.Conn
-	queued *pgx.Batch
+	pooled bool // other connections of a pooler share the server's session, so nothing may be left in it
+	queued []statement
 	failed error // error of a statement or the connection; the transaction cannot be committed after it
 }
 
-func newPgSession(ctx context.Context, conn *pgx.Conn) *pgSession {
-	return &pgSession{ctx: ctx, conn: conn, queued: &pgx.Batch{}}
+type statement struct {
+	sql  string
+	args []any
+}
+
+func (p *Postgres) session(ctx context.Context, conn *pgx.Conn) *pgSession {
+	return &pgSession{ctx: ctx, conn: conn, pooled: p.pooled}
 }
 
 func (s *pgSession) exec(sql string, args ...any) error {
-	s.queued.Queue(sql, args...)
+	s.queued = append(s.queued, statement{sql, args})
 	return nil
 }
 
@@ -34,39 +43,123 @@ func (s *pgSession) query(sql string, args []any, each func(func(...any) error) 
 	return s.send(sql, args, each)
 }
 
-// send sends the queued statements and one more in one round trip.
-func (s *pgSession) send(sql string, args []any, each func(func(...any) error) error) (err error) {
-	kept := s.queued.Len()
-	s.queued.Queue(sql, args...)
-	results := s.conn.SendBatch(s.ctx, s.queued)
-	s.queued = &pgx.Batch{}
-	defer func() {
-		if closing := results.Close(); closing != nil {
-			err = cmp.Or(err, closing)
-			s.failed = cmp.Or(s.failed, err)
-		}
-	}()
-	for range kept {
-		if _, err := results.Exec(); err != nil {
-			s.failed = err
-			return err
-		}
-	}
-	rows, err := results.Query()
-	for err == nil && rows.Next() {
-		if each != nil {
-			if err := each(rows.Scan); err != nil {
-				rows.Close()
-				return err
-			}
-		}
-	}
-	rows.Close()
-	if err == nil {
-		err = rows.Err()
+// send sends the queued statements and one more in one round trip. A statement that the connection
+// does not know yet is prepared in the same round trip.
+func (s *pgSession) send(sql string, args []any, each func(func(...any) error) error) error {
+	_, err := s.sendAll(append(s.queued, statement{sql, args}), each)
+	s.queued = s.queued[:0]
+	var own *callerError
+	if errors.As(err, &own) {
+		return own.err
 	}
 	s.failed = cmp.Or(s.failed, err)
 	return err
+}
+
+// commit commits the transaction and runs one more statement after it, in one round trip. An error of that
+// statement is not one of the transaction.
+func (s *pgSession) commit(after ...statement) error {
+	list := append(append(s.queued, statement{sql: `COMMIT`}), after...)
+	done, err := s.sendAll(list, nil)
+	if done >= len(list)-len(after) {
+		return nil
+	}
+	s.failed = cmp.Or(s.failed, err)
+	return err
+}
+
+// script runs a text of several statements without parameters.
+func (s *pgSession) script(sql string) error {
+	if len(s.queued) > 0 {
+		if err := s.send(`SELECT 1`, nil, nil); err != nil {
+			return err
+		}
+	}
+	return s.conn.PgConn().Exec(s.ctx, sql).Close()
+}
+
+// A callerError is an error of the function that gets the rows.
+type callerError struct{ err error }
+
+func (e *callerError) Error() string { return e.err.Error() }
+
+// sendAll sends statements in one round trip, and passes the rows of the last one to each. It returns how many
+// succeeded, all of them if err is nil.
+func (s *pgSession) sendAll(list []statement, each func(func(...any) error) error) (done int, err error) {
+	known := preparedOn(s.conn)
+	pipeline := s.conn.PgConn().StartPipeline(s.ctx)
+	defer func() { err = cmp.Or(err, pipeline.Close()) }()
+	fresh := map[string]string{}     // names of statements that are prepared in this round trip
+	added := make([]bool, len(list)) // which of the list prepare one
+	var params pgx.ExtendedQueryBuilder
+	for i, st := range list {
+		sd, prepared := known.statements[st.sql]
+		if err := params.Build(s.conn.TypeMap(), sd, st.args); err != nil {
+			return 0, err
+		}
+		// The frontend encodes them before the next Build.
+		switch {
+		case s.pooled:
+			pipeline.SendQueryParams(st.sql, params.ParamValues, nil, params.ParamFormats, params.ResultFormats)
+		case prepared:
+			pipeline.SendQueryStatement(sd, params.ParamValues, params.ParamFormats, params.ResultFormats)
+		default:
+			if fresh[st.sql] == "" {
+				known.count++
+				fresh[st.sql], added[i] = fmt.Sprint("lockkeeper_", known.count), true
+				pipeline.SendPrepare(fresh[st.sql], st.sql, nil)
+			}
+			pipeline.SendQueryPrepared(fresh[st.sql], params.ParamValues, params.ParamFormats, params.ResultFormats)
+		}
+	}
+	if err := pipeline.Sync(); err != nil {
+		return 0, err
+	}
+	for i, st := range list {
+		if added[i] {
+			prepared, err := pipeline.GetResults()
+			if err != nil {
+				return done, err
+			}
+			sd := prepared.(*pgconn.StatementDescription)
+			sd.Name = fresh[st.sql]
+			known.statements[st.sql] = sd
+		}
+		result, err := pipeline.GetResults()
+		if err != nil {
+			return done, err
+		}
+		rows := pgx.RowsFromResultReader(s.conn.TypeMap(), result.(*pgconn.ResultReader))
+		for i == len(list)-1 && each != nil && rows.Next() {
+			if err := each(rows.Scan); err != nil {
+				rows.Close()
+				return done, &callerError{err}
+			}
+		}
+		rows.Close()
+		if err := rows.Err(); err != nil {
+			return done, err
+		}
+		done++
+	}
+	return done, nil
+}
+
+// prepared are the statements that a connection has prepared.
+type prepared struct {
+	statements map[string]*pgconn.StatementDescription
+	count      int // for new names
+}
+
+func preparedOn(conn *pgx.Conn) *prepared {
+	const key = "lockkeeper"
+	data := conn.PgConn().CustomData()
+	known, ok := data[key].(*prepared)
+	if !ok {
+		known = &prepared{statements: map[string]*pgconn.StatementDescription{}}
+		data[key] = known
+	}
+	return known
 }
 
 // These statements look up one value after the other through an index. Without the LATERAL

@@ -6,10 +6,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"lockkeeper"
 	"lockkeeper/store"
@@ -36,7 +41,7 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	case err != nil:
 		return p.explain(ctx, err)
 	}
-	p.notify(ctx, c.woken)
+	p.listen.wake(c.woken) // listeners in this process need not wait for the server
 	return nil
 }
 
@@ -54,7 +59,7 @@ func (p *Postgres) with(ctx context.Context, fn func(*pgx.Conn) (again bool, err
 }
 
 func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (bool, error) {
-	conn, err := p.pool.Acquire(ctx)
+	conn, err := p.acquire(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -62,8 +67,30 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 	return fn(conn.Conn())
 }
 
+// acquire returns a connection of the pool. While the server has no free connection, it tries again for
+// the Busy limit.
+func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	for began := time.Now(); ; {
+		conn, err := p.pool.Acquire(ctx)
+		if err == nil || !isFull(err) || time.Since(began) > p.opt.Busy {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+	}
+}
+
+// isFull reports whether the server refused a connection because it has too many.
+func isFull(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "53300"
+}
+
 func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx) error, c *commit) (again bool, err error) {
-	s := newPgSession(ctx, conn)
+	s := p.session(ctx, conn)
 	t := &tx{session: s, key: p.key, space: p.space, locksCache: &p.locksCache, listCache: &p.listCache}
 	finished := false
 	defer func() {
@@ -85,38 +112,93 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx)
 	if err := t.saveCounters(); err != nil {
 		return false, err
 	}
-	err = s.send(`COMMIT`, nil, nil)
+	var after []statement
+	if len(t.woken) > 0 { // inside the transaction, a notification would make the commits of all spaces wait for each other
+		after = append(after, statement{`SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, []any{p.channel(), t.woken}})
+	}
+	err = s.commit(after...)
 	if lost(err, conn) {
 		c.lost = xid
 	}
 	finished, c.woken = err == nil, t.woken
+	if finished {
+		p.saw(int64(t.seq))
+	}
 	return false, err
+}
+
+// saw notes a number that the server has given. A server that has only lower ones has lost some.
+func (p *Postgres) saw(number int64) {
+	for {
+		last := p.last.Load()
+		if number <= last || p.last.CompareAndSwap(last, number) {
+			return
+		}
+	}
 }
 
 // rollback ends a transaction, or the connection if that fails.
 func rollback(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, err := conn.Exec(ctx, `ROLLBACK`)
+	err := conn.PgConn().Exec(ctx, `ROLLBACK`).Close()
 	if err != nil {
 		conn.Close(ctx)
 	}
 	return err
 }
 
+// inTransaction runs fn in a transaction that does not concern a space.
+func (p *Postgres) inTransaction(ctx context.Context, fn func(*pgSession) error) error {
+	return p.with(ctx, func(conn *pgx.Conn) (again bool, err error) {
+		s := p.session(ctx, conn)
+		defer func() {
+			if err != nil && !conn.IsClosed() {
+				rollback(ctx, conn)
+			}
+		}()
+		p.start(s, `BEGIN`)
+		if err := fn(s); err != nil {
+			return false, err
+		}
+		return false, s.commit()
+	})
+}
+
+// start queues the statements that begin a transaction. Without settings of the session, they apply to the
+// transaction.
+func (p *Postgres) start(s *pgSession, begin string) {
+	s.exec(begin)
+	if !p.pooled {
+		return
+	}
+	settings := p.settings()
+	delete(settings, "default_transaction_isolation") // begin says it
+	names := slices.Sorted(maps.Keys(settings))
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = settings[name]
+	}
+	s.exec(`SELECT set_config(s.name, s.value, true) FROM unnest($1::text[], $2::text[]) AS s (name, value)`, names, values)
+}
+
 // begin starts a transaction. It locks the space's row first and reads the clock once it has
-// the lock.
+// the lock. If another server may have lost numbers, it starts a new epoch: every number that the
+// transaction gives is above them.
 func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
-	if err := errors.Join(s.exec(`BEGIN`), s.exec(`SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key)); err != nil {
+	p.start(s, `BEGIN ISOLATION LEVEL READ COMMITTED`)
+	if err := s.exec(`SELECT 1 FROM spaces WHERE key = $1 FOR UPDATE`, p.key); err != nil {
 		return "", err
 	}
 	found := false
 	var seq, waiting, now int64
+	var was, is string
 	asked := time.Now()
-	err = s.query(`SELECT seq, parked, `+nowSQL+`, pg_current_xact_id()::text FROM spaces WHERE key = $1`, []any{p.key}, func(scan func(...any) error) error {
-		found = true
-		return scan(&seq, &waiting, &now, &xid)
-	})
+	err = s.query(`SELECT seq, parked, `+nowSQL+`, pg_current_xact_id()::text, incarnation, incarnation() FROM spaces WHERE key = $1 AND id = $2`, []any{p.key, p.space},
+		func(scan func(...any) error) error {
+			found = true
+			return scan(&seq, &waiting, &now, &xid, &was, &is)
+		})
 	if err != nil {
 		return "", err
 	}
@@ -125,7 +207,34 @@ func (p *Postgres) begin(s *pgSession, t *tx) (xid string, err error) {
 	}
 	t.setCounters(seq, waiting)
 	t.now = p.moment(now, asked)
-	return xid, nil
+	last := p.last.Load()
+	if was == is && seq >= last {
+		return xid, nil
+	}
+	if was != is {
+		err = t.restartLeases()
+	}
+	return xid, errors.Join(err, t.newEpoch(is, uint64(last), wasPromoted(was, is)))
+}
+
+// restartLeases gives every lease its whole time again, after another server began to judge them by its own
+// clock.
+func (t *tx) restartLeases() error {
+	err := t.exec(`UPDATE requests SET heartbeat = $2, expires = $2 + (expires - heartbeat), heartbeat_at = $3, expires_at = $3 + (expires - heartbeat)
+ WHERE space = $1 AND expires <> 0`, t.key, int64(t.now.Lease), fromTime(t.now.Wall))
+	return errors.Join(err, t.restartQueue(time.Minute))
+}
+
+// wasPromoted reports whether a standby took over between two incarnations.
+func wasPromoted(was, is string) bool {
+	return timelineOf(was) != "" && timelineOf(is) > timelineOf(was) // hexadecimal, of the same length
+}
+
+func timelineOf(incarnation string) string {
+	if parts := strings.Split(incarnation, ":"); len(parts) == 3 {
+		return parts[1]
+	}
+	return ""
 }
 
 // moment returns the time that the server answered. The host read its own clock (asked)
@@ -154,7 +263,7 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 	}
 	for {
 		var status *string
-		err := p.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
+		err := p.row(ctx, `SELECT pg_xact_status($1::text::xid8)`, []any{xid}, &status)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			// The server may be restarting.
@@ -176,6 +285,14 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 	}
 }
 
+// row runs a statement outside of a transaction and scans its row.
+func (p *Postgres) row(ctx context.Context, sql string, args []any, dest ...any) error {
+	_, err := p.once(ctx, func(conn *pgx.Conn) (bool, error) {
+		return false, p.session(ctx, conn).query(sql, args, func(scan func(...any) error) error { return scan(dest...) })
+	})
+	return err
+}
+
 // unchanged returns the error for a broken connection if nothing was committed.
 func (p *Postgres) unchanged(caller context.Context, cause error) error {
 	if caller.Err() != nil { // the caller canceled the transaction
@@ -194,16 +311,14 @@ func (p *Postgres) View(ctx context.Context, fn func(store.Reader) error) error 
 }
 
 func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(store.Reader) error, refused *bool) (again bool, err error) {
-	s := newPgSession(ctx, conn)
+	s := p.session(ctx, conn)
 	t := &tx{session: s, key: p.key, space: p.space, locksCache: &p.locksCache, listCache: &p.listCache}
 	defer func() {
 		if !conn.IsClosed() {
 			err = cmp.Or(err, rollback(ctx, conn))
 		}
 	}()
-	if err := s.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
-		return false, err
-	}
+	p.start(s, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
 	var now int64
 	asked := time.Now()
 	err = s.query(`SELECT `+nowSQL, nil, func(scan func(...any) error) error { return scan(&now) })

@@ -205,16 +205,17 @@ func (t *tx) DeleteWorker(id string) error {
 
 func (t *tx) AnyWaitsOnLock() bool { return t.waiting > 0 }
 
-// restartQueue resets the queue's instants after the lease clock restarted. No worker is alive, and
-// every item with a check time is due now. Of the time for which an item was the first to wait, only
-// the part that blocked has counts.
-func (t *tx) restartQueue() error {
-	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN $1 ELSE 0 END, leads = CASE WHEN leads <> 0 THEN $1 ELSE 0 END, due = CASE WHEN due > 0 THEN $1 ELSE due END
- WHERE since <> 0 OR leads <> 0 OR due > 0`, int64(t.now.Lease))
+// restartQueue resets the queue's instants after the lease clock restarted. Workers count as alive
+// for some time, and every item with a check time is due now. Of the time for which an item was the
+// first to wait, only the part that blocked has counts.
+func (t *tx) restartQueue(workers time.Duration) error {
+	err := t.exec(`UPDATE items SET since = CASE WHEN since <> 0 THEN CAST($1 AS BIGINT) ELSE 0 END, leads = CASE WHEN leads <> 0 THEN CAST($1 AS BIGINT) ELSE 0 END,
+ due = CASE WHEN due > 0 THEN CAST($1 AS BIGINT) ELSE due END
+ WHERE space = $2 AND (since <> 0 OR leads <> 0 OR due > 0)`, int64(t.now.Lease), t.key)
 	if err != nil {
 		return err
 	}
-	return t.exec(`UPDATE workers SET expires = $1`, int64(t.now.Lease))
+	return t.exec(`UPDATE workers SET expires = $1 WHERE space = $2`, int64(t.now.Lease.Add(workers)), t.key)
 }
 
 // pruneItemsAtOnce bounds how many items one transaction deletes. Between two prunings there

@@ -74,7 +74,7 @@ func TestItemPlansUseIndexes(t *testing.T) {
 func TestPostgresItemIsKeptBack(t *testing.T) {
 	p := postgresSite(t).postgres(t, Options{})
 	err := p.Update(t.Context(), func(lt store.Tx) error {
-		queued := func() int { return lt.(*tx).session.(*pgSession).queued.Len() }
+		queued := func() int { return len(lt.(*tx).session.(*pgSession).queued) }
 		before := queued()
 		it, err := enqueue(lt, lockkeeper.Item{Stage: lockkeeper.StageReady})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // shows: GP-4
@@ -54,7 +55,7 @@ func TestSQLiteRestored(t *testing.T) {
 				}
 			}
 			again := fill(t, s, "later")
-			if again.Fence <= newer.Fence || epochOf(again.Fence) == epochOf(newer.Fence) || again.Fence-epochOf(again.Fence) != 2 {
+			if first := epochOf(t, s); again.Fence <= newer.Fence+epochGap/2 || again.Fence != first+2 {
 				t.Errorf("fence %d after %d was lost: want the second number of one new epoch", again.Fence, newer.Fence)
 			}
 			_, err = lock.New(s.store(t, Options{}), lock.Options{}).TryAcquire(t.Context(), request("k", "held/by/another"))
@@ -66,20 +67,37 @@ func TestSQLiteRestored(t *testing.T) {
 	}
 }
 
+// epochOf returns the first number of the current epoch.
+func epochOf(t *testing.T, s site) uint64 {
+	t.Helper()
+	var n int64
+	err := s.store(t, Options{}).Update(t.Context(), func(lt store.Tx) error {
+		return lt.(*tx).query(`SELECT epoch FROM spaces`, nil, func(scan func(...any) error) error { return scan(&n) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint64(n)
+}
+
 func TestEpochs(t *testing.T) {
 	day := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	last := uint64(17)
 	for i := range 5 { // several restores within one minute
-		next := nextEpoch(last, day)
-		if next <= last || next%epochSize != 0 {
+		next := nextEpoch(last, day, false)
+		if next < last+epochGap/2 {
 			t.Fatalf("round %d: %d after %d", i, next, last)
 		}
 		last = next + 3
 	}
-	if next := nextEpoch(last, day.AddDate(-10, 0, 0)); next <= last {
+	if next := nextEpoch(last, day.AddDate(-10, 0, 0), false); next <= last {
 		t.Errorf("with the clock set back: %d after %d", next, last)
 	}
-	if far := nextEpoch(0, day.AddDate(60, 0, 0)); far+epochSize >= 1<<53 {
+	lost := nextEpoch(17, day.Add(20*time.Minute), false) // by a primary whose clock was ahead
+	if next := nextEpoch(17, day, true); next <= lost {
+		t.Errorf("after a promotion %d, and %d was lost", next, lost)
+	}
+	if far := nextEpoch(0, day.AddDate(60, 0, 0), true); far+epochGap >= 1<<53 {
 		t.Errorf("%d is not exact for every reader of JSON", far)
 	}
 }

@@ -305,7 +305,7 @@ func (s *SQLite) begin() (*tx, error) {
  expires_at = CASE WHEN expires = 0 THEN 0 WHEN state >= $2 THEN $3 + ttl ELSE $3 END`,
 		int64(t.now.Lease), int64(store.StateHeld), fromTime(t.now.Wall))
 	if err == nil {
-		err = t.restartQueue()
+		err = t.restartQueue(0) // no worker outlives the host
 	}
 	if err == nil {
 		err = t.exec(`UPDATE spaces SET boot = $2 WHERE key = $1`, s.key, s.opt.Boot)

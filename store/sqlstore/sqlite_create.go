@@ -124,7 +124,7 @@ func RestoreSQLite(ctx context.Context, path, space string, opt Options) error {
 			if made == nil { // the recorded last number was lost with the old file
 				given = max(given, x.seq+1)
 			}
-			return x.newEpoch(now, given)
+			return x.newEpoch(now, given, false)
 		})
 	}
 	return errors.Join(err, s.Close())

@@ -306,7 +306,12 @@ func (t *tx) Prune(before time.Time, keep int) error {
 	}
 	// Numbers have a gap between epochs, so they count events only within the current epoch.
 	// Events of earlier epochs are deleted once the current epoch alone has enough.
-	if over := int64(t.seq) - int64(keep); over > due && over >= int64(epochOf(t.seq)) {
+	var epoch int64
+	err = t.query(`SELECT epoch FROM spaces WHERE key = $1`, []any{t.key}, func(scan func(...any) error) error { return scan(&epoch) })
+	if err != nil {
+		return err
+	}
+	if over := int64(t.seq) - int64(keep); over > due && over >= epoch {
 		due = over
 	}
 	due = min(due, oldest+pruneAtOnce)
@@ -328,35 +333,45 @@ func (t *tx) Wake(id string) {
 	}
 }
 
-// epochSize is the distance between the first numbers of two epochs. Even with a new epoch
-// every minute, numbers stay below 2^53, so JSON readers keep them exact.
-const epochSize = 1 << 28
+// Numbers of an epoch start at a number that its start time determines, so that they are above all
+// that a lost database can have given. Numbers stay below 2^53 for 60 years, so JSON readers keep
+// them exact.
+const (
+	// perMillisecond is how far the first numbers of epochs are apart that start a millisecond
+	// apart. No server gives as many numbers in that time.
+	perMillisecond = 4474
+	// epochGap is the least distance between the last known number and the next epoch.
+	epochGap = 1 << 28
+	// promotionGap is the least distance after a promotion, about an hour. The clock of the lost
+	// primary may have been ahead of the clock of its standby.
+	promotionGap = 60 * epochGap
+)
 
-// nextEpoch returns the first number of an epoch above the number last. The epoch is also above
-// every number that a lost database can have given, because those came from epochs of earlier
-// minutes.
-func nextEpoch(last uint64, now time.Time) uint64 {
-	minutes := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) / time.Minute
-	return max(last/epochSize+1, uint64(max(minutes, 0))) * epochSize
+// nextEpoch returns the first number of an epoch after the number last.
+func nextEpoch(last uint64, now time.Time, promoted bool) uint64 {
+	elapsed := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) / time.Millisecond
+	from := uint64(max(elapsed, 0)) * perMillisecond
+	if promoted {
+		return max(last, from) + promotionGap
+	}
+	return max(last+epochGap, from)
 }
 
-// epochOf returns the first number of the epoch of seq.
-func epochOf(seq uint64) uint64 { return seq / epochSize * epochSize }
-
-// newEpoch starts a new epoch for this physical database. It does nothing if the space already
-// belongs to this database and its last number is not below the number above.
-func (t *tx) newEpoch(incarnation string, above uint64) error {
+// newEpoch starts a new epoch for this physical database, which may be a promoted standby. It does
+// nothing if the space already belongs to this database and its last number is not below the number
+// above.
+func (t *tx) newEpoch(incarnation string, above uint64, promoted bool) error {
 	var was string
 	err := t.query(`SELECT incarnation FROM spaces WHERE key = $1`, []any{t.key},
 		func(scan func(...any) error) error { return scan(&was) })
 	if err != nil || was == incarnation && above <= t.seq {
 		return err
 	}
-	t.seq = nextEpoch(max(t.seq, above), t.now.Wall)
-	if err := t.exec(`UPDATE spaces SET incarnation = $2 WHERE key = $1`, t.key, incarnation); err != nil {
+	t.seq = nextEpoch(max(t.seq, above), t.now.Wall, promoted)
+	if err := t.exec(`UPDATE spaces SET incarnation = $2, epoch = $3 WHERE key = $1`, t.key, incarnation, int64(t.seq)); err != nil {
 		return err
 	}
-	_, err = t.Append(lockkeeper.Event{Kind: lockkeeper.EventEpoch, At: t.now.Wall, Reason: "the database was restored or copied",
+	_, err = t.Append(lockkeeper.Event{Kind: lockkeeper.EventEpoch, At: t.now.Wall, Reason: "the database was restarted, promoted, restored or copied",
 		Actor: lockkeeper.Actor{Name: "lockkeeper", Kind: lockkeeper.ActorSystem}})
 	return err
 }
