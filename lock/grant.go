@@ -1,10 +1,12 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockkeeper"
@@ -48,16 +50,22 @@ func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 	return m.handle(&store.Record{Grant: rec, TokenHash: hashToken(token)}, token, began), nil
 }
 
-// Release releases the grant and ends its context. It is idempotent.
+// Release releases the grant and ends its context. It is idempotent. If it fails, the grant is not
+// renewed any more and ends with its lease.
 func (g *Grant) Release(ctx context.Context) error {
-	return g.ReleaseBy(func() error {
+	err := g.ReleaseBy(func() error {
 		_, err := g.m.release(ctx, g.ID, g.hash)
 		return err
 	})
+	if err != nil {
+		g.Abandon(fmt.Errorf("grant %s could not be released: %w", g.ID, err))
+	}
+	return err
 }
 
 // ReleaseBy is Release for a caller that releases the grant in a transaction of its own: if
-// free returns nil, the grant is released.
+// free returns nil, the grant is released. If it fails, the grant is still renewed, so that the
+// caller can try again.
 func (g *Grant) ReleaseBy(free func() error) error {
 	g.renewing.Lock()
 	defer g.renewing.Unlock()
@@ -81,6 +89,14 @@ func (g *Grant) Live(ctx context.Context) error {
 		_, err := g.m.live(r, g.ID, g.hash)
 		return err
 	})
+}
+
+// KillAfter returns how long work under the grant may take to end after the grant was lost.
+func (g *Grant) KillAfter() time.Duration {
+	if g.ExpiresAt.IsZero() {
+		return KillAfter(0)
+	}
+	return KillAfter(g.ExpiresAt.Sub(g.HeartbeatAt))
 }
 
 // Abandon ends the context of a grant that could not be released. The grant is not renewed
@@ -134,79 +150,131 @@ func (g *Grant) start() {
 
 // watch is the keeper: it checks and renews the grant until its context ends.
 func (g *Grant) watch() {
-	listener, err := g.m.store.Listen(g.ctx, g.ID)
-	if err != nil {
-		g.lost(err)
-		return
-	}
-	defer listener.Close()
-	policy := g.m.opt.Policies[g.Policy]
-	lease := time.Duration(0)
+	k := keeper{policy: g.m.opt.Policies[g.Policy], trusted: g.began, asked: g.renew}
 	if !g.ExpiresAt.IsZero() {
-		lease = g.ExpiresAt.Sub(g.HeartbeatAt)
+		k.lease = g.ExpiresAt.Sub(g.HeartbeatAt)
 	}
-	trusted := g.began
-	renewing, asked := false, g.renew
-	// The first check finds changes from before the listener existed. A check after a
-	// wake-up does not renew, because the grant was usually released.
-	for renew := false; ; {
+	// It ends the context also while an attempt hangs.
+	var failed atomic.Pointer[error] // of the last attempt
+	end := time.AfterFunc(forever, func() {
+		g.lost(fmt.Errorf("the lease of grant %s could not be renewed: %w", g.ID, *cmp.Or(failed.Load(), new(errNoAnswer))))
+	})
+	defer end.Stop()
+	end.Reset(k.untilEnd())
+	listener, woken := store.Listener(nil), (<-chan struct{})(nil)
+	defer func() {
+		if listener != nil {
+			listener.Close()
+		}
+	}()
+	listen := time.NewTimer(g.m.listenDelay())
+	defer listen.Stop()
+	for wait := k.beat(); ; {
+		again := time.NewTimer(wait)
+		renew := false // a check after a wake-up does not renew, because the grant was usually released
+		select {
+		case <-g.ctx.Done():
+			again.Stop()
+			return
+		case <-k.asked:
+			k.renewing, k.asked, renew = true, nil, true
+			end.Reset(k.untilEnd())
+			if left := k.beat() - time.Since(k.trusted); g.m.fastPath != nil && left > 0 { // a round trip for little
+				wait = left
+				again.Stop()
+				continue
+			}
+		case <-listen.C:
+			// The check finds changes from before the listener existed. Without a listener the
+			// heartbeats find them.
+			if l, err := g.m.store.Listen(g.ctx, g.ID); err == nil {
+				listener, woken = l, l.Woken()
+			}
+		case <-woken:
+		case <-again.C:
+			renew = k.renewing
+		}
+		again.Stop()
 		began := time.Now()
-		held, err := g.check(renew)
+		lease, err := g.check(renew, k.untilEnd())
 		switch {
-		case err == nil:
-			trusted, lease = began, held
 		case lockkeeper.CodeOf(err) == lockkeeper.CodeNotHeld:
 			g.lost(err)
 			return
-		case lease > 0 && time.Since(trusted) >= patience(lease, renewing):
-			g.lost(fmt.Errorf("the lease of grant %s could not be renewed for %s: %w", g.ID, lease, err))
-			return
+		case err != nil:
+			failed.Store(&err)
+			wait = min(k.beat(), retryAfter(k.lease))
+			continue
+		case renew || !k.renewing:
+			k.trusted, k.lease = began, lease
+			failed.Store(nil)
+			end.Reset(k.untilEnd())
 		}
-		wake, stop := g.nextCheck(policy, renewing, trusted, lease)
-		select {
-		case <-g.ctx.Done():
-			stop()
-			return
-		case <-asked:
-			renewing, asked, renew = true, nil, true
-		case <-listener.Woken():
-			renew = false
-		case <-wake:
-			renew = renewing
-		}
-		stop()
+		wait = k.beat()
 	}
 }
 
-// patience returns how long a lease is trusted while the store is unreachable. The keeper of
-// a lease that covers work gives up early, so that there is time to stop the work.
-func patience(lease time.Duration, renewing bool) time.Duration {
-	if renewing {
-		return lease * 2 / 3
-	}
-	return lease
+// A keeper is the state of watch.
+type keeper struct {
+	policy   lockkeeper.Policy
+	trusted  time.Time     // start of the last attempt that succeeded
+	lease    time.Duration // at that time; 0: it never ends
+	renewing bool
+	asked    <-chan struct{} // closed by Keep
 }
 
-// nextCheck returns a timer for the next check without a wake-up.
-func (g *Grant) nextCheck(policy lockkeeper.Policy, renewing bool, trusted time.Time, lease time.Duration) (<-chan time.Time, func() bool) {
+const forever = time.Duration(1<<63 - 1)
+
+// untilEnd returns how long the grant is still trusted without an answer of the store.
+func (k *keeper) untilEnd() time.Duration {
+	switch {
+	case k.lease <= 0:
+		return forever
+	case !k.renewing:
+		return time.Until(k.trusted.Add(k.lease)) + 100*time.Millisecond // the check at its end comes first
+	}
+	return time.Until(k.trusted.Add(trust(k.lease)))
+}
+
+// beat returns the time until the next check without a wake-up.
+func (k *keeper) beat() time.Duration {
 	wait := 30 * time.Second // a check in case a wake-up was lost
-	if lease > 0 {
-		wait = min(wait, max(time.Until(trusted.Add(patience(lease, renewing))), 10*time.Millisecond))
-		if renewing {
-			beat := lease / 3
-			if policy.Heartbeat > 0 {
-				beat = min(beat, policy.Heartbeat)
-			}
-			wait = min(wait, beat)
+	switch {
+	case k.lease <= 0:
+	case k.renewing:
+		wait = min(wait, k.lease/3, trust(k.lease)/2)
+		if k.policy.Heartbeat > 0 {
+			wait = min(wait, k.policy.Heartbeat)
 		}
+	default:
+		wait = min(wait, max(time.Until(k.trusted.Add(k.lease)), 10*time.Millisecond))
 	}
-	t := time.NewTimer(wait)
-	return t.C, t.Stop
+	return wait
 }
 
-// check renews the grant, or only reads it, and returns how much of its lease is left.
-func (g *Grant) check(renew bool) (lease time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
+var errNoAnswer = errors.New("the store does not answer")
+
+// listenDelay returns how long a keeper waits before it listens. Most work is short, and a connection to a
+// server costs more than a look later.
+func (m *Manager) listenDelay() time.Duration {
+	if m.fastPath == nil {
+		return 0
+	}
+	return time.Second
+}
+
+// retryAfter returns the time until the next attempt after one that failed.
+func retryAfter(lease time.Duration) time.Duration {
+	if lease <= 0 {
+		return 5 * time.Second
+	}
+	return min(5*time.Second, lease/30)
+}
+
+// check renews the grant, or only reads it, and returns how much of its lease is left. It leaves time for another
+// attempt before the keeper gives up.
+func (g *Grant) check(renew bool, left time.Duration) (lease time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(g.ctx, min(10*time.Second, max(left/2, 100*time.Millisecond)))
 	defer cancel()
 	if renew {
 		g.renewing.Lock()

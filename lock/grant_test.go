@@ -39,21 +39,30 @@ func alone(t *testing.T, policy string, test func(t *testing.T, m *lock.Manager,
 // unreachable is a store that a test can disconnect.
 type unreachable struct {
 	store.Store
-	cut atomic.Bool
+	cut   atomic.Bool
+	hangs atomic.Bool // while cut, calls do not return until their context ends
+}
+
+func (u *unreachable) fail(ctx context.Context) error {
+	if u.hangs.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return errCut
 }
 
 var errCut = errors.New("no route to host")
 
 func (u *unreachable) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if u.cut.Load() {
-		return errCut
+		return u.fail(ctx)
 	}
 	return u.Store.Update(ctx, fn)
 }
 
 func (u *unreachable) View(ctx context.Context, fn func(store.Reader) error) error {
 	if u.cut.Load() {
-		return errCut
+		return u.fail(ctx)
 	}
 	return u.Store.View(ctx, fn)
 }
@@ -117,8 +126,8 @@ func TestContextEndsWithLease(t *testing.T) {
 	})
 }
 
-// A holder that cannot reach the store trusts its grant for two thirds of the lease, counted
-// from its last renewal. The rest is for stopping the work before another holder gets the lock.
+// A holder that cannot reach the store trusts its grant until the rest of the lease, counted from
+// its last renewal, is needed for stopping the work.
 //
 // shows: CF-11
 func TestContextEndsWhenCutOff(t *testing.T) {
@@ -132,10 +141,102 @@ func TestContextEndsWhenCutOff(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Errorf("ended although its lease still runs: %v", context.Cause(ctx))
 		}
-		time.Sleep(12 * time.Second)
+		time.Sleep(14 * time.Second)
 		synctest.Wait()
 		if err := context.Cause(ctx); !errors.Is(err, errCut) {
-			t.Errorf("31 s without the store: %v", err)
+			t.Errorf("33 s without the store: %v", err)
+		}
+	})
+}
+
+// Whatever the lease, and however the store fails, work that is killed after KillAfter has ended before the
+// lease has, with time to spare, and the keeper does not give up while it could still renew.
+func TestWorkEndsBeforeTheLease(t *testing.T) {
+	for _, lease := range []time.Duration{lock.ShortestKept, 5 * time.Second, 10 * time.Second, 15 * time.Second, time.Minute, 30 * time.Minute} {
+		for _, hangs := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &unreachable{Store: memstore.New("test", memstore.Options{})}
+				m := lock.New(s, lock.Options{})
+				g, err := m.TryAcquire(t.Context(), lockkeeper.Request{Holder: "h", TTL: lease, Locks: []lockkeeper.Lock{file(lockkeeper.Write, "x")}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				g.Keep()
+				time.Sleep(3*lease + lease/7)
+				synctest.Wait()
+				e, err := m.Request(t.Context(), g.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.hangs.Store(hangs)
+				s.cut.Store(true)
+				<-g.Context().Done()
+				left := time.Until(*e.ExpiresAt) - g.KillAfter()
+				if least := min(lease/8, 9*time.Second); left < least {
+					t.Errorf("lease %s, hangs %v: %s are left to kill the work, want %s", lease, hangs, left, least)
+				}
+				if since := time.Since(e.HeartbeatAt); since < lease/2 {
+					t.Errorf("lease %s: gave up after %s", lease, since)
+				}
+				s.cut.Store(false)
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// An outage that is shorter than the trusted part of the lease ends nothing.
+func TestOutageThatEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unreachable{Store: memstore.New("test", memstore.Options{})}
+		m := lock.New(s, lock.Options{})
+		g, err := m.TryAcquire(t.Context(), lockkeeper.Request{Holder: "h", TTL: 10 * time.Second, Locks: []lockkeeper.Lock{file(lockkeeper.Write, "x")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Keep()
+		for i := range 20 {
+			s.hangs.Store(i%2 == 0)
+			s.cut.Store(true)
+			time.Sleep(2 * time.Second)
+			s.cut.Store(false)
+			time.Sleep(4 * time.Second)
+		}
+		if err := context.Cause(g.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A kept grant whose release fails is not renewed any more: the next holder waits for its lease at most.
+func TestFailedReleaseEndsRenewals(t *testing.T) {
+	alone(t, "dal", func(t *testing.T, m *lock.Manager, s *unreachable, g *lock.Grant) {
+		g.Keep()
+		time.Sleep(time.Minute)
+		s.cut.Store(true)
+		if err := g.Release(t.Context()); !errors.Is(err, errCut) {
+			t.Fatalf("the release ended with %v", err)
+		}
+		s.cut.Store(false)
+		if err := context.Cause(g.Context()); !errors.Is(err, errCut) {
+			t.Errorf("its context: %v", err)
+		}
+		before, err := m.Request(t.Context(), g.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		after, err := m.Request(t.Context(), g.ID)
+		if err != nil || after != nil && after.HeartbeatAt != before.HeartbeatAt {
+			t.Errorf("renewed at %v after %v, %v", after.HeartbeatAt, before.HeartbeatAt, err)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("a second release: %v", err)
 		}
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +17,6 @@ import (
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
-	"lockkeeper/lock"
 	"lockkeeper/sched"
 )
 
@@ -107,7 +105,7 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 		Argv: it.Command, Dir: filepath.Join(r.app.Root.Dir(), filepath.FromSlash(it.Dir)),
 		Env:    r.environment(it),
 		Stdout: rec.in, Stderr: rec.in,
-		Grant: job.Grant.ID, KillAfter: KillAfter(job.Grant),
+		Grant: job.Grant.ID, KillAfter: job.Grant.KillAfter(),
 		Killed: func(by syscall.Signal) { failed.Signal = by },
 		Started: func(self lockkeeper.Process) error {
 			group = self
@@ -163,13 +161,4 @@ func CheckCommand(a *project.Project, name string) error {
 		return &lockkeeper.InputError{Field: "command", Value: name, Reason: "cannot be run in " + a.WorkDir + ": " + disk.Reason(err), Next: "name a program in PATH, or an executable file from there"}
 	}
 	return nil
-}
-
-// KillAfter returns how long a command that lost its grant may take to exit. The keeper gives up
-// a grant a third of its lease before the lease ends.
-func KillAfter(g *lock.Grant) time.Duration {
-	if g.ExpiresAt.IsZero() {
-		return 5 * time.Second
-	}
-	return min(5*time.Second, g.ExpiresAt.Sub(g.HeartbeatAt)/4)
 }

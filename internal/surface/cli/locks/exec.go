@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
-	"lockkeeper/internal/job"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
@@ -88,7 +87,7 @@ func RunUnder(ctx, waiting context.Context, p *command.Program, a *project.Proje
 	end.Err = session.Open(a).Watched(ctx, watcher(p, g), func(context.Context) (err error) {
 		end.Code, err = a.Host.Run(g.Context(), process.Command{
 			Argv: argv, Dir: p.Base(), Env: p.Env, Stdin: p.In, Stdout: p.Out.File, Stderr: p.Err,
-			Grant: g.ID, Foreground: true, KillAfter: job.KillAfter(g),
+			Grant: g.ID, Foreground: true, KillAfter: g.KillAfter(),
 			Killed: func(by syscall.Signal) { end.By = by },
 			Started: func(group lockkeeper.Process) error {
 				if waiting.Err() != nil { // the signal came after the wait and before the command
