@@ -35,7 +35,7 @@ type removal struct {
 	Kept      string              `json:"kept,omitempty"` // where unlanded content was moved
 
 	edits   []*enrol.Enrolment
-	settled int // kept changes that need nobody and are removed
+	resolved int // resolved changes, which are removed
 }
 
 func (p *program) uninitCommand() *cobra.Command {
@@ -116,12 +116,12 @@ func (p *program) survey(ctx context.Context, r *removal, o uninitOptions) error
 		if kept.Err != nil {
 			return kept.Err
 		}
-		open, settled := kept.Unsettled()
+		open, resolved := kept.Unresolved()
 		if o.export != "" {
 			if _, err := os.Lstat(o.export); !errors.Is(err, os.ErrNotExist) {
 				return &lockkeeper.InputError{Field: "export", Value: o.export, Reason: "it exists", Next: "name a new directory"}
 			}
-		} else if r.settled = settled; len(open.Entries) > 0 {
+		} else if r.resolved = resolved; len(open.Entries) > 0 {
 			return &lockkeeper.RefusedError{Act: "uninit", Reason: fmt.Sprintf("%s did not land, such as %s", term.Counted(len(open.Entries), "kept change"), open.Entries[0].Path),
 				Next: "lockkeeper uninit --export DIRECTORY keeps them; or lockkeeper rescue, and land or drop them"}
 		}
@@ -168,8 +168,8 @@ func (p *program) showRemoval(r *removal) {
 	for _, path := range append(append([]string{}, r.Paths...), r.Documents...) {
 		fmt.Fprintf(p.Out, "remove   %s\n", term.Clean(path))
 	}
-	if r.settled > 0 {
-		fmt.Fprintf(p.Out, "remove   %s that somebody dismissed or that landed later\n", term.Counted(r.settled, "kept change"))
+	if r.resolved > 0 {
+		fmt.Fprintf(p.Out, "remove   %s that a person dismissed or that landed later\n", term.Counted(r.resolved, "kept change"))
 	}
 	for _, d := range r.Presets {
 		fmt.Fprintf(p.Out, "%-8s %s\n", d.Act, term.Clean(d.Path+d.facts()))

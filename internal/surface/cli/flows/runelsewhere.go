@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -143,7 +144,7 @@ func (r *flowRun) viewElsewhere(ctx context.Context, out *run.Outcome) (*runView
 
 // sumElsewhere prints the end of the run. What landed is known only where its documents are.
 func (r *flowRun) sumElsewhere(ctx context.Context, out *run.Outcome, next string) error {
-	out.Waiting = command.ListOf(out.Waiting)
+	out.Waiting = acts.OrEmpty(out.Waiting)
 	if r.JSON {
 		return r.PrintLine(struct {
 			Kind string `json:"kind"`
