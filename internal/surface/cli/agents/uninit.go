@@ -34,7 +34,7 @@ type removal struct {
 	Presets   []presetDocument    `json:"presets,omitempty"`
 	Kept      string              `json:"kept,omitempty"` // where unlanded content was moved
 
-	edits   []*enrol.Enrolment
+	edits    []*enrol.Enrolment
 	resolved int // resolved changes, which are removed
 }
 
