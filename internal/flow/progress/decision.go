@@ -38,15 +38,23 @@ type Fact struct {
 // Waiting lists the open decisions of the units. Decisions that free the most work for the fewest
 // answers come first, then those that are open longest.
 func (b *Tracker) Waiting(ctx context.Context, units []string) ([]Decision, error) {
-	var queue []Decision
+	var read []*Unit
 	for _, name := range units {
 		u, err := b.Unit(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		queue = append(queue, u.OpenDecisions()...)
+		read = append(read, u)
 	}
-	return SortDecisions(queue), nil
+	return OpenDecisions(read), nil
+}
+
+// OpenDecisions lists the open decisions of units that were read, in the order of Waiting.
+func OpenDecisions(units []*Unit) (open []Decision) {
+	for _, u := range units {
+		open = append(open, u.OpenDecisions()...)
+	}
+	return SortDecisions(open)
 }
 
 // SortDecisions sorts decisions in place as Waiting does, and links items with the same words.

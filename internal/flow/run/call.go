@@ -46,9 +46,17 @@ type ledger struct {
 
 	usual map[string]time.Duration // the median time of earlier calls, by phase
 
+	ended *records
+
 	mu     sync.Mutex
 	budget *agent.Budget
 	freed  chan struct{} // closed when a call returns its reservation
+}
+
+// records has the records that this process has read, by the folder of the call.
+type records struct {
+	mu sync.Mutex
+	of map[string]*record
 }
 
 // openLedger opens the ledger with the cost of earlier calls of the run.
@@ -56,44 +64,71 @@ func openLedger(dir, run string, b Budget) (*ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	l := &ledger{dir: dir, run: run, freed: make(chan struct{})}
-	var spent agent.Spent
+	return (&ledger{dir: dir, ended: &records{of: map[string]*record{}}}).of(run, b)
+}
+
+// of returns a ledger for a run in the same folder, with the cost of earlier calls of the run.
+func (l *ledger) of(run string, b Budget) (*ledger, error) {
 	all, err := l.all()
 	if err != nil {
 		return nil, err
 	}
+	var spent agent.Spent
 	for _, r := range all {
 		if r.Run == run {
 			spent = spent.With(r.Cost)
 		}
 	}
-	l.usual = medians(all)
-	l.budget, err = agent.NewBudget(b.USD, b.Tokens, spent)
-	return l, err
+	next := &ledger{dir: l.dir, run: run, usual: medians(all), ended: l.ended, freed: make(chan struct{})}
+	next.budget, err = agent.NewBudget(b.USD, b.Tokens, spent)
+	return next, err
 }
 
-func (l *ledger) all() (list []record, err error) {
-	names, err := tracesWith(l.dir, callFile)
+// all lists the records of ended calls. It reads each record once, so Used may be out of date.
+func (l *ledger) all() (list []*record, err error) {
+	l.ended.mu.Lock()
+	defer l.ended.mu.Unlock()
+	traces, err := l.traces()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		r, err := durable.ReadJSON[record](name)
-		if err != nil {
-			return nil, fmt.Errorf("read the record of a call: %w", err)
+	for _, t := range traces {
+		r, known := l.ended.of[t.dir]
+		if !known {
+			if r, err = t.record(); err != nil {
+				return nil, fmt.Errorf("read the record of a call: %w", err)
+			}
+			if r == nil { // the call runs, or its run crashed
+				continue
+			}
+			l.ended.of[t.dir] = r
 		}
 		list = append(list, r)
 	}
 	return list, nil
 }
 
-// tracesWith lists the files with a name in the folders of all calls.
-func tracesWith(dir, name string) ([]string, error) {
-	found, err := fs.Glob(os.DirFS(dir), "*/*/"+name)
-	for i, path := range found {
-		found[i] = filepath.Join(dir, filepath.FromSlash(path))
+// traces lists the folders of all calls.
+func (l *ledger) traces() (list []trace, err error) {
+	purposes, err := entriesOf(l.dir)
+	for _, purpose := range purposes {
+		calls, unread := entriesOf(filepath.Join(l.dir, purpose.Name()))
+		err = errors.Join(err, unread)
+		for _, call := range calls {
+			if _, bad := strconv.Atoi(call.Name()); bad == nil {
+				list = append(list, trace{dir: filepath.Join(l.dir, purpose.Name(), call.Name())})
+			}
+		}
 	}
-	return found, err
+	return list, err
+}
+
+// isUsed reports whether the record of a call, as it was read first, says that its result is used.
+func (l *ledger) isUsed(t trace) bool {
+	l.ended.mu.Lock()
+	defer l.ended.mu.Unlock()
+	r := l.ended.of[t.dir]
+	return r != nil && r.Used
 }
 
 func (l *ledger) folder(purpose string) string {

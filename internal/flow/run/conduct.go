@@ -338,11 +338,11 @@ func (p *Pipeline) queuedIn(b *progress.Batch) string {
 }
 
 func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) {
-	st, err := p.State(ctx)
+	st, units, err := p.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{State: st, Stopped: stopped, Baseline: p.Baseline()}
+	out := &Outcome{State: st, Stopped: stopped, Baseline: p.Baseline(), Waiting: progress.OpenDecisions(units)}
 	for _, u := range st.Units {
 		switch {
 		case u.Status == flow.Complete:
@@ -350,9 +350,6 @@ func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) 
 		case u.Status == flow.Failed || slices.ContainsFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed }):
 			out.Failed++
 		}
-	}
-	if out.Waiting, err = p.opt.Progress.Waiting(ctx, p.units); err != nil {
-		return nil, err
 	}
 	p.mu.Lock()
 	if p.budget != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // medians returns the median time of the recorded calls of each phase.
-func medians(calls []record) map[string]time.Duration {
+func medians(calls []*record) map[string]time.Duration {
 	times := map[string][]time.Duration{}
 	for _, c := range calls {
 		if c.Error == "" {

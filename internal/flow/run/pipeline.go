@@ -85,7 +85,7 @@ func (p *Pipeline) Lead(run string, g *gate.Gate) (err error) {
 	if p.opt.Wants != nil {
 		p.opt.Only, p.units = nil, nil // keeps all units: Wants can include more later
 	}
-	p.ledger, err = openLedger(p.opt.Calls, run, p.opt.Budget)
+	p.ledger, err = p.ledger.of(run, p.opt.Budget)
 	return err
 }
 

@@ -51,6 +51,12 @@ type WorkState struct {
 
 // State returns the state of the run, from its documents and the queue.
 func (p *Pipeline) State(ctx context.Context) (*State, error) {
+	st, _, err := p.read(ctx)
+	return st, err
+}
+
+// read returns the state of the run and the units from which it was read.
+func (p *Pipeline) read(ctx context.Context) (st *State, units []*progress.Unit, err error) {
 	items := map[string][]*lockkeeper.Item{}
 	if p.opt.Locks != nil {
 		err := p.opt.Store.View(ctx, func(r store.Reader) (err error) {
@@ -58,25 +64,25 @@ func (p *Pipeline) State(ctx context.Context) (*State, error) {
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	st := &State{Flow: p.opt.Flow.Name, Phase: flow.Discovered, Spent: p.Spent(), Sandbox: p.opt.Sandbox.String()}
+	st = &State{Flow: p.opt.Flow.Name, Phase: flow.Discovered, Spent: p.Spent(), Sandbox: p.opt.Sandbox.String()}
 	overlay := p.overlay()
 	for _, name := range p.units {
 		u, err := p.opt.Progress.Unit(ctx, name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		units = append(units, u)
 		at := overlay.Unit(u, items[name])
 		if err := p.narrow(ctx, u, &at); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		st.Units = append(st.Units, at)
 	}
-	var err error
 	st.Rest, err = p.rest(st.Units)
-	return st, err
+	return st, units, err
 }
 
 // overlay returns an Overlay with the failures in this process.
@@ -116,13 +122,24 @@ func (p *Pipeline) rest(units []UnitState) (float64, error) {
 // Outcome returns the result of the run so far. A pipeline that only shows the run reads the cost
 // again each time, because the conductor may spend in another process.
 func (p *Pipeline) Outcome(ctx context.Context) (_ *Outcome, err error) {
-	if p.opt.Gate == nil {
-		if p.ledger, err = openLedger(p.opt.Calls, p.opt.Run, p.opt.Budget); err != nil {
-			return nil, err
-		}
+	if _, err := p.Refresh(); err != nil {
+		return nil, err
 	}
 	return p.outcome(ctx, false)
 }
+
+// Refresh returns the cost of the run so far. A pipeline that only shows the run reads new calls.
+func (p *Pipeline) Refresh() (_ agent.Spent, err error) {
+	if p.opt.Gate == nil {
+		if p.ledger, err = p.ledger.of(p.opt.Run, p.opt.Budget); err != nil {
+			return agent.Spent{}, err
+		}
+	}
+	return p.Spent(), nil
+}
+
+// Sandbox describes the sandbox of agents and commands.
+func (p *Pipeline) Sandbox() string { return p.opt.Sandbox.String() }
 
 // A Forecast describes what a run would do.
 type Forecast struct {

@@ -99,19 +99,25 @@ type unusedTrace struct {
 }
 
 func (p *Pipeline) unusedTraces() (unused []unusedTrace, err error) {
-	names, err := tracesWith(p.ledger.dir, workspaceFile)
+	traces, err := p.ledger.traces()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		t := unusedTrace{trace: trace{dir: filepath.Dir(name)}}
+	for _, at := range traces {
+		if p.ledger.isUsed(at) {
+			continue
+		}
+		t := unusedTrace{trace: at}
 		if t.home, err = t.workspace(); err != nil {
 			return nil, err
+		}
+		if t.home == "" {
+			continue
 		}
 		if t.rec, err = t.record(); err != nil {
 			return nil, err
 		}
-		if t.home != "" && (t.rec == nil || !t.rec.Used) {
+		if t.rec == nil || !t.rec.Used {
 			unused = append(unused, t)
 		}
 	}

@@ -216,13 +216,13 @@ type introduction struct {
 const unitsNamed = 8
 
 func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor string) error {
-	at, err := seen.Outcome(ctx)
+	spent, err := seen.Refresh()
 	if err != nil {
 		return err
 	}
 	c := r.a.Config
-	i := introduction{Kind: "begin", Flow: r.flow.Name, Units: seen.Units(), Agent: conduct.AgentTitle(r.a), Slots: r.limits()["claude"], Sandbox: at.State.Sandbox,
-		BudgetUSD: r.budget(), Tokens: cmp.Or(r.o.Tokens, int64(c.Run.BudgetTokens)), SpentUSD: at.State.Spent.USD(),
+	i := introduction{Kind: "begin", Flow: r.flow.Name, Units: seen.Units(), Agent: conduct.AgentTitle(r.a), Slots: r.limits()["claude"], Sandbox: seen.Sandbox(),
+		BudgetUSD: r.budget(), Tokens: cmp.Or(r.o.Tokens, int64(c.Run.BudgetTokens)), SpentUSD: spent.USD(),
 		Branch: cmp.Or(r.o.Branch, c.Run.Branch), Documents: conduct.DocumentsDir(r.a, r.flow), Conductor: conductor}
 	if i.Untested, err = seen.Untested(); err != nil {
 		return err
