@@ -156,10 +156,14 @@ func LastFlow(a *project.Project, named string) (string, error) {
 // CheckAgent refuses to run if the program of an agent is missing. The name "" is the default
 // agent.
 func CheckAgent(a *project.Project, names ...string) error {
+	argv, err := agentCommand(a)
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
 		program := cmp.Or(name, a.Config.Agent.Name)
-		if program == a.Config.Agent.Name && len(a.Config.Agent.Command) > 0 {
-			program = a.Config.Agent.Command[0]
+		if program == a.Config.Agent.Name && len(argv) > 0 {
+			program = argv[0]
 		}
 		path := program
 		if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
@@ -173,6 +177,22 @@ func CheckAgent(a *project.Project, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// agentCommand returns the setting agent.command for use in a workspace, which has another path than the codebase: a
+// file of the codebase has its path from the root. It refuses a path within a longer argument.
+func agentCommand(a *project.Project) (argv []string, err error) {
+	root := a.Root.Dir()
+	for _, word := range a.Config.Agent.Command {
+		if rest, inside := strings.CutPrefix(filepath.Clean(word), root+"/"); inside {
+			word = "./" + rest
+		} else if strings.Contains(word, root+"/") {
+			return nil, &lockkeeper.InputError{Field: "agent.command", Value: word, Reason: "an agent has its own copy of the files in " + root,
+				Next: "in " + config.FileName + ", write their paths from the root of the codebase: an agent starts there"}
+		}
+		argv = append(argv, word)
+	}
+	return argv, nil
 }
 
 // AgentTitle returns the name of the agent and its model for people.

@@ -127,11 +127,15 @@ func noSetting(phase flow.Phase, key, kind string) error {
 
 func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
 	c := a.Config.Agent
+	argv, err := agentCommand(a)
+	if err != nil {
+		return err
+	}
 	p.Agents = run.Agents{Default: c.Name, Model: c.Model, Args: c.Args, Timeout: c.Timeout, StallAfter: c.StallAfter,
 		Retry: agent.RetryPolicy{Attempts: c.Attempts, First: 2 * time.Second, Longest: 2 * time.Minute, Random: rand.Float64},
 		Named: func(name string) (agent.Adapter, error) {
 			if name == "" || name == c.Name {
-				return agent.ByName(c.Name, c.Command...)
+				return agent.ByName(c.Name, argv...)
 			}
 			return agent.ByName(name)
 		}}

@@ -94,6 +94,9 @@ func programs(a *project.Project, agents []string) (list []string) {
 			continue
 		}
 		for i, word := range a.Config.Agent.Command {
+			if isWithin(filepath.Clean(word), a.Root.Dir()) {
+				continue // the workspace has it
+			}
 			if i == 0 || filepath.IsAbs(word) {
 				list = append(list, word)
 			}

@@ -17,6 +17,7 @@ type Failure struct {
 	TimedOut bool     `json:"timed_out,omitempty"`
 	Tests    []string `json:"tests,omitempty"` // names of the tests that failed, sorted; empty: the output names none
 	Text     string   `json:"text,omitempty"`  // the normalized last lines of the output, if it names no tests
+	Last     string   `json:"last,omitempty"`  // the last line of the output as it was, for people
 }
 
 // Of describes the failure of a command by its output. It removes the places from the output: the
@@ -25,7 +26,11 @@ func Of(command string, exit int, timedOut bool, output string, places ...string
 	f := Failure{Command: command, Exit: exit, TimedOut: timedOut}
 	output = plain(output, places)
 	if f.Tests = testsIn(output); len(f.Tests) == 0 {
-		f.Text = normalized(output)
+		lines := endOf(output)
+		f.Text = normalized(lines)
+		if len(lines) > 0 {
+			f.Last = lines[len(lines)-1]
+		}
 	}
 	return f
 }
@@ -84,7 +89,7 @@ func ID(parts []string) string {
 // String says in one line what failed.
 func (f Failure) String() string {
 	if f.TimedOut || len(f.Tests) == 0 {
-		end := cmp.Or(Title([]string{f.Text}), "no output")
+		end := cmp.Or(f.Last, Title([]string{f.Text}), "no output")
 		if f.TimedOut {
 			end = "it reached the time limit"
 		}
@@ -119,15 +124,19 @@ var varying = []*regexp.Regexp{
 	regexp.MustCompile(`[0-9]+(?:[.:,/-][0-9]+)*`),
 }
 
-// normalized returns the last lines of an output without what differs from run to run.
-func normalized(output string) string {
-	var lines []string
+// endOf returns the last lines of an output that are not empty.
+func endOf(output string) (lines []string) {
 	for line := range strings.Lines(output) {
 		if line = strings.TrimSpace(line); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	text := strings.Join(lines[max(0, len(lines)-linesCompared):], "\n")
+	return lines[max(0, len(lines)-linesCompared):]
+}
+
+// normalized joins lines without what differs from run to run.
+func normalized(lines []string) string {
+	text := strings.Join(lines, "\n")
 	for _, v := range varying {
 		text = v.ReplaceAllString(text, "#")
 	}

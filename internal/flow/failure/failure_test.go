@@ -129,3 +129,14 @@ func TestSomeOfTheTests(t *testing.T) {
 		t.Error("the same time limit")
 	}
 }
+
+// Versions and line numbers of an output do not make two failures different, but people read them.
+func TestNumbersAreShown(t *testing.T) {
+	f := Of("python3 -m pytest", 1, false, "/opt/3.11.8/bin/python3: No module named pytest\n\n")
+	if !f.IsIn([]Failure{Of("python3 -m pytest", 1, false, "/opt/3.12.1/bin/python3: No module named pytest\n")}) {
+		t.Error("another version is another failure")
+	}
+	if want := `"python3 -m pytest" ended with exit status 1: /opt/3.11.8/bin/python3: No module named pytest`; f.String() != want {
+		t.Errorf("%s, want %s", f, want)
+	}
+}

@@ -28,6 +28,14 @@ type CommonFailure struct {
 	Given   *time.Time `json:"answered_at,omitempty"`
 }
 
+// Title says in one line what failed.
+func (f CommonFailure) Title() string {
+	if len(f.Parts) == 1 && strings.Contains(f.Parts[0], "\n") && f.Last != "" { // the end of an output, without its numbers
+		return failure.Title([]string{f.Last})
+	}
+	return failure.Title(f.Parts)
+}
+
 // The answers to a CommonFailure.
 const (
 	Again   = "again"   // the batches are tested again, and what fails is fixed as usual
@@ -99,7 +107,7 @@ func (u *Unit) failureDecisions() (list []Decision) {
 		if f.Answer != "" {
 			continue
 		}
-		list = append(list, Decision{Ref: Ref{Kind: FailureKind, Unit: u.Name, Failure: f.ID}, Title: line(counted(len(f.Batches), "batch fails", "batches fail") + " in the same way: " + failure.Title(f.Parts)),
+		list = append(list, Decision{Ref: Ref{Kind: FailureKind, Unit: u.Name, Failure: f.ID}, Title: line(counted(len(f.Batches), "batch fails", "batches fail") + " in the same way: " + f.Title()),
 			Since: f.At, Frees: len(f.Batches), Left: 1,
 			Facts: []Fact{{"failure", strings.Join(f.Parts, "\n")}, {"batches", strings.Join(f.Batches, ", ")}, {"phase", f.Phase}, {"command", f.Command}, {"output", f.Last}, {"all of it", f.Output}}}.withVersion())
 	}

@@ -225,7 +225,11 @@ func (p *Pipeline) goOnFailing(ctx context.Context, b *Baseline) error {
 func (b *Baseline) What() string {
 	var parts []string
 	for _, f := range b.Failures {
-		parts = append(parts, f.Parts()...)
+		if f.Last != "" && !f.TimedOut {
+			parts = append(parts, f.Last)
+		} else {
+			parts = append(parts, f.Parts()...)
+		}
 	}
 	return failure.Title(parts)
 }

@@ -10,7 +10,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/failure"
 	"lockkeeper/internal/flow/progress"
 )
 
@@ -157,7 +156,7 @@ func (p *Pipeline) askCommon() {
 		if p.worker != nil {
 			p.worker.Pause()
 		}
-		p.tell(News{Kind: NewsPaused, Text: fmt.Sprintf("%s fail in the same way (%s): nothing new starts until you answer: lockkeeper decide", strings.Join(open[0].Batches, ", "), failure.Title(open[0].Parts))})
+		p.tell(News{Kind: NewsPaused, Text: fmt.Sprintf("%s fail in the same way (%s): nothing new starts until you answer: lockkeeper decide", strings.Join(open[0].Batches, ", "), open[0].Title())})
 		p.mark()
 	case len(open) == 0 && was && last.Answer == progress.Stop:
 		p.halt("stopping: " + last.By + " stopped the run because batches fail in the same way; running work finishes")

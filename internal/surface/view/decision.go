@@ -7,7 +7,6 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/failure"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/rescue"
@@ -159,7 +158,7 @@ func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) 
 		if !known {
 			return missing()
 		}
-		d.title(failure.Title(f.Parts))
+		d.title(f.Title())
 		d.Failure = &f
 	case progress.GapKind:
 		if !known {

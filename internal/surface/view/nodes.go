@@ -120,7 +120,7 @@ func (rd *Reader) checks(e Enforcement) []Check {
 	list := []Check{{Name: "sandbox", OK: e.Level != "" && e.Missing == "", Fact: cmp.Or(e.Missing, e.Level)}}
 	program := Check{Name: "agent", OK: true, Fact: conduct.AgentTitle(rd.project)}
 	if err := conduct.CheckAgent(rd.project, ""); err != nil {
-		program.OK, program.Fact, program.Next = false, lockkeeper.Message(err), "install it, or set agent.command in "+config.FileName
+		program.OK, program.Fact, program.Next = false, lockkeeper.Message(err), lockkeeper.NextStep(err)
 	} else if missing := conduct.MissingLogin(rd.project); missing != "" {
 		program.OK, program.Fact, program.Next = false, missing, "start the program once and log in"
 	}

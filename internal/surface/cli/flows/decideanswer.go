@@ -73,10 +73,11 @@ func (d *decider) verb(word, short, long, example string, s *acts.AnswerInput) *
 func (d *decider) dismissCommand() *cobra.Command {
 	var s acts.AnswerInput
 	var where string
-	var all bool
+	var all, yes bool
 	cmd := d.verb("dismiss", "Dismiss gaps", `Dismiss changes that no grant covered. They stay kept: see lockkeeper rescue list. --all
 dismisses every open gap, and --where those whose path or batch matches a pattern:
-path=build/** or batch=+tasks/docs.`, `  lockkeeper decide dismiss gap blog/posts/b1/1
+path=build/** or batch=+tasks/docs. At a terminal both show the gaps and ask. decide undo
+opens a gap again.`, `  lockkeeper decide dismiss gap blog/posts/b1/1
   lockkeeper decide dismiss --all
   lockkeeper decide dismiss --where 'path=build/**'`, &s)
 	cmd.Use = "dismiss REF… | --all | --where CONDITION"
@@ -105,17 +106,25 @@ path=build/** or batch=+tasks/docs.`, `  lockkeeper decide dismiss gap blog/post
 				return acts.Verdict{}, err
 			}
 			var refs []progress.Ref
+			facts := ""
 			for _, w := range l.Waiting {
 				if w.Ref.Kind == progress.GapKind && wanted(w) {
 					refs = append(refs, w.Ref)
+					facts += fmt.Sprintf("\n  %s: %s", w.Ref, term.Clean(w.Title))
 				}
 			}
 			if len(refs) == 0 {
 				return acts.Verdict{}, &lockkeeper.RefusedError{Act: "dismiss", Reason: "no open gap matches", Next: d.flow.Command("decide")}
 			}
+			if term.IsTerminal(d.In) {
+				if err := d.AgreeUnlessYes(yes, "decide dismiss", "This dismisses "+term.Counted(len(refs), "gap")+":"+facts); err != nil {
+					return acts.Verdict{}, err
+				}
+			}
 			return d.flow.Give(ctx, "dismiss", refs, s)
 		})
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&all, "all", false, "dismiss every open gap")
 	cmd.Flags().StringVar(&where, "where", "", "dismiss every open gap that meets this `condition`: path=PATTERN or batch=UNIT/BATCH")
 	return cmd

@@ -77,6 +77,9 @@ func (r *flowRun) lastOutput(ctx context.Context, item string) []string {
 	if err != nil {
 		return nil
 	}
+	if len(strings.TrimSpace(string(text))) == 0 {
+		return []string{"(no output)"}
+	}
 	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	return lines[max(0, len(lines)-outputLines):]
 }
