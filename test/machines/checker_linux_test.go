@@ -34,6 +34,8 @@ type record struct {
 	What    string // began, overlap, ended
 	At      time.Duration
 	Late    time.Duration // with overlap: how long the other work continued
+	Wall    time.Duration // what the machine's wall clock shows, since 1970
+	Host    time.Duration // what the host's wall clock shows
 }
 
 func newChecker(t *testing.T) *checker {
@@ -125,7 +127,7 @@ func work(dir, key, mode, text string) error {
 	if err != nil {
 		return err
 	}
-	r := record{Key: key, Machine: host, Grant: os.Getenv("LOCKKEEPER_GRANT")}
+	r := record{Key: key, Machine: host, Grant: os.Getenv("LOCKKEEPER_GRANT"), Wall: time.Duration(time.Now().UnixNano()), Host: hostClock(dir)}
 	fd, err := unix.Open(filepath.Join(dir, key), unix.O_CREAT|unix.O_RDWR, 0o600) // inherited by children
 	if err != nil {
 		return err
@@ -191,4 +193,19 @@ func (c *checker) ended() int {
 		}
 	}
 	return len(keys)
+}
+
+// hostClock returns the time that the kernel gives a file. Nothing shifts it.
+func hostClock(dir string) time.Duration {
+	f, err := os.CreateTemp(dir, "clock-")
+	if err != nil {
+		return 0
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	return time.Duration(info.ModTime().UnixNano())
 }

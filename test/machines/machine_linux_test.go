@@ -207,3 +207,17 @@ func (m *machine) write(path, text string) {
 	file := filepath.Join(m.disk, "home", path)
 	must(m.t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
 }
+
+// read returns the content of a file in the home directory of the machine.
+func (m *machine) read(path string) string {
+	m.t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.disk, "home", path))
+	must(m.t, err)
+	return string(text)
+}
+
+// has reports whether a file exists in the home directory, by its path on the machine.
+func (m *machine) has(path string) bool {
+	_, err := os.Stat(filepath.Join(m.disk, "home", strings.TrimPrefix(path, home)))
+	return err == nil
+}

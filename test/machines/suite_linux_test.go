@@ -149,7 +149,7 @@ func postgresBin() (string, error) {
 
 // variables returns the environment of a person on a machine.
 func variables() []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "USER=ann", "TERM=dumb", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", insideVariable + "=1",
+	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "USER=ann", "TERM=dumb", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", insideVariable + "=1",
 		"GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.org", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.org"}
 	if !strings.Contains(os.Getenv("PATH"), "/usr/sbin") {
 		env[0] += ":/usr/sbin:/sbin"
