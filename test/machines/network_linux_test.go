@@ -36,7 +36,8 @@ type network struct {
 	cards  map[byte]*os.File
 	links  map[[2]byte]link
 	queues map[[2]byte]chan packet
-	passed map[[2]byte]int // packets that were delivered
+	trips  map[byte]int     // by machine: how often it sent something after an answer
+	spoke  map[[4]byte]byte // by machine, server and port of the machine: who sent last
 }
 
 type packet struct {
@@ -45,7 +46,7 @@ type packet struct {
 }
 
 func newNetwork(ctx context.Context, seed uint64) *network {
-	n := &network{random: rand.New(rand.NewPCG(seed, 0)), cards: map[byte]*os.File{}, links: map[[2]byte]link{}, queues: map[[2]byte]chan packet{}, passed: map[[2]byte]int{}}
+	n := &network{random: rand.New(rand.NewPCG(seed, 0)), cards: map[byte]*os.File{}, links: map[[2]byte]link{}, queues: map[[2]byte]chan packet{}, trips: map[byte]int{}, spoke: map[[4]byte]byte{}}
 	n.ctx, n.end = context.WithCancel(ctx)
 	return n
 }
@@ -120,6 +121,7 @@ func (n *network) send(from byte, data []byte) {
 	direction := [2]byte{from, data[19]} // the last byte of the destination
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.count(data)
 	l := n.links[direction]
 	if l.dropped || l.loss > 0 && n.random.Float64() < l.loss {
 		return
@@ -154,9 +156,6 @@ func (n *network) deliver(direction [2]byte, queue chan packet) {
 		}
 		n.mu.Lock()
 		file, dropped := n.cards[direction[1]], n.links[direction].dropped
-		if file != nil && !dropped {
-			n.passed[direction]++
-		}
 		n.mu.Unlock()
 		if file != nil && !dropped {
 			file.Write(p.data) // fails if the card is down: then the packet is lost
@@ -177,4 +176,33 @@ func (n *network) both(m *machine, l link, others ...*machine) {
 		n.set(m, o, l)
 		n.set(o, m, l)
 	}
+}
+
+// count counts the round trips of a person's machine to a server: in a TCP connection it sends
+// data after it has received data, or as the first. Empty packets only confirm or open.
+func (n *network) count(data []byte) {
+	header := int(data[0]&15) * 4
+	if data[9] != unix.IPPROTO_TCP || len(data) < header+20 {
+		return
+	}
+	tcp := data[header:]
+	if len(tcp) <= int(tcp[12]>>4)*4 {
+		return
+	}
+	from, to, port := data[15], data[19], tcp[0:2]
+	if from >= hubNumber {
+		from, to, port = to, from, tcp[2:4]
+	}
+	connection := [4]byte{from, to, port[0], port[1]}
+	if n.spoke[connection] != from && data[15] == from {
+		n.trips[from]++
+	}
+	n.spoke[connection] = data[15]
+}
+
+// tripsOf returns how many round trips a machine has made.
+func (n *network) tripsOf(m *machine) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.trips[byte(m.number)]
 }

@@ -23,7 +23,7 @@ lockkeeper lock release "$grant"`, project, path))
 }
 
 const staleConfig = `agent: {name: command, command: [sh, agent.sh], sandbox: off, attempts: 1}
-run: {commit: off}
+run: {commit: off, verify: off}
 `
 
 // No work starts on a clone that lacks a landing of another machine, whichever way it starts. It
