@@ -7,6 +7,7 @@
 //	Decisions open decisions, in order;  Decision: the details of one of them
 //	Board     the phase of every unit
 //	Item      why an item is in its state, and what can be done about it
+//	Why       who holds a path, a resource or a grant, and who waits for it
 //	Status    who works, holds and waits, what is kept, and the queue, for the command line
 //	Locks     who holds what, who waits for whom, who wrote last
 //	Timeline  when each piece of work ran, waited and landed

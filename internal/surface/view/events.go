@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -120,6 +121,9 @@ func GapText(ev lockkeeper.Event) string {
 
 // pathsInLine limits the paths and holders that a line names.
 const pathsInLine = 3
+
+// maxPaths is a limit above the number of paths in any line.
+const maxPaths = math.MaxInt
 
 // lineOf returns an event with its text, which names up to limit paths and holders.
 func lineOf(ev lockkeeper.Event, known names, limit int) Line {

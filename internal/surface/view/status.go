@@ -200,3 +200,54 @@ func (s *Status) addSessions(ctx context.Context, rd *Reader) error {
 	s.Pause, err = registry.Off(ctx)
 	return err
 }
+
+// headcountLimit is how many grants Headcount reads, because a shell prompt must be fast.
+const headcountLimit = 500
+
+// Headcount is the status in numbers. It does not count grants of processes that are gone, because
+// they block no request.
+type Headcount struct {
+	Sessions int  `json:"sessions"` // number of open sessions
+	Held     int  `json:"held"`
+	Waiting  int  `json:"waiting"`
+	Stale    int  `json:"stale"`
+	More     bool `json:"more"` // there are more grants than headcountLimit
+	Off      bool `json:"off"`
+}
+
+// Headcount counts the sessions, grants and waiting requests.
+func (rd *Reader) Headcount(ctx context.Context) (*Headcount, error) {
+	t, registry := &Headcount{}, session.Open(rd.project)
+	pause, err := registry.Off(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = rd.project.Store.View(ctx, func(r store.Reader) error {
+		*t = Headcount{Off: pause != nil}
+		list, more, err := rd.project.Locks.FirstIn(r, headcountLimit)
+		if err != nil {
+			return err
+		}
+		t.More = more
+		for _, rec := range list {
+			free, err := rd.project.Locks.IsFree(r, rec)
+			if err != nil {
+				return err
+			}
+			switch {
+			case rec.State == store.StateWaiting:
+				t.Waiting++
+			case t.Off && rec.ID == pause.GrantID:
+			case free:
+			case rec.Expires != 0 && rec.Expires <= r.Now().Lease:
+				t.Stale++
+			default:
+				t.Held++
+			}
+		}
+		live, err := registry.LiveAmong(list)
+		t.Sessions = len(live)
+		return err
+	})
+	return t, err
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockkeeper/internal/project"
-	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/landings"
@@ -20,7 +19,6 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/internal/surface/feed"
 	"lockkeeper/internal/surface/view"
-	"lockkeeper/store"
 )
 
 const holdersShown = 3
@@ -241,22 +239,8 @@ func (p *program) watchStatus(ctx context.Context, a *project.Project) error {
 	})
 }
 
-// shortLimit is how many grants --short reads, because a shell prompt must be fast.
-const shortLimit = 500
-
-// headcount is the answer of --short. It does not count grants of processes that are gone,
-// because they block no request.
-type headcount struct {
-	Sessions int  `json:"sessions"` // number of open sessions
-	Held     int  `json:"held"`
-	Waiting  int  `json:"waiting"`
-	Stale    int  `json:"stale"`
-	More     bool `json:"more"` // there are more grants than shortLimit
-	Off      bool `json:"off"`
-}
-
 // short prints one line, or nothing outside of a root and if there are no sessions and grants.
-// To be fast it reads at most shortLimit grants and recovers nothing.
+// To be fast it recovers nothing.
 func (p *program) short(ctx context.Context) error {
 	s := p.Settings()
 	s.SkipRecovery = true
@@ -264,55 +248,20 @@ func (p *program) short(ctx context.Context) error {
 		return err
 	}
 	return p.WithSettings(ctx, s, func(a *project.Project) error {
-		t, err := count(ctx, a)
+		t, err := view.New(a).Headcount(ctx)
 		if err != nil {
 			return err
 		}
 		return p.Show(t, func() {
-			if line := t.line(); line != "" {
+			if line := headcountLine(t); line != "" {
 				fmt.Fprintln(p.Out, line)
 			}
 		})
 	})
 }
 
-func count(ctx context.Context, a *project.Project) (t headcount, err error) {
-	registry := session.Open(a)
-	pause, err := registry.Off(ctx)
-	if err != nil {
-		return t, err
-	}
-	t.Off = pause != nil
-	err = a.Store.View(ctx, func(r store.Reader) error {
-		list, more, err := a.Locks.FirstIn(r, shortLimit)
-		if err != nil {
-			return err
-		}
-		t.More = more
-		for _, rec := range list {
-			free, err := a.Locks.IsFree(r, rec)
-			if err != nil {
-				return err
-			}
-			switch {
-			case rec.State == store.StateWaiting:
-				t.Waiting++
-			case t.Off && rec.ID == pause.GrantID:
-			case free:
-			case rec.Expires != 0 && rec.Expires <= r.Now().Lease:
-				t.Stale++
-			default:
-				t.Held++
-			}
-		}
-		live, err := registry.LiveAmong(list)
-		t.Sessions = len(live)
-		return err
-	})
-	return t, err
-}
-
-func (t headcount) line() string {
+// headcountLine returns what --short prints.
+func headcountLine(t *view.Headcount) string {
 	var parts []string
 	add := func(n int, what string) {
 		if n > 0 {

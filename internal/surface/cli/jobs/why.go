@@ -22,7 +22,7 @@ import (
 // ItemNamed returns the item that a name given to why means, or nil if it means
 // something else. A holder and an existing path take precedence over an item's name.
 func ItemNamed(ctx context.Context, p *command.Program, a *project.Project, q *job.Queue, name string) (*lockkeeper.Item, error) {
-	if LooksLikeGrant(name) {
+	if view.LooksLikeGrant(name) {
 		return nil, nil
 	}
 	isID := sched.IsItemID(name)
@@ -314,10 +314,4 @@ func ordinal(n int) string {
 		return fmt.Sprintf("%drd", n)
 	}
 	return fmt.Sprintf("%dth", n)
-}
-
-// LooksLikeGrant reports whether a name resembles the id of a grant, so that a mistyped id is
-// reported as an unknown grant.
-func LooksLikeGrant(name string) bool {
-	return len(name) == 36 && strings.Count(name, "-") == 4 && !strings.ContainsAny(name, "/.")
 }
