@@ -33,6 +33,7 @@ type Settings struct {
 	SkipRecovery bool          // do not recover landings
 	Brief        bool          // the process ends after one task, so it opens the store only once
 
+	Place         *Place         // the root, which Find has just found; nil: Open looks for it from Dir
 	Configuration *Configuration // configuration of this codebase, from the same settings; nil: Open reads it
 }
 
@@ -65,17 +66,7 @@ type Project struct {
 
 // Open finds the root and opens everything that belongs to it.
 func Open(ctx context.Context, s Settings) (_ *Project, err error) {
-	base, err := disk.RealDir(s.Dir)
-	if err != nil {
-		return nil, err
-	}
-	root, marked, err := findRoot(base)
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // the directory is in no root
-		err = lostRoot(s.Env, base, err)
-	}
-	if err == nil {
-		err = refuseInner(root, s.Env)
-	}
+	base, root, marked, err := s.find()
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +119,24 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 		a.Recovery = a.gateway.recoverLeft(ctx)
 	}
 	return a, nil
+}
+
+// find returns the real directory of the settings, and the root that it is in.
+func (s Settings) find() (base, root string, marked *marker, err error) {
+	if s.Place != nil {
+		return s.Place.Root, s.Place.Root, s.Place.marker, nil
+	}
+	if base, err = disk.RealDir(s.Dir); err != nil {
+		return "", "", nil, err
+	}
+	root, marked, err = findRoot(base)
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput { // the directory is in no root
+		err = lostRoot(s.Env, base, err)
+	}
+	if err == nil {
+		err = refuseInner(root, s.Env)
+	}
+	return base, root, marked, err
 }
 
 // enter registers this process as a user of the root's lock world, if marker and witness agree.

@@ -126,26 +126,44 @@ func IsRoot(s Settings) (bool, error) {
 	if err != nil {
 		return false, nil // another work tree may not have this directory
 	}
-	root, err := rootAbove(dir, s.Env)
-	return err == nil && root == dir, err
+	at, err := placeAbove(dir, s.Env)
+	return err == nil && at != nil && at.Root == dir, err
 }
 
-// rootAbove returns the codebase that a real directory is in, or "" if it is in none. It returns
+// placeAbove returns the codebase that a real directory is in, or nil if it is in none. It returns
 // an error if the codebase had locks that were removed.
-func rootAbove(dir string, env func(string) (string, bool)) (string, error) {
-	root, _, err := findRoot(dir)
+func placeAbove(dir string, env func(string) (string, bool)) (*Place, error) {
+	root, m, err := findRoot(dir)
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
 		if lost := lostRoot(env, dir, err); lost != err {
-			return "", lost
+			return nil, lost
 		}
-		return "", nil
+		return nil, nil
 	}
-	return root, err
+	if err != nil {
+		return nil, err
+	}
+	return &Place{root, m}, nil
 }
 
-// RootOf returns the codebase of a file, which need not exist yet, or "" if it belongs to none.
-// It returns an error if the codebase had locks that were removed.
+// RootOf returns the root of the codebase of a file, or "" if it belongs to none. See Find.
 func RootOf(file string, env func(string) (string, bool)) (string, error) {
+	at, err := Find(file, env)
+	if at == nil {
+		return "", err
+	}
+	return at.Root, err
+}
+
+// A Place is the root of a codebase, as it was at one moment.
+type Place struct {
+	Root   string // a real directory
+	marker *marker
+}
+
+// Find returns the root of the codebase of a file, which need not exist yet, or nil if it belongs to
+// none. It returns an error if the codebase had locks that were removed.
+func Find(file string, env func(string) (string, bool)) (*Place, error) {
 	dir := filepath.Dir(file)
 	for {
 		info, err := os.Stat(dir)
@@ -153,19 +171,19 @@ func RootOf(file string, env func(string) (string, bool)) (string, error) {
 			break
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-			return "", &lockkeeper.InputError{Field: "path", Value: file, Reason: disk.Reason(err), Next: "give a path that you can read"}
+			return nil, &lockkeeper.InputError{Field: "path", Value: file, Reason: disk.Reason(err), Next: "give a path that you can read"}
 		}
 		dir = filepath.Dir(dir) // the root of the file system always exists
 	}
 	real, err := disk.RealDir(dir)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	root, err := rootAbove(real, env)
-	if err != nil || root == "" {
-		return root, err
+	at, err := placeAbove(real, env)
+	if err != nil || at == nil {
+		return nil, err
 	}
-	return root, refuseInner(root, env)
+	return at, refuseInner(at.Root, env)
 }
 
 func (a *Project) Below(dir string) string {

@@ -83,7 +83,7 @@ func (k *check) run(ctx context.Context) (failed error) {
 // visit handles the call in one codebase.
 func (k *check) visit(ctx context.Context, p *codebase) (err error) {
 	settings := k.settings(p.root)
-	settings.Configuration = k.configurations[p.root]
+	settings.Place, settings.Configuration = p.place, k.configurations[p.root]
 	a, err := project.Open(ctx, settings)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 // codebase is one codebase, with the files that a call touches in it.
 type codebase struct {
 	root     string
+	place    *project.Place
 	writes   []Touch
 	reads    []Touch
 	trees    []string
@@ -159,16 +160,16 @@ func spellings(dir string, files []Touch) (list []Touch) {
 
 // at returns the codebase of a file, or nil.
 func (s *sorter) at(file string) (*codebase, error) {
-	root, err := project.RootOf(protect.Real(file), s.env)
-	if err != nil || root == "" {
+	place, err := project.Find(protect.Real(file), s.env)
+	if err != nil || place == nil {
 		return nil, err
 	}
 	for _, p := range s.list {
-		if p.root == root {
+		if p.root == place.Root {
 			return p, nil
 		}
 	}
-	s.list = append(s.list, &codebase{root: root})
+	s.list = append(s.list, &codebase{root: place.Root, place: place})
 	return s.list[len(s.list)-1], nil
 }
 
