@@ -9,97 +9,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A prefix is a program that runs the command whose words follow its own.
-type prefix struct {
-	operands int     // number of the command's own operands
-	valued   string  // letters of options that take a value
-	harmless allowed // options that do not change which files are written
-}
-
-var prefixes = map[string]prefix{"sudo": {valued: "ugCDhpRrtT", harmless: "-n -u="}, "doas": {valued: "uC", harmless: "-n -u="}, "env": {valued: "uC"}, "nice": {valued: "n", harmless: "-n= -#"},
-	"timeout": {operands: 1, valued: "sk", harmless: "-s= -k= -v --signal= --kill-after= --foreground --preserve-status"},
-	"xargs":   {valued: "nIPLdEas", harmless: "-0 -r -t -x -n= -P= -L= -d= -I= -E= -s= --null --no-run-if-empty --verbose --max-args= --max-procs= --max-lines= --delimiter= --replace="},
-	"stdbuf":  {valued: "ioe", harmless: "-i= -o= -e="}, "nohup": {}, "time": {harmless: "-p"}, "command": {harmless: "-p"}, "builtin": {}, "exec": {valued: "a"}, "setsid": {harmless: "-w -f"},
-	"ionice": {valued: "cn", harmless: "-c= -n="}, "taskset": {operands: 1}, "chrt": {operands: 1}, "busybox": {}, "toybox": {}}
-
-// steered makes the command opaque if a prefix has options or assignments that may change what
-// the program after it does.
-func (r *reader) steered(args []string) {
-	for len(args) > 1 {
-		name := filepath.Base(args[0])
-		p, is := prefixes[name]
-		if !is {
-			return
-		}
-		rest := p.after(args[1:])
-		own := args[1 : len(args)-len(rest)]
-		if name == "env" {
-			own = slices.DeleteFunc(slices.Clone(own), func(a string) bool {
-				variable, value, assigns := strings.Cut(a, "=")
-				return assigns && isPlainSetting(variable, value)
-			})
-		}
-		operands, ok := p.harmless.operands(own)
-		if !ok || len(operands) > p.operands || name == "busybox" || name == "toybox" {
-			r.opaque()
-		}
-		args = rest
-	}
-}
-
-// strip removes prefixes, which only say how to run a command.
-func strip(args []string) []string {
-	for len(args) > 0 {
-		name := filepath.Base(args[0])
-		p, is := prefixes[name]
-		if !is {
-			break
-		}
-		if args = args[1:]; name == "env" {
-			args = splitString(args)
-		}
-		rest := p.after(args)
-		if name == "xargs" {
-			return strip(fedWords(args[:len(args)-len(rest)], rest))
-		}
-		args = rest
-	}
-	return args
-}
-
-// splitString replaces the -S option of env with the words of its value.
-func splitString(args []string) []string {
-	for i, a := range args {
-		text, joined := strings.CutPrefix(a, "--split-string=")
-		switch {
-		case (a == "-S" || a == "--split-string") && i+1 < len(args):
-			return slices.Concat(args[:i], strings.Fields(args[i+1]), args[i+2:])
-		case joined:
-			return slices.Concat(args[:i], strings.Fields(text), args[i+1:])
-		case strings.HasPrefix(a, "-S"):
-			return slices.Concat(args[:i], strings.Fields(a[2:]), args[i+1:])
-		}
-	}
-	return args
-}
-
-// after returns the words after the prefix's own options and operands.
-func (p prefix) after(args []string) []string {
-	for len(args) > 0 {
-		switch a := args[0]; {
-		case len(a) == 2 && a[0] == '-' && strings.Contains(p.valued, a[1:]) && len(args) > 1:
-			args = args[1:]
-		case strings.HasPrefix(a, "-") || strings.Contains(a, "="):
-		case p.operands > 0:
-			p.operands--
-		default:
-			return args
-		}
-		args = args[1:]
-	}
-	return args
-}
-
 // command notes the effects of a simple command with these words.
 func (r *reader) command(args []string, s *syntax.Stmt) {
 	r.own(args, s)
@@ -113,14 +22,9 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 	if len(args) == 0 {
 		return
 	}
-	if _, prefixed := prefixes[filepath.Base(given[0])]; prefixed { // a prefix may not run the program, or may redirect its output
-		r.branch(func() { r.command(args, s) })
+	if _, prefixed := prefixes[filepath.Base(given[0])]; prefixed {
+		r.behind(given, args, s)
 		return
-	}
-	for _, a := range given[:len(given)-len(args)] { // the words of env before the command
-		if variable, value, assigns := strings.Cut(a, "="); assigns {
-			r.prefix(variable, value)
-		}
 	}
 	name, rest := filepath.Base(args[0]), args[1:]
 	if act, is := strings.CutPrefix(name, "git-"); is && isBuiltin(act) { // in git's own directory of programs
@@ -151,6 +55,7 @@ func (r *reader) command(args []string, s *syntax.Stmt) {
 		r.sed(rest)
 	case "perl", "ruby", "python", "python2", "python3", "node", "bun", "deno", "php":
 		r.interpreter(name, rest, s)
+		r.packages(name, rest)
 	case "cp", "install", "mv", "ln", "rsync", "scp":
 		r.copies(name, rest)
 	case "rm", "unlink", "rmdir", "shred", "trash":

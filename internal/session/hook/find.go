@@ -51,6 +51,28 @@ func (r *reader) find(args []string, s *syntax.Stmt) {
 	}
 }
 
+// findsFor notes the effects of find with xargs behind it, which runs a command on what it finds, as
+// -exec does.
+func (r *reader) findsFor(xargs []string, s *syntax.Stmt) {
+	if s == nil || s != r.pipedTo {
+		return
+	}
+	call, is := r.pipedFrom.Cmd.(*syntax.CallExpr)
+	if !is || len(r.pipedFrom.Redirs) > 0 {
+		return
+	}
+	var words []string
+	for _, w := range call.Args {
+		words = append(words, r.expand(w)...)
+	}
+	_, command := prefixes["xargs"].read(xargs[1:])
+	if words = strip(words); len(words) == 0 || filepath.Base(words[0]) != "find" || len(command) == 0 {
+		return
+	}
+	tests := slices.DeleteFunc(words[1:], func(a string) bool { return a == "-print" || a == "-print0" })
+	r.find(slices.Concat(tests, []string{"-exec"}, command, []string{"{}", "+"}), s)
+}
+
 // mostFound limits the files that found compares with the names in a command.
 const mostFound = 20_000
 

@@ -18,16 +18,24 @@ func isDir(file string) bool {
 
 // git reads a git command: it notes the files that the command writes, or that it rewrites shared state.
 func (r *reader) git(args []string, s *syntax.Stmt) {
-	dir, configured, printed := r.workTree(), false, false
+	dir, configured, printed := r.dir, false, false
+	tree, repository := r.variable("GIT_WORK_TREE"), r.variable("GIT_DIR")
 	given := args
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		configured = configured || !slices.Contains([]string{"-C", "-P", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help"}, args[0])
 		printed = printed || args[0] == "--help" || args[0] == "-h" || args[0] == "--version"
-		tree, joined := strings.CutPrefix(args[0], "--work-tree=")
+		option, value, joined := strings.Cut(args[0], "=")
+		if !joined && len(args) > 1 {
+			value = args[1]
+		}
+		switch option {
+		case "--work-tree":
+			tree = value
+		case "--git-dir":
+			repository = value
+		}
 		switch {
-		case joined:
-			dir = absolute(dir, tree)
-		case (args[0] == "-C" || args[0] == "--work-tree") && len(args) > 1:
+		case args[0] == "-C" && len(args) > 1:
 			configured = configured || args[1] == ""
 			dir = absolute(dir, args[1])
 			args = args[1:]
@@ -35,10 +43,22 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 			name, does, _ := strings.Cut(strings.TrimPrefix(args[1], "alias."), "=")
 			r.aliases[strings.ToLower(name)] = does
 			args = args[1:]
-		case (args[0] == "-c" || args[0] == "--git-dir" || args[0] == "--namespace") && len(args) > 1:
+		case slices.Contains([]string{"-c", "--git-dir", "--work-tree", "--namespace"}, args[0]) && len(args) > 1:
 			args = args[1:]
 		}
 		args = args[1:]
+	}
+	at := absolute(dir, repository) // git finds both from the directory that all of -C lead to
+	if tree != "" {
+		dir = absolute(dir, tree)
+	}
+	if other := filepath.Dir(at); repository != "" && filepath.Base(at) == ".git" && other != dir { // the index and the branch are those of another work tree
+		r.inner(func(in *reader) {
+			in.dir, in.prefixes, in.maybe = other, nil, true
+			delete(in.vars, "GIT_DIR")
+			delete(in.vars, "GIT_WORK_TREE")
+			in.git(args, s)
+		})
 	}
 	if len(args) == 0 || args[0] == "help" || printed {
 		if opens := func(a string) bool { return a == "" || a[0] == '-' }; configured || !isPlainRepository(dir) || len(args) > 0 && slices.ContainsFunc(args[1:], opens) {
@@ -89,7 +109,7 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 	in.dir = dir
 	rest = in.spelled(rest, s)
 	var patch []string
-	if act == "apply" && !noValues.read(rest).has("--check", "--stat", "--numstat", "--summary") {
+	if act == "apply" && applies(rest) {
 		if patch = in.gitApply(rest, s); !noValues.read(rest).has("--cached") {
 			in.writes(false, patch...)
 		}
@@ -128,6 +148,12 @@ func (r *reader) git(args []string, s *syntax.Stmt) {
 		r.plan.Git = append(r.plan.Git, GitAct{Name: "git " + act, Dir: dir, Asked: r.asked(dir, act, rest)})
 	}
 	r.moves(dir, act, rest)
+}
+
+// applies reports whether git apply changes anything.
+func applies(args []string) bool {
+	w := noValues.read(args)
+	return w.has("--apply") || !w.has("--check", "--stat", "--numstat", "--summary")
 }
 
 // gitAct returns the files that a git command writes, or reports that it rewrites shared state:

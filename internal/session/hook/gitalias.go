@@ -60,12 +60,5 @@ func (r *reader) reconfigured(options []string) bool {
 	})
 }
 
-// workTree returns the work tree in which git runs: the directory, unless variables before the
-// command or exported earlier name another one.
-func (r *reader) workTree() string {
-	tree, dir := cmp.Or(r.prefixes["GIT_WORK_TREE"], r.vars["GIT_WORK_TREE"]), cmp.Or(r.prefixes["GIT_DIR"], r.vars["GIT_DIR"])
-	if tree == "" || dir == "" {
-		return r.dir
-	}
-	return absolute(r.dir, tree)
-}
+// variable returns a variable of git that is set before the command, or was exported earlier.
+func (r *reader) variable(name string) string { return cmp.Or(r.prefixes[name], r.vars[name]) }

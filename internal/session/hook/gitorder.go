@@ -31,6 +31,8 @@ func (r *reader) moves(dir, act string, args []string) {
 		}
 	case "update-ref", "replace", "fast-import", "symbolic-ref":
 		r.plan.moved = append(r.plan.moved, anywhere)
+	case "stash":
+		r.plan.restashed = r.plan.restashed || len(w.operands) > 0 && slices.Contains([]string{"store", "drop", "pop", "branch", "clear"}, w.operands[0])
 	case "push":
 		if slices.Contains(w.operands, ".") {
 			r.plan.moved = append(r.plan.moved, anywhere)
@@ -47,6 +49,9 @@ const fetchOptions allowed = "-q -v -p -t -a --quiet --verbose --prune --all --t
 // commands in the same work tree add nothing to what a later command changes.
 func (r *reader) asked(dir, act string, args []string) *git.Asked {
 	a := asks(act, args)
+	if a != nil && act == "stash" && r.plan.restashed && len(a.Operands) > 0 && slices.Contains([]string{"pop", "apply", "branch"}, a.Operands[0]) {
+		return nil // it is another stash by then
+	}
 	if a == nil || slices.ContainsFunc(r.plan.moved, func(in string) bool { return in == anywhere || in != topOf(dir) }) && slices.Contains(mergers, act) {
 		return nil
 	}

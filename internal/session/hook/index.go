@@ -102,7 +102,7 @@ func (r *reader) indexed(act string, args, patched []string) (q git.Selection, i
 		if q = (git.Selection{Staged: true, Tracked: true, Untracked: true, Unchanged: true, Paths: literal(patched)}); len(patched) == 0 {
 			q = r.ofPipe()
 		}
-		return q, w.has("--cached", "--index", "-3", "--3way") && !w.has("--check", "--stat", "--numstat", "--summary")
+		return q, w.has("--cached", "--index", "-3", "--3way") && applies(args)
 	}
 	return q, false
 }

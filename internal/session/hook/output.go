@@ -118,7 +118,16 @@ func (r *reader) patch(args []string, s *syntax.Stmt) {
 	for _, file := range inputs {
 		text += contentOf(absolute(in.dir, file))
 	}
+	in.madeFrom(text)
 	in.writes(false, patchedFiles(text, depthOf(strips, -1))...)
+}
+
+// madeFrom notes the files that were given to the command that makes the patch, if the patch itself is
+// unknown.
+func (r *reader) madeFrom(patch string) {
+	if patch == "" || len(patchedFiles(patch, 0)) == 0 {
+		r.plan.Names = append(r.plan.Names, slices.DeleteFunc(slices.Clone(r.fedBy), func(f string) bool { return !isThere(f) || isDir(f) })...)
+	}
 }
 
 // depthOf returns the last number given with -p, or depth.
@@ -143,9 +152,7 @@ func (r *reader) gitApply(args []string, s *syntax.Stmt) (list []string) {
 	for _, file := range w.all() {
 		text += contentOf(absolute(r.dir, file))
 	}
-	if text == "" || len(patchedFiles(text, 0)) == 0 { // git made the patch, probably of the files that it was given
-		r.plan.Names = append(r.plan.Names, slices.DeleteFunc(slices.Clone(r.fedBy), func(f string) bool { return !isThere(f) || isDir(f) })...)
-	}
+	r.madeFrom(text)
 	below := ""
 	for _, dir := range w.values("--directory") {
 		below = dir

@@ -86,7 +86,7 @@ func (r *reader) content(name string, s *syntax.Stmt) (texts []string) {
 // stashed returns the files of the stash whose patch a git command reads: its standard input is
 // git stash show -p, and no earlier part of the command can have changed the stash.
 func (r *reader) stashed(s *syntax.Stmt) []string {
-	if s != r.pipedTo || len(s.Redirs) > 0 || !r.settled || r.loops > 0 || len(r.plan.Git) > 0 || r.workTree() != r.dir || !isThere(filepath.Join(r.dir, ".git")) {
+	if s != r.pipedTo || len(s.Redirs) > 0 || !r.settled || r.loops > 0 || len(r.plan.Git) > 0 || r.variable("GIT_WORK_TREE")+r.variable("GIT_DIR") != "" || !isThere(filepath.Join(r.dir, ".git")) {
 		return nil
 	}
 	call, is := r.pipedFrom.Cmd.(*syntax.CallExpr)

@@ -60,6 +60,7 @@ var runnersOfPackages = map[string][]string{"npx": nil, "bunx": nil, "uvx": nil,
 // rewriter notes the files that a formatter, a linter or an editor may rewrite. It may leave a file
 // as it is, so the files are not claimed.
 func (r *reader) rewriter(name string, args []string, s *syntax.Stmt) {
+	r.packages(name, args)
 	if acts, runs := runnersOfPackages[name]; runs {
 		w := allowed("").read(args)
 		rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--" || a == "-y" || a == "--yes" })

@@ -29,8 +29,9 @@ type Effects struct {
 	Dirs     []string // directories that the command changes to, absolute
 	Reserved string   // a command that only a person may run
 
-	fetches []git.Fetch // what the git commands so far fetch
-	moved   []string    // work trees in which these commands move the branch; the entry anywhere means all of them
+	fetches   []git.Fetch // what the git commands so far fetch
+	moved     []string    // work trees in which these commands move the branch; the entry anywhere means all of them
+	restashed bool        // an earlier part of the command changes which stash is the last one
 
 	Background bool // a part of the command continues after it ends
 }
