@@ -153,7 +153,21 @@ func (t Tokens) Sweep(live func(grant string) bool) {
 // directory.
 func (a *Project) AccessDir() string { return filepath.Join(a.StateDir, "access", a.Space) }
 
-func (a *Project) WorkspacesDir() string { return filepath.Join(a.StateDir, "workspaces", a.Space[:8]) }
+// WorkspacesDir returns the directory of the workspaces of runs.
+func (a *Project) WorkspacesDir() string {
+	return workspacesDir(a.Config.Run.Workspaces, a.StateDir, a.Space, a.Env)
+}
+
+func workspacesDir(set, state, space string, env func(string) (string, bool)) string {
+	switch below, isHome := strings.CutPrefix(set, "~/"); {
+	case isHome:
+		home, _ := env("HOME")
+		set = filepath.Join(home, below)
+	case set == "":
+		set = filepath.Join(state, "workspaces")
+	}
+	return filepath.Join(set, space[:8])
+}
 
 // SlotsDir returns the directory with a file for each slot of tests, locked while it is in use.
 func (a *Project) SlotsDir() string { return filepath.Join(a.StateDir, "slots", a.Space[:8]) }

@@ -59,6 +59,9 @@ func FootprintOf(s Settings) (*Footprint, error) {
 	}
 	paths := []string{filepath.Join(root, DirName), filepath.Join(root, config.FileName),
 		filepath.Join(state, "tokens", f.Space), filepath.Join(state, "access", f.Space), filepath.Join(state, "sessions", f.Space), filepath.Join(state, "workspaces", f.Space[:8]), filepath.Join(state, "caches", f.Space[:8]), filepath.Join(state, "slots", f.Space[:8]), f.world.path, f.world.alivePath()}
+	if set, err := Configure(root, s); err == nil && set.Config.Run.Workspaces != "" {
+		paths = append(paths, workspacesDir(set.Config.Run.Workspaces, state, f.Space, s.Env))
+	}
 	old, err := filepath.Glob(filepath.Join(root, DirName+".old-*"))
 	if err != nil {
 		old = nil // the root has brackets in its name
@@ -94,9 +97,23 @@ func (f *Footprint) Remove(context.Context) error {
 	}
 	defer alive.Close()
 	for _, path := range append([]string{filepath.Join(f.Root, DirName)}, f.Paths...) { // removing hooks may have made it again
-		if err := os.RemoveAll(path); err != nil {
+		if err := removeAll(path); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(f.world.alivePath())
+}
+
+// removeAll removes a tree in which directories may be read-only, as in a copy of the codebase.
+func removeAll(path string) error {
+	if err := os.RemoveAll(path); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error { // what it cannot change, RemoveAll reports
+		if err == nil && d.IsDir() {
+			os.Chmod(at, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -218,6 +219,21 @@ func homeOfLayer(layer string) string {
 		return filepath.Dir(layer)
 	}
 	return layer
+}
+
+// Kept returns the base that a directory of workspaces keeps, and when it was made. It returns "" if
+// there is none.
+func Kept(dir string) (base string, made time.Time, err error) {
+	found, err := filepath.Glob(filepath.Join(dir, baseName+"*", keptName))
+	if err != nil || len(found) == 0 {
+		return "", made, err
+	}
+	base = filepath.Dir(found[0])
+	info, err := os.Stat(filepath.Join(base, "0"))
+	if err != nil {
+		return "", made, nil // it is being removed
+	}
+	return base, info.ModTime(), nil
 }
 
 // mayKeep reports whether the base may stay for the next process: its directory keeps one base, and

@@ -107,7 +107,7 @@ for i in range(60): os.mkdir('d' * 200); os.chdir('d' * 200)"`, gap: strings.Rep
 			if discarded != c.discarded {
 				t.Errorf("told %+v", s.news(run.NewsWarning))
 			}
-			if copies, _ := os.ReadDir(s.opt.Workspaces); len(copies) != 0 {
+			if copies := s.workspaces(); len(copies) != 0 {
 				t.Errorf("copies are left: %v", copies)
 			}
 		})

@@ -133,6 +133,7 @@ type Run struct {
 	Review            string        `key:"review" enum:"off risky all" default:"off" doc:"Which diffs a person must review before they land. risky: high effort, more than 10 files, a gap, a deleted file, a file too long to show, or in the controllers flow a file that other controllers use."`
 	Commit            string        `key:"commit" enum:"on off" default:"off" doc:"Whether each batch that lands becomes a git commit."`
 	Branch            string        `key:"branch" example:"hardening" doc:"The branch that a run works on. Empty: the current branch."`
+	Workspaces        string        `key:"workspaces" env:"LOCKKEEPER_WORKSPACES" pattern:"^(/|~/).*" example:"/scratch/lockkeeper" doc:"Directory for the workspaces of agents, outside the codebase: an absolute path, or one below ~. Its disk needs room for a copy of the codebase, and must support overlays, or else each agent gets a copy. Empty: the user's state directory, below XDG_STATE_HOME."`
 	BudgetUSD         int           `key:"budget_usd" min:"0" max:"1000000" doc:"Maximum cost of a run in dollars. 0: no limit."`
 	BudgetTokens      int           `key:"budget_tokens" min:"0" max:"1000000000000" doc:"Maximum number of tokens of a run. 0: no limit."`
 }

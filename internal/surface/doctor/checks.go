@@ -157,10 +157,21 @@ func (x *examination) workspaces(ctx context.Context) {
 		}
 	}
 	if why != nil {
-		x.note(name, true, fmt.Sprintf("a run copies the codebase for each agent, because overlays do not work: %v", why), "")
+		x.note(name, true, fmt.Sprintf("a run copies the codebase for each agent in %s, because overlays do not work: %v", x.app.WorkspacesDir(), why),
+			"set run.workspaces to a directory on a disk of its own, if this one does not support them")
 		return
 	}
-	x.note(name, true, "a run copies the codebase once, and each agent sees it with its own changes (overlay)", "")
+	said := "a run copies the codebase once, and each agent sees it with its own changes (overlay)"
+	base, made, err := workspace.Kept(x.app.WorkspacesDir())
+	switch {
+	case err != nil:
+		x.trouble(name, err)
+	case base != "":
+		said += fmt.Sprintf("; the copy of %s stays for the next run, which brings it up to date: %s", made.UTC().Format(time.RFC3339), base)
+	default:
+		said += ", in " + x.app.WorkspacesDir()
+	}
+	x.note(name, true, said, "")
 }
 
 // sessions reports whether checks of interactive agents are on, and which agents run
