@@ -34,7 +34,8 @@ import (
 type Base struct {
 	o    Options
 	dir  string
-	lock int // dir, open and locked; -1 if closed
+	lock int  // dir, open and locked; -1 if closed
+	made bool // by this process
 
 	mu      sync.Mutex
 	last    int           // the number of the last layer
@@ -81,6 +82,7 @@ func NewBase(ctx context.Context, o Options) (_ *Base, err error) {
 		return nil, err
 	}
 	if b.lock < 0 {
+		b.made = true
 		if b.lock, err = makeLocked(b.dir); err != nil {
 			return nil, fmt.Errorf("make a base in %s: %w", o.Dir, err)
 		}
@@ -89,6 +91,14 @@ func NewBase(ctx context.Context, o Options) (_ *Base, err error) {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoOverlays, err), b.Close(context.WithoutCancel(ctx)))
 	}
 	return b, nil
+}
+
+// Discard closes the base and removes it, unless an earlier process kept it.
+func (b *Base) Discard(ctx context.Context) error {
+	if b.made {
+		b.o.Keep = false
+	}
+	return b.Close(ctx)
 }
 
 // Close removes the base, unless it is kept for the next process or a workspace that was kept is on

@@ -37,13 +37,20 @@ func (p *Pipeline) openBase(ctx context.Context) (*workspace.Base, error) {
 }
 
 // closeBase leaves the base to the next run.
-func (p *Pipeline) closeBase(ctx context.Context) error {
+func (p *Pipeline) closeBase(ctx context.Context) error { return p.endBase(ctx, (*workspace.Base).Close) }
+
+// discardBase removes the base, unless it was there before.
+func (p *Pipeline) discardBase(ctx context.Context) error {
+	return p.endBase(ctx, (*workspace.Base).Discard)
+}
+
+func (p *Pipeline) endBase(ctx context.Context, end func(*workspace.Base, context.Context) error) error {
 	p.workspaces.mu.Lock()
 	defer p.workspaces.mu.Unlock()
 	if p.workspaces.base == nil {
 		return nil
 	}
-	err := p.workspaces.base.Close(ctx)
+	err := end(p.workspaces.base, ctx)
 	p.workspaces.base = nil
 	return err
 }

@@ -84,7 +84,7 @@ func (p *Pipeline) TryTests(ctx context.Context, busy string, began func(command
 	}
 	began(commands)
 	result, _, err := p.try(ctx, commands)
-	return result, errors.Join(err, p.closeBase(context.WithoutCancel(ctx)))
+	return result, errors.Join(err, p.discardBase(context.WithoutCancel(ctx)))
 }
 
 // try runs test commands in a workspace of the tree as it is, also after one fails.
