@@ -37,7 +37,9 @@ func (p *Pipeline) openBase(ctx context.Context) (*workspace.Base, error) {
 }
 
 // closeBase leaves the base to the next run.
-func (p *Pipeline) closeBase(ctx context.Context) error { return p.endBase(ctx, (*workspace.Base).Close) }
+func (p *Pipeline) closeBase(ctx context.Context) error {
+	return p.endBase(ctx, (*workspace.Base).Close)
+}
 
 // discardBase removes the base, unless it was there before.
 func (p *Pipeline) discardBase(ctx context.Context) error {

@@ -320,8 +320,9 @@ func TestAgentProcesses(t *testing.T) {
 	}
 	settled := func() bool {
 		queued, dispatched := s.items(lockkeeper.ItemQueued), s.items(lockkeeper.ItemDispatched)
-		return len(queued)+len(dispatched) == len(s.opt.Manifest.Screens) && running() == len(dispatched) &&
-			!slices.ContainsFunc(queued, func(it *lockkeeper.Item) bool { return it.WaitsOn == "" })
+		all := append(queued, dispatched...)
+		waiting := slices.DeleteFunc(slices.Clone(all), func(it *lockkeeper.Item) bool { return it.WaitsOn == "" })
+		return len(all) == len(s.opt.Manifest.Screens) && len(waiting)+running() == len(all)
 	}
 	for began := time.Now(); !settled(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > hung {
