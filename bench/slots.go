@@ -3,12 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"lockkeeper/internal/flow"
 )
 
 // These constants describe a run that is large enough for its slots to be full for ten agents in
@@ -59,14 +56,12 @@ func pipelineSlots(b *bench) []row {
 // spanOfCalls returns the time from the start of the first call to the end of the last, of a number of
 // calls.
 func (w *works) spanOfCalls(calls int) time.Duration {
-	records := get(filepath.Glob(filepath.Join(w.root, ".lockkeeper", "calls", "*", "*", "call.json")))
-	if len(records) != calls {
-		check(fmt.Errorf("%d calls are recorded, not %d", len(records), calls))
+	list := w.calls()
+	if len(list) != calls {
+		check(fmt.Errorf("%d calls are recorded, not %d", len(list), calls))
 	}
 	var first, last time.Time
-	for _, name := range records {
-		var c flow.Call
-		check(json.Unmarshal(get(os.ReadFile(name)), &c))
+	for _, c := range list {
 		if first.IsZero() || c.Began.Before(first) {
 			first = c.Began
 		}
