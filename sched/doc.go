@@ -5,6 +5,8 @@
 //	              ▲           │            │  ▲
 //	              └─ waiting ◀┘            └──┘ next phase: other slots, same grant
 //
+//	dispatched ahead: preparing ──▶ ready, waiting ──▶ running ──▶ collecting
+//
 //	queue, why              Enqueue; reading the queue and why an item waits
 //	dispatch, job, worker   taking an item; running and ending it; the loop of a worker
 //	tick, escalate          time limits and vanished workers; items that waited too long
@@ -18,7 +20,11 @@
 //     and no state that only one process knows.
 //
 //  2. An item takes its locks and its slots together or not at all. It releases them
-//     in the transaction that ends it, which may dispatch the next item.
+//     in the transaction that ends it, which may dispatch the next item. Of a worker that
+//     prepares ahead, an item that needs an agent takes its locks with a slot of PoolPrepare,
+//     and later exchanges this slot for the agent's. It gives the agent's back as soon as
+//     that has ended (ReturnSlots). While the worker is paused or stopped, no item makes the
+//     exchange.
 //
 //  3. The order is lockkeeper.CompareItems, by lockkeeper.QueueKey. An item that cannot start is passed over: it
 //     waits on one key (a path, a pool, another item) and is not examined before that key

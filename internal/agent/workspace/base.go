@@ -29,8 +29,8 @@ import (
 //	    1/ 2/ …           layers; each like a workspace on the layers below it
 //
 // Nothing changes a layer once a workspace is on it. A layer that was folded is removed when no
-// workspace is on it. All others are removed together: by Close, or, if a kept workspace is on one,
-// by a later NewBase or Close in the same directory.
+// workspace is on it. All others are removed together: by Close, unless they are kept for the next
+// process, or, if a kept workspace is on one, by a later NewBase or Close in the same directory.
 type Base struct {
 	o    Options
 	dir  string

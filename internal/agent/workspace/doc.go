@@ -16,7 +16,7 @@
 //	    repositories/     of a copy: the private repositories as they were made
 //	    manifest          what was copied, for a process that adopts the workspace
 //	    taken/            what TakeOut took out of the tree
-//	  base-<id>/          the layers, see Base
+//	  base-<id>/          the layers, see Base; one stays for the next process (Options.Keep)
 //
 // Between two commands nothing is mounted. Changes are read in the upper directory: what is not
 // there has not changed. Methods that change the tree mount it for themselves (beginEdit).

@@ -33,6 +33,8 @@
 //  7. Every call counts against the budget, failed ones included. When the budget is used
 //     up, no call starts, running calls finish, and queued work stays queued.
 //  8. Only one process runs the flows of a codebase at a time.
+//  9. A slot is held from before the start of a command to after the end of its last process,
+//     and no longer. Prepare comes before it, and reading and storing the changes after it.
 //
 // Goroutines: Run owns the worker, the feed and the executions of work items, and ends
 // them before it returns.
