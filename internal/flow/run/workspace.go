@@ -41,11 +41,19 @@ func (p *Pipeline) makeWorkspace(ctx context.Context, fresh []string) (w *worksp
 		return nil, err
 	}
 	for _, o := range w.Oddities() {
-		if _, told := p.oddities.LoadOrStore(o, true); !told {
+		if _, told := p.oddities.LoadOrStore(o, true); !told && !isInterpreter(p.opt.Root.Dir(), o.Path) {
 			p.tell(News{Kind: NewsWarning, Text: fmt.Sprintf("agents do not see %s as it is in the codebase: %s", o.Path, o.What)})
 		}
 	}
 	return w, nil
+}
+
+// isInterpreter reports whether a path is the link of a virtual environment of Python to its interpreter, which every
+// workspace can use.
+func isInterpreter(root, path string) bool {
+	bin := filepath.Dir(path)
+	_, err := os.Lstat(filepath.Join(root, filepath.Dir(bin), "pyvenv.cfg"))
+	return err == nil && filepath.Base(bin) == "bin" && strings.HasPrefix(filepath.Base(path), "python")
 }
 
 // lastLanding returns the number of the last landing, once all are complete.

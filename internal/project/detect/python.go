@@ -38,7 +38,7 @@ func (m module) python() (program, start string) {
 func pythonTests(m module) []command {
 	program, python := m.python()
 	path := ""
-	if m.hasBelow(m.at("src")) && !strings.Contains(program, "/") { // no program installs the package in src
+	if m.hasBelow(m.at("src")) { // a package that an environment has installed is that of the codebase, not that of the workspace
 		path = "PYTHONPATH=src "
 	}
 	dir := ""
