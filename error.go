@@ -219,9 +219,8 @@ func (e *StoreError) NextStep() string { return e.Next }
 // tested.
 type MovedError struct {
 	Path    string
-	Want    Version // what the landing left
-	Landing uint64  // 0: none, the file was changed another way
-	Holder  string  // the holder that made the landing
+	Landing uint64 // 0: none, the file was changed another way
+	Holder  string // the holder that made the landing
 	At      time.Time
 }
 

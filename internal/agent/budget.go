@@ -100,7 +100,6 @@ func (b *Budget) Return(usd float64) {
 // A BudgetError refuses to start a call.
 type BudgetError struct {
 	Reason string
-	Spent  Spent
 	Next   string
 }
 
@@ -116,9 +115,9 @@ func (b *Budget) Start() error {
 	used := b.reached(1)
 	switch {
 	case len(used) > 0:
-		return &BudgetError{Reason: "used up: " + strings.Join(used, ", "), Spent: b.spent, Next: "raise the budget, then resume"}
+		return &BudgetError{Reason: "used up: " + strings.Join(used, ", "), Next: "raise the budget, then resume"}
 	case b.maxMicroUSD > 0 && b.maxTokens == 0 && b.spent.Unpriced > 0:
-		return &BudgetError{Reason: fmt.Sprintf("%d calls reported no price, so the limit in dollars cannot be enforced", b.spent.Unpriced), Spent: b.spent, Next: "limit the tokens as well: --tokens"}
+		return &BudgetError{Reason: fmt.Sprintf("%d calls reported no price, so the limit in dollars cannot be enforced", b.spent.Unpriced), Next: "limit the tokens as well: --tokens"}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"lockkeeper"
 	"lockkeeper/rescue"
@@ -12,7 +11,6 @@ import (
 // A Disturbance is a file that this session holds and that another program changed.
 type Disturbance struct {
 	Path          string
-	At            time.Time
 	Gone          bool
 	DuringCommand bool   // a command of the session ran at that time and may have made the change
 	Rescue        string // id of the session's version on the rescue shelf; empty: not kept
@@ -57,7 +55,7 @@ func (s *Session) Disturbed(ctx context.Context, c Call) (list []Disturbance, er
 			s.rec.Files[path] = File{Print: is, Own: true, Seen: true} // the content is back, or is still the session's own work
 			continue
 		}
-		d := Disturbance{Path: path, At: time.Unix(0, is.Mtime), Gone: is.Inode == 0}
+		d := Disturbance{Path: path, Gone: is.Inode == 0}
 		d.DuringCommand = c.At != 0 && (d.Gone || is.Ctime >= c.At)
 		if d.By, err = s.writer(path, is); err != nil {
 			return nil, err

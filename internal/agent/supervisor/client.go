@@ -69,7 +69,7 @@ func (c *Client) call(ctx context.Context, method, route string, body, into any)
 		if err := from.Decode(&refusal); err != nil {
 			refusal = errorBody{Error: res.Status, Code: lockkeeper.CodeFailed} // the answer is not JSON, so it is not from a Handler
 		}
-		return &AnswerError{Status: res.StatusCode, Class: refusal.Code, Message: refusal.Error}
+		return &AnswerError{Class: refusal.Code, Message: refusal.Error}
 	}
 	if into == nil {
 		return nil

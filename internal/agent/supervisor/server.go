@@ -240,7 +240,6 @@ type GrantView struct {
 
 // An AnswerError reports that the supervisor refused a request or failed.
 type AnswerError struct {
-	Status  int
 	Class   lockkeeper.Code
 	Message string
 }

@@ -126,7 +126,6 @@ func (t *syncPass) end(ctx context.Context, s GrantStatus, by lockkeeper.Actor, 
 type Cleared struct {
 	Freed []GrantStatus
 	Kept  []GrantStatus // claims that could not be released; the error says why
-	Notes []Note
 }
 
 // Clear releases the listed claims of their holders. With all, it also removes foreign
@@ -134,7 +133,7 @@ type Cleared struct {
 func (au *Author) Clear(ctx context.Context, list []GrantStatus, by lockkeeper.Actor, all bool) (*Cleared, error) {
 	done := &Cleared{}
 	var failed error
-	notes, err := au.sync(ctx, func(t *syncPass) error {
+	_, err := au.sync(ctx, func(t *syncPass) error {
 		for _, s := range list {
 			reason := "claims whose holder is gone were cleared"
 			if all {
@@ -156,7 +155,6 @@ func (au *Author) Clear(ctx context.Context, list []GrantStatus, by lockkeeper.A
 		}
 		return nil
 	})
-	done.Notes = notes
 	return done, errors.Join(err, failed)
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"lockkeeper/internal/flow"
-	"lockkeeper/internal/flow/documents"
 )
 
 type Batch struct {
@@ -52,7 +51,6 @@ type Started struct {
 }
 
 type batchDocs struct {
-	folder       *documents.Folder
 	started      loaded[Started]
 	applied      loaded[flow.Applied]
 	checks       map[string]loaded[flow.Checked] // by file
@@ -66,7 +64,6 @@ func (r *reader) batch(ctx context.Context, f flow.Flow, id string) *batchDocs {
 	in := newReader(ctx, r.unit, r.unit.folder.Batch(id))
 	in.where, in.err = "batches/"+id+"/", r.err
 	p := &batchDocs{
-		folder:  in.folder,
 		started: private[Started](ctx, in, startedFile),
 		applied: published[flow.Applied](ctx, in, flow.ApplyFile),
 		checks:  map[string]loaded[flow.Checked]{},

@@ -168,7 +168,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) (err error) {
 			if wanted == nil || slices.Contains(wanted, batch.ID) {
 				p.batches[batch.ID] = r.batch(ctx, f, batch.ID)
 			} else {
-				p.batches[batch.ID] = &batchDocs{folder: u.folder.Batch(batch.ID)}
+				p.batches[batch.ID] = &batchDocs{}
 			}
 		}
 	}
