@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdClients starts an etcd server in a process of its own and connects 16 clients to it. One
+// etcdClients starts an etcd server in a process of its own and connects clients to it. One
 // piece of work is two transactions.
-func etcdClients(b *bench) (sides []side) {
+func etcdClients(b *bench, clients int) (sides []side) {
 	server := b.start("etcd", filepath.Join(b.dir, "etcd"))
 	address := server.line()
 	for i := range clients {

@@ -39,6 +39,7 @@ var comparisons = []comparison{
 	{"postgres/growth", postgresGrowth},
 	{"postgres/spaces", postgresSpaces},
 	{"postgres/space", postgresOneSpace},
+	{"postgres/many", postgresMany},
 	{"wake/memory", wakeMemory},
 	{"wake/sqlite", wakeSQLite},
 	{"wake/postgres", wakePostgres},

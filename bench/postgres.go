@@ -51,10 +51,12 @@ func crowd(each []side) side {
 	}
 }
 
-func perSecond(ns float64) string { return fmt.Sprintf("%.0f/s", clients*1e9/ns) }
+func perSecond(clients int, ns float64) string {
+	return fmt.Sprintf("%.0f/s", float64(clients)*1e9/ns)
+}
 
-// ourClients opens 16 clients and assigns the spaces to them in turn.
-func ourClients(b *bench, url string, spaces []string) (sides []side) {
+// ourClients opens clients and assigns the spaces to them in turn.
+func ourClients(b *bench, clients int, url string, spaces []string) (sides []side) {
 	for i := range clients {
 		sides = append(sides, b.acquireAndRelease(b.openPostgres(url, spaces[i%len(spaces)]), request("asked", i)))
 	}
@@ -67,18 +69,18 @@ func postgresSpaces(b *bench) []row {
 		spaces = append(spaces, fmt.Sprintf("space-%d", i))
 	}
 	url := b.database("spaces", spaces...)
-	ours := ourClients(b, url, spaces)
-	theirs := etcdClients(b)
+	ours := ourClients(b, clients, url, spaces)
+	theirs := etcdClients(b, clients)
 	t := b.race(4*diskSlice, crowd(ours), crowd(theirs))
 	return []row{row{
-		What: "PostgreSQL: 16 clients in 16 spaces, throughput relative to etcd", Ours: perSecond(median(t[0])), Peer: perSecond(median(t[1])),
+		What: "PostgreSQL: 16 clients in 16 spaces, throughput relative to etcd", Ours: perSecond(clients, median(t[0])), Peer: perSecond(clients, median(t[1])),
 		How: "The figure is how often ten paths are acquired and released per second. The peer is etcd in a process of its own, with fsync: one transaction puts ten keys if none of them exists, and another deletes them. Our release does not wait for the disk. In etcd every transaction waits for it.",
 	}.atLeast(median(ratios(t[1], t[0])), 1, "%.3f×")}
 }
 
 func postgresOneSpace(b *bench) []row {
 	url := b.database("space", "one")
-	ours := ourClients(b, url, []string{"one"})
+	ours := ourClients(b, clients, url, []string{"one"})
 	row1 := makeMinimal(b, url, "one", request("asked", 1))
 	var theirs []side
 	for i := range clients {
@@ -86,7 +88,7 @@ func postgresOneSpace(b *bench) []row {
 	}
 	t := b.race(4*diskSlice, crowd(ours), crowd(theirs))
 	return []row{row{
-		What: "PostgreSQL: 16 clients in one space, throughput relative to the minimal transaction", Ours: perSecond(median(t[0])), Peer: perSecond(median(t[1])),
+		What: "PostgreSQL: 16 clients in one space, throughput relative to the minimal transaction", Ours: perSecond(clients, median(t[0])), Peer: perSecond(clients, median(t[1])),
 		How: "The figure is how often ten paths are acquired and released per second. The peer is 16 clients of the hand-written functions, which lock the same row of the space.",
 	}.atLeast(median(ratios(t[1], t[0])), 0.8, "%.2f")}
 }
