@@ -29,9 +29,9 @@ test-ui: ## test the dashboard in a real browser, which it installs
 	mkdir -p $(UI_PICTURES)
 	scripts/browser run -- go test -tags ui -count=1 -timeout 60m -artifacts -outputdir $(UI_PICTURES) ./test/ui
 
-# LOCKKEEPER_TORTURE=4 repeats the tests with more leases, faults and machines.
+# LOCKKEEPER_TORTURE=4 runs them with more leases, restarts and landings. Most of the time they wait.
 test-machines: ## test several machines with a broken network between them, as root
-	scripts/machines run -- go test -tags machines -count=1 -timeout 60m -parallel 4 ./test/machines
+	scripts/machines run -- go test -tags machines -count=1 -timeout 60m -parallel 6 ./test/machines
 
 lint: ## run go vet and staticcheck only
 	go vet ./...

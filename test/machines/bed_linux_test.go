@@ -126,9 +126,6 @@ func (m *machine) waitListening(port int) {
 // cut drops every packet between a machine and all others.
 func (b *bed) cut(m *machine) { b.net.both(m, link{dropped: true}, b.others(m)...) }
 
-// mend makes the links of a machine work again.
-func (b *bed) mend(m *machine) { b.net.both(m, link{}, b.others(m)...) }
-
 func (b *bed) others(m *machine) (list []*machine) {
 	all := append([]*machine{b.hub, b.primary.machine}, b.machines...)
 	if b.standby != nil {

@@ -7,9 +7,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -168,4 +170,13 @@ func hexID() string {
 	var id [16]byte
 	rand.Read(id[:])
 	return hex.EncodeToString(id[:])
+}
+
+// torture returns how many times longer randomized tests run.
+func torture() int {
+	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
 }

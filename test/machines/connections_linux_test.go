@@ -11,7 +11,11 @@ import (
 
 // A server with 100 connections serves more commands than that: none is killed, and all run.
 func TestFewConnections(t *testing.T) {
-	for _, commands := range []int{40, 200} {
+	crowds := []int{200}
+	if torture() > 1 {
+		crowds = append(crowds, 40)
+	}
+	for _, commands := range crowds {
 		t.Run(fmt.Sprint(commands), func(t *testing.T) {
 			b := newBed(t, plan{machines: 2, settings: "max_connections = 100\n"})
 			most := 0

@@ -104,7 +104,7 @@ func TestPromotedWithoutLoss(t *testing.T) {
 	b.primary.sql("SELECT pg_reload_conf()")
 	b.follows()
 	holder, rival := b.machines[0], b.machines[1]
-	work := holder.begin(b.exec("file", stubborn, 8*time.Second, "--ttl", "10s")...)
+	work := holder.begin(b.exec("file", stubborn, 8*time.Second, "--ttl", "1m")...)
 	until(t, "the work began", func() bool { return b.checker.began("file", holder) || work.ended() })
 	waits := rival.begin(b.exec("file", obedient, 100*time.Millisecond, "--wait", "1m")...)
 

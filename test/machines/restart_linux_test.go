@@ -5,20 +5,9 @@ package machines
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 )
-
-// torture returns how many times longer randomized tests run.
-func torture() int {
-	n, err := strconv.Atoi(os.Getenv("LOCKKEEPER_TORTURE"))
-	if err != nil {
-		return 1
-	}
-	return max(1, n)
-}
 
 // Locks survive restarts of the server, most of them by SIGKILL: no grant overlaps with another,
 // none is lost, and every command ends well.

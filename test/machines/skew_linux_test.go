@@ -34,16 +34,18 @@ func TestSkewedClocks(t *testing.T) {
 		}
 	}
 	// The lease of a machine that is cut off ends by the database's clock.
+	var next []*command
 	for i, m := range b.machines[:2] {
 		key := fmt.Sprint("cut", i)
 		cut := m.begin(b.exec(key, stubborn, 10*time.Minute, "--ttl", "10s")...)
 		until(t, "work began", func() bool { return b.checker.began(key, m) || cut.ended() })
 		b.cut(m)
-		next := b.machines[2].begin(b.exec(key, obedient, time.Millisecond, "--wait", "1m")...)
-		if next.code() != 0 || next.took > 15*time.Second {
-			t.Errorf("the machine whose clock differs by %v: %s", skews[i], next)
+		next = append(next, b.machines[2].begin(b.exec(key, obedient, time.Millisecond, "--wait", "1m")...))
+	}
+	for i, c := range next {
+		if c.code() != 0 || c.took > 30*time.Second {
+			t.Errorf("after a machine whose clock differs by %v: %s", skews[i], c)
 		}
-		b.mend(m)
 	}
 	b.checker.verify()
 }

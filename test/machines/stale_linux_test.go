@@ -99,7 +99,7 @@ func TestStaleClone(t *testing.T) {
 // Machines that land at once, on a network that loses packets, lose no landing.
 func TestLandings(t *testing.T) {
 	b := newBed(t, plan{machines: 3, files: map[string]string{"src/log.txt": ""}})
-	const each = 3
+	each := 3 * torture()
 	for _, m := range b.machines {
 		b.net.both(m, link{loss: 0.01, delay: 2 * time.Millisecond}, b.primary.machine, b.hub)
 	}
