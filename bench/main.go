@@ -47,7 +47,7 @@ var comparisons = []comparison{
 	{"gate/batch", gateBatch},
 	{"gate/checks", gateChecks},
 	{"queue/memory", queueMemory}, {"queue/sqlite", queueSQLite},
-	{"workspace/make", workspaceMake}, {"workspace/crowd", workspaceCrowd}, {"workspace/layers", workspaceLayers},
+	{"workspace/make", workspaceMake}, {"workspace/layers", workspaceLayers},
 	{"pipeline/large", pipelineLarge}, {"pipeline/slots", pipelineSlots}, {"pipeline/call", pipelineCall}, {"pipeline/resume", pipelineResume},
 	{"lease/file", leaseFile},
 	{"command/acquire", commandAcquire},

@@ -20,7 +20,6 @@ const (
 	copiedFiles   = 10_000
 	copiedSize    = 20 << 10
 	copiersAtOnce = 16
-	crowdRounds   = 2                // few, because a turn of sixteen copies takes 3.2 GB of the disk
 	copiedRest    = 61 * time.Second // the age from which workspace.Sums trusts the recorded hash of a file
 )
 
@@ -109,13 +108,4 @@ func (b *bench) letRest() {
 	case <-b.ctx.Done():
 		check(context.Cause(b.ctx))
 	}
-}
-
-func workspaceCrowd(b *bench) []row {
-	root := copiedTree(b, "crowd")
-	b.letRest()
-	t := b.copies("crowd", min(b.rounds, crowdRounds), copiersAtOnce, ourCopies(b, root, workspace.NewSums()), copiesBy(b, "cp", "-a", root))
-	return []row{row{What: "Sixteen workspaces at once, to sixteen cp -a", Ours: ns(median(t[0])), Peer: ns(median(t[1])),
-		How: "The same tree is copied sixteen times at once, until all copies are complete. There are at most two turns, and each starts after the disk has written everything. As in a run, files that do not change are hashed once, before the copies.",
-	}.atMost(median(ratios(t[0], t[1])), 1.5, "%.2f×")}
 }

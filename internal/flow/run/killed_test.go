@@ -181,13 +181,15 @@ func (s *scene) same(want map[string]string) {
 	}
 }
 
-// noCopies fails the test if a workspace is left.
+// noCopies fails the test if a workspace is left, or more than the base for the next run.
 func (s *scene) noCopies() {
 	s.t.Helper()
 	dir := filepath.Join(s.side, "workspaces")
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	must(s.t, err)
-	if len(left) != 0 {
+	bases, err := filepath.Glob(filepath.Join(dir, "base-*"))
+	must(s.t, err)
+	if len(bases) > 1 || len(left) > len(bases) {
 		gone, err := workspace.Abandoned(s.t.Context(), dir)
 		s.t.Errorf("copies are left: %v; abandoned are %+v, %v", left, gone, err)
 	}
