@@ -308,6 +308,10 @@ func (b *Base) addLayer(ctx context.Context, from *origin, below *snapshot, path
 	}
 	keep := false // a layer that is kept is removed with the base
 	defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), keep)) }()
+	lost := lostRepositories(b.o.Root, moved)
+	if err := w.dropRepositories(ctx, lost); err != nil { // before their directories, which may be gone too
+		return err
+	}
 	if err := newRefresher(ctx, w, from).bring(paths); err != nil {
 		return err
 	}
@@ -315,7 +319,13 @@ func (b *Base) addLayer(ctx context.Context, from *origin, below *snapshot, path
 		return err
 	}
 	n := *below
+	n.repositories = w.repositories
 	n.shared, n.refused = maps.Clone(below.shared), maps.Clone(b.now.refused)
+	for _, path := range lost {
+		delete(n.shared, path)
+	}
+	changed := len(moved) > 0
+	moved = slices.DeleteFunc(slices.Clone(moved), func(path string) bool { return slices.Contains(lost, path) })
 	for _, path := range moved {
 		n.shared[path] = watchRepository(ctx, filepath.Join(b.o.Root, path)) // before the copy, so that no later change is missed
 		if err := w.uncover(ctx, path); err != nil {
@@ -337,7 +347,7 @@ func (b *Base) addLayer(ctx context.Context, from *origin, below *snapshot, path
 		return err
 	}
 	// A layer without changes is of no use, unless it replaces all others.
-	if keep = below != b.now || len(w.recorded) > 0 || len(moved) > 0; keep {
+	if keep = below != b.now || len(w.recorded) > 0 || changed; keep {
 		if err := w.save(); err != nil {
 			return err
 		}

@@ -2,9 +2,13 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -50,8 +54,8 @@ func (r *repository) stamp() string {
 	return all.String()
 }
 
-// movedRepositories lists the repositories that have changed since the snapshot. One that git could
-// not read then has changed if git can read it now.
+// movedRepositories lists the repositories that have changed since the snapshot, or are gone. One that
+// git could not read then has changed if git can read it now.
 func (s *snapshot) movedRepositories(ctx context.Context, root string) (moved []string) {
 	for path, was := range s.shared {
 		now := was
@@ -60,7 +64,7 @@ func (s *snapshot) movedRepositories(ctx context.Context, root string) (moved []
 		} else {
 			now.stamp = was.repository.stamp()
 		}
-		if now.stamp != was.stamp {
+		if now.stamp != was.stamp || len(lostRepositories(root, []string{path})) > 0 {
 			moved = append(moved, path)
 		}
 	}
@@ -89,4 +93,39 @@ func (w *Workspace) uncover(ctx context.Context, path string) error {
 		err = unix.Fchmod(fd, uint32(seen.mode.Perm()))
 	}
 	return pathError("chmod", path, err)
+}
+
+// lostRepositories lists those of some repositories that the shared tree no longer has.
+func lostRepositories(root string, paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		_, err := statAt(unix.AT_FDCWD, filepath.Join(root, path, gitName))
+		return path == "." || !isGone(err)
+	})
+}
+
+// dropRepositories removes private repositories from the tree. Their directories become ordinary ones.
+func (w *Workspace) dropRepositories(ctx context.Context, paths []string) error {
+	w.repositories = maps.Clone(w.repositories) // the layers share it
+	for _, path := range paths {
+		delete(w.repositories, path)
+		if err := w.enterView(ctx); err != nil {
+			return err
+		}
+		fd, err := w.openOwn(path)
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return pathError("open", path, err)
+		}
+		dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+		closeFD(fd)
+		if err == nil {
+			err = errors.Join(dir.RemoveAll(gitName), dir.Close())
+		}
+		if err != nil {
+			return pathError("remove", below(path, gitName), err)
+		}
+	}
+	return nil
 }
