@@ -63,25 +63,24 @@ func TestPreparedAhead(t *testing.T) {
 		var mu sync.Mutex
 		var order []string
 		working, most := 0, 0
+		var last time.Time
 		count := func(step int) {
 			mu.Lock()
 			defer mu.Unlock()
-			working += step
-			most = max(most, y.slotsTaken(sched.PoolPrepare))
+			if working += step; working > slots {
+				t.Errorf("%d agents work in %d slots", working, slots)
+			}
+			most, last = max(most, y.slotsTaken(sched.PoolPrepare)), time.Now()
 		}
-		var last time.Time
 		w := y.ahead(100, func(ctx context.Context, job *sched.Job) error {
 			count(0)
 			must(t, takes(work/10)(ctx, job), job.Phase(ctx, "apply", sched.PoolAgent))
 			mu.Lock()
 			order = append(order, job.Item.Workflow)
 			mu.Unlock()
-			if count(1); working > slots {
-				t.Errorf("%d agents work in %d slots", working, slots)
-			}
+			count(1)
 			must(t, takes(work)(ctx, job))
 			count(-1)
-			last = time.Now()
 			must(t, job.ReturnSlots(ctx), takes(work/10)(ctx, job))
 			return nil
 		})
