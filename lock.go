@@ -305,6 +305,7 @@ type Request struct {
 	TTL      time.Duration     `json:"ttl,omitempty"`      // default: the policy's
 	Process  *Process          `json:"process,omitempty"`  // recorded for holders that outlive the call
 	Metadata map[string]string `json:"metadata,omitempty"` // the caller's context
+	Kept     bool              `json:"-"`                  // a live process renews the lease, so the default is short
 }
 
 // Normalize sorts locks by path and merges locks on the same path into one with the strongest

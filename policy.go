@@ -58,6 +58,15 @@ type Policy struct {
 	Operation  bool // the grant is held for one operation, and never while its holder waits
 }
 
+// KeptTTL returns the lease of a grant that a live process renews. It lasts three heartbeats, and at least a
+// minute, so that a machine that disappears does not block others for long.
+func (p Policy) KeptTTL() time.Duration {
+	if p.TTL <= 0 || p.Heartbeat <= 0 {
+		return p.TTL
+	}
+	return min(p.TTL, max(3*p.Heartbeat, time.Minute))
+}
+
 // Policies returns the built-in policies by name. The map is the caller's.
 func Policies() map[string]Policy {
 	list := []Policy{

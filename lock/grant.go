@@ -252,7 +252,7 @@ func (k *keeper) beat() time.Duration {
 	return wait
 }
 
-var errNoAnswer = errors.New("the store does not answer")
+var errNoAnswer = errors.New("no renewal ended in time")
 
 // listenDelay returns how long a keeper waits before it listens. Most work is short, and a connection to a
 // server costs more than a look later.

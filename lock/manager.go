@@ -125,6 +125,13 @@ func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error)
 	if err := checkLocks(req.Holder, policy, locks); err != nil {
 		return nil, "", err
 	}
+	ttl := cmp.Or(req.TTL, policy.TTL)
+	if req.Kept {
+		if ttl = cmp.Or(req.TTL, policy.KeptTTL()); ttl > 0 && ttl < ShortestKept {
+			return nil, "", &lockkeeper.InputError{Field: "ttl", Value: ttl.String(), Reason: "too short to stop the work before it ends if the store cannot be reached",
+				Next: "give at least " + ShortestKept.String()}
+		}
+	}
 	id, token := newSecrets()
 	rec := &store.Record{
 		Grant: lockkeeper.Grant{
@@ -132,7 +139,7 @@ func (m *Manager) prepare(req lockkeeper.Request) (*store.Record, string, error)
 			Locks: locks, Process: clone(req.Process), Metadata: maps.Clone(req.Metadata),
 		},
 		TokenHash: hashToken(token),
-		TTL:       cmp.Or(req.TTL, policy.TTL),
+		TTL:       ttl,
 	}
 	return rec, token, nil
 }

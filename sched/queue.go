@@ -171,7 +171,7 @@ func poolsOf(names []string) ([]string, error) {
 // checkLocks refuses locks that can never be granted. An item whose locks are too wide for
 // its policy is kept in the error state, because it shows a fault in the plan.
 func (q *Queue) checkLocks(it *lockkeeper.Item) error {
-	err := q.locks.Check(lockkeeper.Request{Holder: it.Workflow, Locks: it.Locks, Policy: it.Policy})
+	err := q.locks.Check(lockkeeper.Request{Holder: it.Workflow, Locks: it.Locks, Policy: it.Policy, Kept: true})
 	if lockkeeper.CodeOf(err) == lockkeeper.CodeOverLock {
 		it.Failure = &lockkeeper.Failure{Phase: it.Phase, Reason: err.Error()}
 		return nil

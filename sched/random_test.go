@@ -44,7 +44,11 @@ func newChaos(t *testing.T, seed uint64, open func(testing.TB, *storetest.Clock)
 		dispatches: map[string]int{}, ends: map[string]int{},
 	}
 	for _, st := range open(t, c.clock) {
-		y := &yard{t: t, store: st, locks: lock.New(st, lock.Options{})}
+		policies := lockkeeper.Policies()
+		agent := policies[lockkeeper.DefaultPolicy]
+		agent.Heartbeat = 10 * time.Minute // the clock moves minutes at a time
+		policies[agent.Name] = agent
+		y := &yard{t: t, store: st, locks: lock.New(st, lock.Options{Policies: policies})}
 		var err error
 		y.queue, err = newQueue(st, y.locks, sched.Options{Limits: c.limits, MaxAttempts: 1 << 30, MaxLockRetries: 1 << 30})
 		must(t, err)

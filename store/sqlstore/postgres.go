@@ -27,7 +27,8 @@ type Postgres struct {
 	conns      int32 // maximum size of the pool
 	pooled     bool  // the server's sessions are shared, as with PgBouncer in transaction mode: nothing may be left in one
 	key        int64
-	last       atomic.Int64 // the last number that TryGrant or TryRelease got
+	last       atomic.Int64 // the last number that the server gave
+	crowded    atomic.Int64 // until when this process keeps no idle connection; nanoseconds since 1970
 	listen     *subscription
 	locksCache locksCache
 	listCache  listCache
@@ -91,6 +92,7 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 	raceHosts(c)
 	// A process that waits or supervises a command holds no connection meanwhile: a server has few.
 	cfg.MinConns, cfg.MaxConnIdleTime, cfg.HealthCheckPeriod = 0, idleConnection, idleConnection/2
+	cfg.AfterRelease = func(*pgx.Conn) bool { return !p.isCrowded() }
 	settings := p.settings()
 	for k, v := range settings {
 		c.RuntimeParams[k] = v
@@ -182,10 +184,13 @@ func (p *Postgres) open(ctx context.Context) error {
 func (p *Postgres) look(ctx context.Context) (version int, key int64, err error) {
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
 		s := p.session(ctx, conn)
-		path := ""
+		path, crowded := "", false
 		err := s.query(`SELECT coalesce((SELECT version FROM lockkeeper.schema_version), 0),
- coalesce((SELECT key FROM lockkeeper.spaces WHERE id = $1), 0), current_setting('search_path')`, []any{p.space},
-			func(scan func(...any) error) error { return scan(&version, &key, &path) })
+ coalesce((SELECT key FROM lockkeeper.spaces WHERE id = $1), 0), current_setting('search_path'), `+crowdedSQL, []any{p.space},
+			func(scan func(...any) error) error { return scan(&version, &key, &path, &crowded) })
+		if crowded {
+			p.noteCrowded()
+		}
 		if err == nil && path != schemaName {
 			p.pooled = true // a pooler ignored our settings of the session
 		}

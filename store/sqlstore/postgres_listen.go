@@ -148,7 +148,7 @@ func (l *subscription) run(tried func()) {
 	defer tried()
 	var next time.Time // of the next attempt to get notifications
 	for begin := tried; ; begin = l.wakeAll {
-		if !l.p.pooled && !time.Now().Before(next) {
+		if !l.p.pooled && !l.p.isCrowded() && !time.Now().Before(next) {
 			l.session(begin)
 			next = time.Now().Add(listenAgain)
 		}
@@ -232,9 +232,9 @@ func (l *subscription) check(ctx context.Context, conn *pgx.Conn, first string) 
 	s := l.p.session(ctx, conn)
 	s.exec(first)
 	crowded := false
-	err := s.query(`SELECT sum(numbackends) > current_setting('max_connections')::int / 2 FROM pg_stat_database`, nil,
-		func(scan func(...any) error) error { return scan(&crowded) })
+	err := s.query(`SELECT `+crowdedSQL, nil, func(scan func(...any) error) error { return scan(&crowded) })
 	if err == nil && crowded {
+		l.p.noteCrowded()
 		err = errCrowded
 	}
 	return err

@@ -70,18 +70,33 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 // acquire returns a connection of the pool. While the server has no free connection, it tries again for
 // the Busy limit.
 func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	for began := time.Now(); ; {
+	pause := 20 * time.Millisecond
+	for began := time.Now(); ; pause = min(2*pause, time.Second) {
 		conn, err := p.pool.Acquire(ctx)
-		if err == nil || !isFull(err) || time.Since(began) > p.opt.Busy {
+		if err == nil || !isFull(err) {
 			return conn, err
+		}
+		p.noteCrowded()
+		if time.Since(began) > p.opt.Busy {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }
+
+// crowdedFor is how long this process keeps no idle connection after the server had few to spare.
+const crowdedFor = 30 * time.Second
+
+func (p *Postgres) noteCrowded() { p.crowded.Store(time.Now().Add(crowdedFor).UnixNano()) }
+
+func (p *Postgres) isCrowded() bool { return time.Now().UnixNano() < p.crowded.Load() }
+
+// crowdedSQL says whether more than half of the server's connections are in use.
+const crowdedSQL = `(SELECT sum(numbackends) > current_setting('max_connections')::int / 2 FROM pg_stat_database)`
 
 // isFull reports whether the server refused a connection because it has too many.
 func isFull(err error) bool {

@@ -28,11 +28,15 @@ type proxy struct {
 	armed []fault
 	links map[*link]struct{}
 	down  bool
+
+	trips, accepted int    // answers that clients waited for, and connections
+	pause           func() // called before each answer is passed on; nil: nothing
 }
 
 type link struct {
 	client, server net.Conn
 	swallow        chan struct{} // closed: the next answer of the server ends the link
+	asking         bool          // the client sent something since the last answer
 }
 
 func newProxy(t *testing.T) *proxy {
@@ -82,6 +86,7 @@ func (p *proxy) accept() {
 		refuse := p.down
 		if !refuse {
 			p.links[l] = struct{}{}
+			p.accepted++
 		}
 		p.mu.Unlock()
 		if refuse {
@@ -102,6 +107,12 @@ func (p *proxy) up(l *link) {
 		if err != nil {
 			return
 		}
+		p.mu.Lock()
+		if !l.asking {
+			l.asking = true
+			p.trips++
+		}
+		p.mu.Unlock()
 		f, ok := p.trigger()
 		switch {
 		case !ok:
@@ -131,11 +142,18 @@ func (p *proxy) back(l *link) {
 			l.client.Close()
 			return
 		}
+		p.mu.Lock()
+		l.asking = false
+		pause := p.pause
+		p.mu.Unlock()
 		select {
 		case <-l.swallow:
 			p.end(l)
 			return
 		default:
+		}
+		if pause != nil {
+			pause()
 		}
 		if _, err := l.client.Write(buf[:n]); err != nil {
 			return // a late message may still have to reach the server
@@ -174,6 +192,13 @@ func (p *proxy) refuse(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
+}
+
+// pauses sets a function that is called while an answer is under way.
+func (p *proxy) pauses(during func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pause = during
 }
 
 // cut ends every connection.

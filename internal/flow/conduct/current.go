@@ -147,7 +147,7 @@ func Lease(ctx context.Context, a *project.Project, holder string) (*lock.Grant,
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: conductorLock(), Process: &self})
+	g, err := a.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: conductorLock(), Process: &self, Kept: true})
 	if err != nil {
 		return nil, err
 	}

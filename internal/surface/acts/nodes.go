@@ -97,7 +97,7 @@ func (op Operation) Under(ctx context.Context, a *project.Project, holder string
 	if err != nil {
 		return err
 	}
-	g, err := a.Hold(ctx, lockkeeper.Request{Holder: holder, Policy: DataPolicy, Locks: op.Locks, Process: &self,
+	g, err := a.Hold(ctx, lockkeeper.Request{Holder: holder, Policy: DataPolicy, Locks: op.Locks, Process: &self, Kept: true,
 		Metadata: map[string]string{"operation": op.Need.Operation, "reason": op.Need.Operation}}, 0)
 	if err != nil {
 		return err

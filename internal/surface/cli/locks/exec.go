@@ -59,7 +59,7 @@ func ExecUnder(ctx context.Context, p *command.Program, a *project.Project, req 
 	if err != nil {
 		return err
 	}
-	req.Process = &self
+	req.Process, req.Kept = &self, true
 	// Signals end the wait. Once the command runs, it gets them, and listening here keeps
 	// them from ending this process before the release.
 	waiting, stop := command.Interruptible(ctx)
