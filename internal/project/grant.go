@@ -14,8 +14,10 @@ import (
 // token stays in this process, so no other process can release the grant. If this machine's
 // copy of a file is outdated, Hold acquires nothing.
 func (a *Project) Hold(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
-	if err := a.CheckCopy(ctx, req.Locks); err != nil { // checked first: if the copy is behind, a wait is useless
-		return nil, err
+	if wait != 0 { // if the copy is behind, a wait is useless
+		if err := a.CheckCopy(ctx, req.Locks); err != nil {
+			return nil, err
+		}
 	}
 	take := a.Locks.TryAcquire
 	if wait != 0 {

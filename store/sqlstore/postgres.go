@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,16 +21,22 @@ import (
 // Postgres keeps one space in a PostgreSQL database. Other spaces and other machines may share
 // the database.
 type Postgres struct {
-	name       string // name for messages, without a password
-	space      string
-	opt        Options
-	pool       *pgxpool.Pool
-	conns      int32 // maximum size of the pool
-	pooled     bool  // the server's sessions are shared, as with PgBouncer in transaction mode: nothing may be left in one
-	key        int64
-	last       atomic.Int64 // the last number that the server gave
-	crowded    atomic.Int64 // until when this process keeps no idle connection; nanoseconds since 1970
-	listen     *subscription
+	name    string // name for messages, without a password
+	space   string
+	opt     Options
+	pool    *pgxpool.Pool
+	conns   int32 // maximum size of the pool
+	pooled  bool  // the server's sessions are shared, as with PgBouncer in transaction mode: nothing may be left in one
+	key     int64
+	last    atomic.Int64 // the last number that the server gave
+	crowded atomic.Int64 // until when this process keeps no idle connection; nanoseconds since 1970
+	listen  *subscription
+
+	parking sync.Mutex
+	parked  *pgxpool.Conn // see release
+	unpark  *time.Timer
+	closed  bool
+
 	locksCache locksCache
 	listCache  listCache
 }
@@ -92,7 +99,7 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 	raceHosts(c)
 	// A process that waits or supervises a command holds no connection meanwhile: a server has few.
 	cfg.MinConns, cfg.MaxConnIdleTime, cfg.HealthCheckPeriod = 0, idleConnection, idleConnection/2
-	cfg.AfterRelease = func(*pgx.Conn) bool { return !p.isCrowded() }
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a dead connection is replaced when it is used
 	settings := p.settings()
 	for k, v := range settings {
 		c.RuntimeParams[k] = v
@@ -239,6 +246,10 @@ func (p *Postgres) Space() string { return p.space }
 
 func (p *Postgres) Close() error {
 	p.listen.close()
+	p.parking.Lock()
+	p.closed = true
+	p.parking.Unlock()
+	p.give(p.takeParked())
 	p.pool.Close()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +29,7 @@ type pgSession struct {
 type statement struct {
 	sql  string
 	args []any
+	each func(scan func(dest ...any) error) error // gets the rows; nil: nobody
 }
 
 func (p *Postgres) session(ctx context.Context, conn *pgx.Conn) *pgSession {
@@ -35,7 +37,7 @@ func (p *Postgres) session(ctx context.Context, conn *pgx.Conn) *pgSession {
 }
 
 func (s *pgSession) exec(sql string, args ...any) error {
-	s.queued = append(s.queued, statement{sql, args})
+	s.queued = append(s.queued, statement{sql: sql, args: args})
 	return nil
 }
 
@@ -46,7 +48,7 @@ func (s *pgSession) query(sql string, args []any, each func(func(...any) error) 
 // send sends the queued statements and one more in one round trip. A statement that the connection
 // does not know yet is prepared in the same round trip.
 func (s *pgSession) send(sql string, args []any, each func(func(...any) error) error) error {
-	_, err := s.sendAll(append(s.queued, statement{sql, args}), each)
+	_, err := s.sendAll(append(s.queued, statement{sql, args, each}))
 	s.queued = s.queued[:0]
 	var own *callerError
 	if errors.As(err, &own) {
@@ -60,7 +62,7 @@ func (s *pgSession) send(sql string, args []any, each func(func(...any) error) e
 // statement is not one of the transaction.
 func (s *pgSession) commit(after ...statement) error {
 	list := append(append(s.queued, statement{sql: `COMMIT`}), after...)
-	done, err := s.sendAll(list, nil)
+	done, err := s.sendAll(list)
 	if done >= len(list)-len(after) {
 		return nil
 	}
@@ -68,12 +70,20 @@ func (s *pgSession) commit(after ...statement) error {
 	return err
 }
 
+// flush sends the queued statements.
+func (s *pgSession) flush() error {
+	if len(s.queued) == 0 {
+		return nil
+	}
+	last := s.queued[len(s.queued)-1]
+	s.queued = s.queued[:len(s.queued)-1]
+	return s.send(last.sql, last.args, last.each)
+}
+
 // script runs a text of several statements without parameters.
 func (s *pgSession) script(sql string) error {
-	if len(s.queued) > 0 {
-		if err := s.send(`SELECT 1`, nil, nil); err != nil {
-			return err
-		}
+	if err := s.flush(); err != nil {
+		return err
 	}
 	return s.conn.PgConn().Exec(s.ctx, sql).Close()
 }
@@ -83,12 +93,16 @@ type callerError struct{ err error }
 
 func (e *callerError) Error() string { return e.err.Error() }
 
-// sendAll sends statements in one round trip, and passes the rows of the last one to each. It returns how many
-// succeeded, all of them if err is nil.
-func (s *pgSession) sendAll(list []statement, each func(func(...any) error) error) (done int, err error) {
+// sendAll sends statements in one round trip. It returns how many succeeded, all of them if err is nil.
+func (s *pgSession) sendAll(list []statement) (done int, err error) {
 	known := preparedOn(s.conn)
 	pipeline := s.conn.PgConn().StartPipeline(s.ctx)
 	defer func() { err = cmp.Or(err, pipeline.Close()) }()
+	parked := known.parked
+	if known.parked = false; parked { // the end of an earlier View
+		pipeline.SendQueryParams(`ROLLBACK`, nil, nil, nil, nil)
+		pipeline.SendPipelineSync()
+	}
 	fresh := map[string]string{}     // names of statements that are prepared in this round trip
 	added := make([]bool, len(list)) // which of the list prepare one
 	var params pgx.ExtendedQueryBuilder
@@ -102,7 +116,7 @@ func (s *pgSession) sendAll(list []statement, each func(func(...any) error) erro
 		case s.pooled:
 			pipeline.SendQueryParams(st.sql, params.ParamValues, nil, params.ParamFormats, params.ResultFormats)
 		case prepared:
-			pipeline.SendQueryStatement(sd, params.ParamValues, params.ParamFormats, params.ResultFormats)
+			pipeline.SendQueryStatement(sd, params.ParamValues, params.ParamFormats, slices.Clone(params.ResultFormats))
 		default:
 			if fresh[st.sql] == "" {
 				known.count++
@@ -114,6 +128,19 @@ func (s *pgSession) sendAll(list []statement, each func(func(...any) error) erro
 	}
 	if err := pipeline.Sync(); err != nil {
 		return 0, err
+	}
+	if parked {
+		for range 2 { // the answer, and the end of its part of the pipeline
+			result, err := pipeline.GetResults()
+			if err != nil {
+				return done, err
+			}
+			if r, ok := result.(*pgconn.ResultReader); ok {
+				if _, err := r.Close(); err != nil {
+					return done, err
+				}
+			}
+		}
 	}
 	for i, st := range list {
 		if added[i] {
@@ -130,8 +157,8 @@ func (s *pgSession) sendAll(list []statement, each func(func(...any) error) erro
 			return done, err
 		}
 		rows := pgx.RowsFromResultReader(s.conn.TypeMap(), result.(*pgconn.ResultReader))
-		for i == len(list)-1 && each != nil && rows.Next() {
-			if err := each(rows.Scan); err != nil {
+		for st.each != nil && rows.Next() {
+			if err := st.each(rows.Scan); err != nil {
 				rows.Close()
 				return done, &callerError{err}
 			}
@@ -145,8 +172,9 @@ func (s *pgSession) sendAll(list []statement, each func(func(...any) error) erro
 	return done, nil
 }
 
-// prepared are the statements that a connection has prepared.
+// prepared is what a connection keeps between transactions.
 type prepared struct {
+	parked     bool // in the transaction of a View that has ended
 	statements map[string]*pgconn.StatementDescription
 	count      int // for new names
 }

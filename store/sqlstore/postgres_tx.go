@@ -63,13 +63,63 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 	if err != nil {
 		return false, err
 	}
-	defer conn.Release()
+	defer p.release(conn)
 	return fn(conn.Conn())
+}
+
+// release returns a connection to the pool, or closes it if the server has few. A connection that ended a View
+// stays with the store for a moment, because the next use ends the transaction without a round trip.
+func (p *Postgres) release(conn *pgxpool.Conn) {
+	if !conn.Conn().IsClosed() && preparedOn(conn.Conn()).parked {
+		p.parking.Lock()
+		if p.parked == nil && !p.closed {
+			p.parked = conn
+			p.unpark = time.AfterFunc(parkFor, func() { p.give(p.takeParked()) })
+			conn = nil
+		}
+		p.parking.Unlock()
+	}
+	p.give(conn)
+}
+
+// parkFor is how long a connection waits for another use.
+const parkFor = 100 * time.Millisecond
+
+// takeParked returns the connection that waits for another use, or nil.
+func (p *Postgres) takeParked() *pgxpool.Conn {
+	p.parking.Lock()
+	defer p.parking.Unlock()
+	conn := p.parked
+	if p.parked = nil; conn != nil {
+		p.unpark.Stop()
+	}
+	return conn
+}
+
+// give ends a View on a connection and returns it to the pool.
+func (p *Postgres) give(conn *pgxpool.Conn) {
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if known := preparedOn(conn.Conn()); known.parked && !conn.Conn().IsClosed() {
+		known.parked = false
+		rollback(ctx, conn.Conn())
+	}
+	if p.isCrowded() {
+		conn.Hijack().Close(ctx)
+		return
+	}
+	conn.Release()
 }
 
 // acquire returns a connection of the pool. While the server has no free connection, it tries again for
 // the Busy limit.
 func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if conn := p.takeParked(); conn != nil {
+		return conn, nil
+	}
 	pause := 20 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, time.Second) {
 		conn, err := p.pool.Acquire(ctx)
@@ -129,7 +179,7 @@ func (p *Postgres) update(ctx context.Context, conn *pgx.Conn, fn func(store.Tx)
 	}
 	var after []statement
 	if len(t.woken) > 0 { // inside the transaction, a notification would make the commits of all spaces wait for each other
-		after = append(after, statement{`SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, []any{p.channel(), t.woken}})
+		after = append(after, statement{sql: `SELECT pg_notify($1, id) FROM unnest($2::text[]) AS id`, args: []any{p.channel(), t.woken}})
 	}
 	err = s.commit(after...)
 	if lost(err, conn) {
@@ -328,20 +378,18 @@ func (p *Postgres) View(ctx context.Context, fn func(store.Reader) error) error 
 func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(store.Reader) error, refused *bool) (again bool, err error) {
 	s := p.session(ctx, conn)
 	t := &tx{session: s, key: p.key, space: p.space, locksCache: &p.locksCache, listCache: &p.listCache}
-	defer func() {
-		if !conn.IsClosed() {
-			err = cmp.Or(err, rollback(ctx, conn))
-		}
-	}()
+	// The transaction begins with the first query, and its end is sent with the next use of the connection.
 	p.start(s, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-	var now int64
-	asked := time.Now()
-	err = s.query(`SELECT `+nowSQL, nil, func(scan func(...any) error) error { return scan(&now) })
-	if err != nil {
-		return conn.IsClosed(), err
-	}
-	t.now = p.moment(now, asked)
+	asked, begun := time.Now(), false
+	s.queued = append(s.queued, statement{sql: `SELECT ` + nowSQL, each: func(scan func(...any) error) error {
+		var now int64
+		err := scan(&now)
+		t.now, t.ask, begun = p.moment(now, asked), nil, true
+		return err
+	}})
+	t.ask = func() { s.flush() } // an error is kept in s.failed
 	err = fn(t)
 	*refused = err != nil && s.failed == nil
-	return false, err
+	preparedOn(conn).parked = begun && !conn.IsClosed()
+	return !begun && s.failed != nil && conn.IsClosed() && ctx.Err() == nil, cmp.Or(err, s.failed)
 }

@@ -129,7 +129,7 @@ func TestPostgresDumped(t *testing.T) {
 			if how == "data only" {
 				conn := foreignTo(t, where)
 				defer conn.Close(context.Background())
-				if _, err := conn.Exec(t.Context(), `TRUNCATE schema_version, spaces, requests, targets, events, denials, landings, changes, items, pools, turns, workers`); err != nil {
+				if _, err := conn.Exec(t.Context(), `TRUNCATE schema_version, spaces, requests, targets, events, denials, landings, changes, items, pools, turns, workers CASCADE`); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -48,6 +48,7 @@ type tx struct {
 	locksCache *locksCache
 	listCache  *listCache
 	now        store.Moment
+	ask        func() // sets now, which the first query of a read-only transaction sets otherwise; nil: now is set
 	counters
 	began counters          // values at the start of the transaction
 	seen  map[string]stored // items by id; nil in a read-only transaction
@@ -74,7 +75,12 @@ func (t *tx) saveCounters() error {
 	return t.exec(`UPDATE spaces SET seq = $2, parked = $3 WHERE key = $1`, t.key, int64(t.seq), t.waiting)
 }
 
-func (t *tx) Now() store.Moment { return t.now }
+func (t *tx) Now() store.Moment {
+	if t.ask != nil {
+		t.ask()
+	}
+	return t.now
+}
 
 // getSQL writes the space so that only the index on ids applies. If the planner takes the table
 // for small, it may otherwise choose an index that reads all of it.
