@@ -195,4 +195,3 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
-
