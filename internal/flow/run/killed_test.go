@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -85,7 +86,11 @@ func (c child) said() []byte {
 func (c *conductor) killAfter(t testing.TB, d time.Duration) (killed bool, err error) {
 	select {
 	case <-time.After(d):
-		must(t, c.cmd.Process.Kill())
+		if err := c.cmd.Process.Kill(); errors.Is(err, os.ErrProcessDone) {
+			return false, <-c.ended // it ended at the same moment
+		} else {
+			must(t, err)
+		}
 		<-c.ended
 		return true, nil
 	case err := <-c.ended:
