@@ -86,10 +86,22 @@ func handles(kind string, n int) func(testing.TB, *storetest.Clock) []store.Stor
 type calm struct{ *sqlstore.Postgres }
 
 func (s calm) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Postgres.Update(patient(ctx), fn)
+}
+
+func (s calm) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Postgres.View(patient(ctx), fn)
+}
+
+func (s calm) Listen(ctx context.Context, id string) (store.Listener, error) {
+	return s.Postgres.Listen(patient(ctx), id)
+}
+
+func patient(ctx context.Context) context.Context {
 	if i, ok := ctx.(impatient); ok {
-		ctx = i.Context
+		return i.Context
 	}
-	return s.Postgres.Update(ctx, fn)
+	return ctx
 }
 
 func (c *chaos) pick(list ...string) string { return list[c.rnd.IntN(len(list))] }
