@@ -302,7 +302,7 @@ func (q *Queue) full(r store.Reader, pools []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if limit, _ := q.opt.Limits.Of(pool); n >= limit {
+		if n >= q.limit(pool) {
 			return pool, nil
 		}
 	}

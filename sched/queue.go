@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -20,6 +21,7 @@ type Queue struct {
 	store store.Store
 	locks *lock.Manager
 	opt   Options
+	extra atomic.Pointer[map[string]int] // the slots of other machines, by pool; nil: none
 }
 
 // New returns the queue in a store. locks manages the locks of the same store. The caller

@@ -179,7 +179,7 @@ func (q *Queue) explainSlots(r store.Reader, e *Explanation) error {
 		if err != nil {
 			return err
 		}
-		if limit, _ := q.opt.Limits.Of(pool); n >= limit {
+		if limit := q.limit(pool); n >= limit {
 			e.Slots = append(e.Slots, SlotWait{pool, n, limit})
 		}
 	}

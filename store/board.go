@@ -15,8 +15,8 @@ type Board interface {
 	// 0 stands for a missing post. If another version is stored, Put returns 0. No two posts of a
 	// database ever have the same version.
 	Put(ctx context.Context, p Post) (version uint64, err error)
-	// Remove removes a post if it has this version, and reports whether it did.
-	Remove(ctx context.Context, kind, key string, version uint64) (bool, error)
+	// Drop removes a post if it has this version, and reports whether it did.
+	Drop(ctx context.Context, kind, key string, version uint64) (bool, error)
 }
 
 // A Post is one value on a Board.

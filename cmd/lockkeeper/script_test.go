@@ -85,6 +85,7 @@ func scripts() testscript.Params {
 			"server":  server,
 			"sample":  blog,
 			"appears": appears,
+			"machine": machine,
 		},
 	}
 }

@@ -54,8 +54,8 @@ func (p *Postgres) Put(ctx context.Context, post store.Post) (uint64, error) {
 	return p.post(ctx, updatePost, append(args, int64(post.Version))...)
 }
 
-// Remove implements store.Board.
-func (p *Postgres) Remove(ctx context.Context, kind, key string, version uint64) (bool, error) {
+// Drop implements store.Board.
+func (p *Postgres) Drop(ctx context.Context, kind, key string, version uint64) (bool, error) {
 	was, err := p.post(ctx, removePost, p.key, kind, key, int64(version))
 	return was != 0, err
 }

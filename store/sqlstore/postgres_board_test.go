@@ -53,10 +53,10 @@ func TestBoard(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Key != "a" || string(list[0].Body) != `{"n":2}` || list[0].Left >= 0 || list[1].Left != 0 || list[1].At.IsZero() {
 		t.Fatalf("posts %+v, %v", list, err)
 	}
-	if ok, err := first.Remove(ctx, "call", "a", version); ok || err != nil {
+	if ok, err := first.Drop(ctx, "call", "a", version); ok || err != nil {
 		t.Errorf("an old version was removed: %v", err)
 	}
-	if ok, err := first.Remove(ctx, "call", "a", list[0].Version); !ok || err != nil {
+	if ok, err := first.Drop(ctx, "call", "a", list[0].Version); !ok || err != nil {
 		t.Errorf("not removed: %v", err)
 	}
 	if again := put(second, p); again <= list[0].Version {

@@ -35,6 +35,9 @@ const callsDir = project.DirName + "/calls"
 // baselineFile has the result of the tests before the first batch, relative to the root.
 const baselineFile = project.DirName + "/baseline.json"
 
+// limitPause is how long nothing starts after a rate limit without a reset time.
+const limitPause = 15 * time.Minute
+
 func OpenDocuments(a *project.Project, name string) (*progress.Tracker, flow.Flow, *documents.Store, error) {
 	f, err := flow.ByName(name)
 	if err != nil {
@@ -72,20 +75,20 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 		Discovery: flow.DiscoverOptions{Glob: c.Run.DiscoveryGlob, Excludes: c.Run.DiscoveryExcludes, TestPath: c.Run.TestPathResolver, Layout: layout},
 		Calls:     a.Below(callsDir), Workspaces: a.WorkspacesDir(), Slots: a.SlotsDir(), Caches: toolcache.New(a.CachesDir(), toolcache.DefaultLimit), Folder: DocumentsDir(a, f), Analysis: c.Run.AnalysisDir, Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env,
 		Limits: run.Limits{Agents: cmp.Or(o.Slots, c.MaxClaudeConcurrency), API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, Fixes: c.MaxFixAttempts, FixesIn: map[string]int{},
-			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: 15 * time.Minute},
+			Rechecks: 2, CheckTimeout: c.Run.CheckTimeout, LimitPause: limitPause},
 		Checks:     run.Checks{Test: c.Run.TestCommand, TestPath: c.Run.TestPathResolver, Suite: c.Run.SuiteCommand, Commands: map[string][]string{}},
 		Budget:     run.Budget{USD: cmp.Or(o.USD, float64(c.Run.BudgetUSD)), Tokens: cmp.Or(o.Tokens, int64(c.Run.BudgetTokens))},
 		Unverified: c.Run.Verify == "off",
 		Baseline:   c.Run.Baseline, BaselineFile: a.Below(baselineFile), AskBaseline: o.AskBaseline,
 		Land: c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
-		Linked: c.Agent.Linked, Branch: cmp.Or(o.Branch, c.Run.Branch), Commit: c.Run.Commit == "on", API: c.Research.Method == "api",
+		Linked: c.Agent.Linked, Branch: cmp.Or(o.Branch, c.Run.Branch), Commit: c.Run.Commit == "on", Push: c.Run.Push == "on", API: c.Research.Method == "api",
 		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
 		CheckCopy: a.CheckCopy, Permits: func(path string) error { return permitsTarget(a, path) },
 	}
 	if err := withChecks(c, &p); err != nil {
 		return p, err
 	}
-	return p, errors.Join(withInputs(a, &p, o), withAgents(ctx, a, &p), withRepo(ctx, a, &p))
+	return p, errors.Join(withInputs(a, &p, o), withAgents(ctx, a, &p), withRepo(ctx, a, &p), withCrew(ctx, a, &p))
 }
 
 // checkFolders refuses directories of documents outside the root or inside reserved ones.
@@ -125,7 +128,7 @@ func noSetting(phase flow.Phase, key, kind string) error {
 	return &lockkeeper.InputError{Field: "phase", Value: phase.Name, Reason: fmt.Sprintf("%s is not a setting with %s", key, kind), Next: "name a setting from docs/config.md in the entry of the phase"}
 }
 
-func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
+func withAgents(ctx context.Context, a *project.Project, p *run.Options, more ...string) error {
 	c := a.Config.Agent
 	argv, err := agentCommand(a)
 	if err != nil {
@@ -149,7 +152,7 @@ func withAgents(ctx context.Context, a *project.Project, p *run.Options) error {
 	if p.Sandbox, err = sandbox.Choose(sandbox.Mode(c.Sandbox), machine); err != nil {
 		return err
 	}
-	agents := []string{c.Name}
+	agents := append([]string{c.Name}, more...)
 	if p.Tasks != nil {
 		agents = append(agents, p.Tasks.Agent)
 		for _, t := range p.Tasks.Tasks {

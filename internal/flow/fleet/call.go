@@ -121,12 +121,12 @@ func (f *Fleet) Withdraw(ctx context.Context, c *Call) (bool, error) {
 	if c.State != Queued {
 		return false, nil
 	}
-	return f.board.Remove(ctx, callKind, c.ID, c.version)
+	return f.board.Drop(ctx, callKind, c.ID, c.version)
 }
 
-// Remove removes a call in any state. A machine that works on it notices with its next renewal.
-func (f *Fleet) Remove(ctx context.Context, c *Call) (bool, error) {
-	return f.board.Remove(ctx, callKind, c.ID, c.version)
+// Forget removes a call in any state. A machine that works on it notices with its next renewal.
+func (f *Fleet) Forget(ctx context.Context, c *Call) (bool, error) {
+	return f.board.Drop(ctx, callKind, c.ID, c.version)
 }
 
 func (f *Fleet) replace(ctx context.Context, c *Call, ttl time.Duration, next Call) (bool, error) {

@@ -59,7 +59,7 @@ func (f *Fleet) Announce(ctx context.Context, m *Machine) error {
 
 // Leave removes a machine.
 func (f *Fleet) Leave(ctx context.Context, m *Machine) error {
-	_, err := f.board.Remove(ctx, machineKind, m.ID, m.version)
+	_, err := f.board.Drop(ctx, machineKind, m.ID, m.version)
 	return err
 }
 
@@ -75,7 +75,7 @@ func (f *Fleet) Machines(ctx context.Context) (list []Machine, err error) {
 			list = append(list, m)
 			return
 		}
-		f.board.Remove(ctx, machineKind, p.Key, p.Version) // another process may have done so
+		f.board.Drop(ctx, machineKind, p.Key, p.Version) // another process may have done so
 	})
 	slices.SortStableFunc(list, func(a, b Machine) int {
 		switch {

@@ -16,6 +16,7 @@ import (
 	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/sched"
 )
@@ -37,6 +38,7 @@ type asked struct {
 	call  flow.Call
 	trace trace
 	rec   *record
+	from  *fleet.Call // the call, if another machine carried it out
 }
 
 // call calls an agent in a workspace and retries temporary failures. Each attempt is prepared, has a
@@ -87,7 +89,7 @@ func (p *Pipeline) callOnce(ctx context.Context, t execution, q question, w *wor
 	if q.agent == "" || q.agent == p.opt.Agents.Default {
 		request.Model, request.Extra = p.opt.Agents.Model, p.opt.Agents.Args
 	}
-	res, failure := agent.Call(ctx, adapter, request, tr.files(), agent.Options{
+	res, from, failure := p.callSomewhere(ctx, t, q, w, adapter, request, tr, agent.Options{
 		Run: func(ctx context.Context, c agent.Command) (agent.Exit, error) {
 			return ready.runAgent(ctx, c)
 		},
@@ -104,6 +106,9 @@ func (p *Pipeline) callOnce(ctx context.Context, t execution, q question, w *wor
 		log.tell(agent.Event{At: time.Now(), Kind: agent.EventNotice, Text: res.Note})
 	}
 	a, err := p.recordCall(q, tr, adapter, began, res, failure)
+	if a != nil {
+		a.from = from
+	}
 	return a, errors.Join(err, log.close())
 }
 
@@ -173,7 +178,10 @@ func (p *Pipeline) recordCall(q question, tr trace, adapter agent.Adapter, began
 // used records that the result of a call is stored.
 func (p *Pipeline) used(a *asked) error {
 	a.rec.Used = true
-	return a.trace.write(a.rec)
+	if err := a.trace.write(a.rec); err != nil || a.from == nil {
+		return err
+	}
+	return p.crew.remove(context.Background(), a.from)
 }
 
 // unused returns the result of a completed call that a crashed run did not store, and the home of

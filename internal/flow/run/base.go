@@ -78,11 +78,16 @@ func (p *Pipeline) prepareBase(ctx context.Context) {
 }
 
 func (p *Pipeline) workspaceOptions(ctx context.Context) (workspace.Options, error) {
-	last, err := p.lastLanding(ctx)
-	return workspace.Options{
-		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces, Landed: p.landed, After: last,
+	o := workspace.Options{
+		Root: p.opt.Root.Dir(), Dir: p.opt.Workspaces,
 		Linked: p.opt.Linked, Sealed: p.opt.Sandbox.HoldsWrites(), Sums: p.sums, Without: p.opt.Own, Keep: true,
-	}, err
+	}
+	if p.opt.Store == nil { // nothing lands in the checkout of a joiner
+		return o, nil
+	}
+	last, err := p.lastLanding(ctx)
+	o.Landed, o.After = p.landed, last
+	return o, err
 }
 
 // treeOf shows the tree of a workspace to a command.

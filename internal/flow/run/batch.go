@@ -327,6 +327,7 @@ func (l *batchRun) closeWorkspace(ctx context.Context, keep bool) error {
 	}
 	w := l.w
 	l.w = nil
+	l.p.crew.forget(w)
 	return w.Close(ctx, keep)
 }
 

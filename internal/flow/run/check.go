@@ -354,7 +354,7 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 		return flow.CheckRun{}, err
 	}
 	run := flow.CheckRun{Command: command, Attempt: attempt, Output: filepath.ToSlash(kept)}
-	ran, err := l.p.execute(ctx, l.t, site{w: l.w}, command, out, func() (func() error, error) { return l.takeTestSlot(ctx, c.Name, begin) })
+	ran, err := l.executeSomewhere(ctx, c.Name, command, out, begin)
 	run.Exit, run.Took = ran.exit, ran.took
 	if ran.tooLong {
 		_, err = fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)

@@ -47,6 +47,14 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, events.Close()) }()
+	if p.opt.Crew != nil && p.opt.Locks != nil {
+		p.crew = newCrew(p)
+		leave, err := p.crew.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	if p.opt.Locks != nil {
 		if err := p.startWorker(ctx); err != nil {
 			return nil, err
@@ -86,10 +94,18 @@ const rootPrefix = "flow/"
 // with this root.
 func (p *Pipeline) root() string { return rootPrefix + p.opt.Flow.Name }
 
+// guestSlots is how many more items the worker may run for calls on other machines.
+func (p *Pipeline) guestSlots() int {
+	if p.crew == nil {
+		return 0
+	}
+	return 1_000
+}
+
 func (p *Pipeline) startWorker(ctx context.Context) (err error) {
 	l := p.opt.Limits
 	p.worker, err = p.opt.Queue.Start(ctx, sched.WorkerOptions{
-		Slots: l.Agents + l.prepared() + l.API + 2*l.Tests + 8, // more than all pools, because a batch keeps a worker slot while it waits for its next phase
+		Slots: l.Agents + l.prepared() + l.API + 2*l.Tests + 8 + p.guestSlots(), // more than all pools, because a batch keeps a worker slot while it waits for its next phase
 		Ahead: true,
 		Node:  p.self.Host, Process: p.self, Roots: []string{p.root()}, Only: true,
 		CheckFresh: p.checkItem, Run: p.work, OnEnd: p.ended, TickEvery: time.Second, Paused: true,

@@ -181,7 +181,11 @@ type served struct {
 }
 
 func (p *Pipeline) serveRequests(ctx context.Context, t execution, q question, dir string) (*served, error) {
-	server, err := supervisor.Listen(dir, &agentRequests{p: p, t: t, q: q})
+	var handler supervisor.Handler = &agentRequests{p: p, t: t, q: q}
+	if g, ok := t.(*guest); ok {
+		handler = g.requests()
+	}
+	server, err := supervisor.Listen(dir, handler)
 	if err != nil {
 		return nil, err
 	}

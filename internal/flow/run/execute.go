@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/machine/process"
 )
 
@@ -16,9 +17,9 @@ type executed struct {
 	tooLong bool // it was stopped at the time limit
 }
 
-// execute runs a test or CI command in a workspace, in the sandbox and within the time limit. It
+// execute runs a test or CI command in a workspace, in the sandbox and within a time limit. It
 // prepares the command and then calls the function begin, which acquires the slot.
-func (p *Pipeline) execute(ctx context.Context, t execution, at site, command string, out *os.File, begin func() (done func() error, err error)) (ran executed, err error) {
+func (p *Pipeline) execute(ctx context.Context, t execution, at site, command string, limit time.Duration, out *os.File, begin func() (done func() error, err error)) (ran executed, err error) {
 	ready, err := p.prepare(ctx, t, at)
 	if err != nil {
 		return ran, err
@@ -28,7 +29,7 @@ func (p *Pipeline) execute(ctx context.Context, t execution, at site, command st
 	if err != nil {
 		return ran, err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, p.opt.Limits.CheckTimeout, errTooLong)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
 	defer cancel()
 	began := time.Now()
 	ran.exit, err = ready.run(limited, process.Command{
@@ -39,6 +40,11 @@ func (p *Pipeline) execute(ctx context.Context, t execution, at site, command st
 		ran.exit, ran.tooLong, err = max(ran.exit, 124), true, nil
 	}
 	return ran, errors.Join(err, done())
+}
+
+// executeNumbered does the same for an execution that has a test slot, under the number of the slot.
+func (p *Pipeline) executeNumbered(ctx context.Context, t execution, w *workspace.Workspace, command string, limit time.Duration, out *os.File) (executed, error) {
+	return p.execute(ctx, t, site{w: w}, command, limit, out, func() (func() error, error) { return p.lockSlot(ctx, t.Slot()) })
 }
 
 var errTooLong = errors.New("timed out")

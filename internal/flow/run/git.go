@@ -118,6 +118,11 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 			}
 		}
 	})
+	if err == nil && hash != "" && p.opt.Push {
+		if err := p.opt.Repo.Push(ctx, hash); err != nil {
+			p.news(NewsWarning, l.ask("land", ""), "it is committed, but other machines cannot follow: "+err.Error())
+		}
+	}
 	return hash, err
 }
 

@@ -93,6 +93,7 @@ func (l *batchRun) moved(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.p.crew.noteMoved(l.w, slices.Concat(all, more, ours)...)
 	conflicts = slices.Concat(conflicts, refreshConflicts, collisions)
 	if len(conflicts) > 0 {
 		return nil, lockkeeper.WithNext(fmt.Errorf("%s was changed without its lock since the batch started; the batch's work is kept", conflicts[0].Change.Path), "lockkeeper rescue list")

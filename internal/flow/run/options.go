@@ -75,6 +75,7 @@ type Options struct {
 	BaselineFile string // keeps the result of these tests, absolute; empty: nothing is kept
 	// AskBaseline asks the person at the terminal whether to go on. Nil: there is no person.
 	AskBaseline func(context.Context, *Baseline) (goOn bool, err error)
+	Push        bool // each commit goes to the upstream of its branch
 	Commit      bool // each batch that lands becomes a commit
 	API         bool // topics go to the Messages API without asking
 
@@ -86,6 +87,8 @@ type Options struct {
 	// Only once the run is conducted. It may include more work later; after an EventDecided the
 	// run calls it again. Nil: it includes everything.
 	Wants func(unit, part string) bool
+
+	Crew *Crew // shares calls with other machines; nil: all of them run here
 
 	Actor lockkeeper.Actor
 	Tell  func(News) // receives events from any goroutine; it must return quickly

@@ -49,6 +49,7 @@ type Pipeline struct {
 	worker      *sched.Worker
 	attention   chan struct{} // receives a value when work may be due
 
+	crew       *crew          // nil: all calls run here
 	goroutines sync.WaitGroup // running work of the legacy mode
 	oddities   sync.Map       // the workspace.Oddity values that were reported
 

@@ -144,7 +144,7 @@ func (p *Pipeline) tryAll(ctx context.Context, t execution, at site, result *Tri
 		if err != nil {
 			return nil, err
 		}
-		ran, err := p.execute(ctx, t, at, command, out, holdsSlot)
+		ran, err := p.execute(ctx, t, at, command, p.opt.Limits.CheckTimeout, out, holdsSlot)
 		if err = errors.Join(err, out.Close()); err != nil {
 			return nil, err
 		}

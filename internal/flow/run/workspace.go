@@ -24,7 +24,14 @@ import (
 )
 
 // makeWorkspace makes a workspace that has the present content of some paths.
-func (p *Pipeline) makeWorkspace(ctx context.Context, fresh []string) (w *workspace.Workspace, err error) {
+func (p *Pipeline) makeWorkspace(ctx context.Context, fresh []string) (*workspace.Workspace, error) {
+	if !p.crew.ships() {
+		return p.makeOne(ctx, fresh)
+	}
+	return p.crew.withTree(ctx, func() (*workspace.Workspace, error) { return p.makeOne(ctx, fresh) })
+}
+
+func (p *Pipeline) makeOne(ctx context.Context, fresh []string) (w *workspace.Workspace, err error) {
 	base, err := p.openBase(ctx)
 	switch {
 	case err != nil:

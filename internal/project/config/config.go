@@ -55,6 +55,8 @@ type Config struct {
 
 	Roots []string `key:"roots" env:"LOCKKEEPER_ROOTS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"main" doc:"Names of the roots that this machine reaches. In a multi-node deployment queued work names its root and goes to machines that reach it. Machines that share this file but reach different roots set LOCKKEEPER_ROOTS."`
 
+	Labels []string `key:"labels" env:"LOCKKEEPER_LABELS" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"gpu" doc:"What this machine has, for calls of a run that need it (run.needs). Machines that share this file set LOCKKEEPER_LABELS."`
+
 	LocksFile string `key:"locks_file" is:"path" example:".locks/locks.json" doc:"A JSON lock file, relative to the root, for tools that know no other locks. It shows the claims of authors, and its other entries count as claims. Empty: none."`
 
 	Events Events `key:"events" doc:"How much of the event log is kept. The limit that is reached first applies."`
@@ -132,6 +134,9 @@ type Run struct {
 	Land              string        `key:"land" enum:"after_verify after_apply" default:"after_verify" doc:"When changes land: after they are tested and verified, or as soon as they are applied. In the second case they are undone if their tests or verification fail."`
 	Review            string        `key:"review" enum:"off risky all" default:"off" doc:"Which diffs a person must review before they land. risky: high effort, more than 10 files, a gap, a deleted file, a file too long to show, or in the controllers flow a file that other controllers use."`
 	Commit            string        `key:"commit" enum:"on off" default:"off" doc:"Whether each batch that lands becomes a git commit."`
+	Push              string        `key:"push" enum:"on off" default:"off" doc:"Whether a run pushes each of its commits to the branch's upstream, so that clones on other machines can follow. Needs run.commit: on."`
+	Remote            string        `key:"remote" example:"origin" doc:"The git remote through which a run sends calls to other machines. Empty: that of the current branch, else origin, else the only one."`
+	Needs             []string      `key:"needs" pattern:"^[a-z_]+=[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" example:"test=postgres" doc:"Labels that a machine needs for the calls of a phase, as phase=label. Calls of that phase run only on machines with all of them."`
 	Branch            string        `key:"branch" example:"hardening" doc:"The branch that a run works on. Empty: the current branch."`
 	Workspaces        string        `key:"workspaces" env:"LOCKKEEPER_WORKSPACES" pattern:"^(/|~/).*" example:"/scratch/lockkeeper" doc:"Directory for the workspaces of agents, outside the codebase: an absolute path, or one below ~. Its disk needs room for a copy of the codebase, and must support overlays, or else each agent gets a copy. Empty: the user's state directory, below XDG_STATE_HOME."`
 	BudgetUSD         int           `key:"budget_usd" min:"0" max:"1000000" doc:"Maximum cost of a run in dollars. 0: no limit."`

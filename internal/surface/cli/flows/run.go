@@ -32,6 +32,7 @@ type runOptions struct {
 	dry, noUI  bool
 	yes        bool     // continue without asking
 	untried    bool     // a dry run does not run the tests
+	join, stay bool     // take calls of the run of another machine; also of the next one
 	conducting []string // given flags that only a run that starts applies
 }
 
@@ -65,6 +66,10 @@ With --dry-run it runs the test command once, on the unchanged tree and in the s
 and says whether it passes here. That calls no agent and changes nothing. It runs the
 tests of the plan, else run.test_command or, if that tests one file, run.suite_command.
 
+With --join, on another clone of a codebase whose locks are in PostgreSQL, it takes calls
+of the run that another machine conducts: its agents and tests also run here, in
+workspaces of exactly the tree that the run sends through git. It ends with the run.
+
 Ctrl-C finishes running agents and starts no new ones. Press it again, a second or more
 later, to stop them; their work returns to the queue.
 
@@ -77,7 +82,8 @@ With --json each line is an object; the last one is the result.`,
   lockkeeper run --plan tasks.yaml
   lockkeeper run --plan tasks.yaml --only rate-limit
   lockkeeper run --only blog/posts --auto-decide "impact>=medium,topics=reject"
-  lockkeeper run --retry`,
+  lockkeeper run --retry
+  lockkeeper run --join --slots 4`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.parse(cmd); err != nil {
 				return err
@@ -102,6 +108,8 @@ With --json each line is an object; the last one is the result.`,
 	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard")
 	f.BoolVar(&o.dry, "dry-run", false, "show what the run would do and whether the tests pass now, and change nothing")
 	f.BoolVar(&o.yes, "yes", false, "continue without asking if the tests fail on the unchanged tree")
+	f.BoolVar(&o.join, "join", false, "take calls of the run that another machine conducts, with the agents of this one")
+	f.BoolVar(&o.stay, "stay", false, "with --join: wait for the next run when there is none")
 	f.BoolVar(&o.untried, "no-tests", false, "with --dry-run: do not run the tests on the unchanged tree")
 	return cmd
 }
@@ -118,6 +126,14 @@ func (o *runOptions) parse(cmd *cobra.Command) error {
 		return wrong("tokens", o.Tokens, "out of range", "give a number such as 5000000, or omit the flag")
 	case o.untried && !o.dry:
 		return wrong("no-tests", o.untried, "only a dry run can leave out the tests", "add --dry-run, or omit the flag")
+	case o.stay && !o.join:
+		return wrong("stay", o.stay, "only a machine that joins can wait for a run", "add --join, or omit the flag")
+	case o.join:
+		for _, name := range []string{"flow", "plan", "only", "auto-decide", "budget", "tokens", "branch", "retry", "wait", "new", "dry-run"} {
+			if given(name) {
+				return wrong(name, "", "the machine that conducts the run decides this", "omit the flag, or --join")
+			}
+		}
 	case given("plan") && o.Plan == "":
 		return wrong("plan", o.Plan, "empty", "name a file with tasks")
 	}
@@ -147,6 +163,9 @@ func (r *flowRun) run(ctx context.Context) error {
 	o := r.o.Options
 	o.Env, o.By = r.Env, r.Actor()
 	r.board = newRunBoard(r)
+	if r.o.join {
+		return r.takeCalls(ctx, o)
+	}
 	if o.Tell = r.board.hear; r.o.dry {
 		o.Tell = func(n run.News) { r.Note("%s", term.Clean(n.Text)) } // the answer is the forecast alone
 	}
