@@ -44,6 +44,16 @@ func Elsewhere(ctx context.Context, a *project.Project) (*fleet.Run, error) {
 	return r, nil
 }
 
+// Machines lists the machines that share the calls of the run, the conductor first. It returns nil if
+// all calls run here.
+func Machines(ctx context.Context, a *project.Project) ([]fleet.Machine, error) {
+	f := Fleet(a)
+	if f == nil {
+		return nil, nil
+	}
+	return f.Machines(ctx)
+}
+
 // PlanSum returns the SHA-256 of a plan file.
 func PlanSum(path string) (string, error) {
 	text, err := os.ReadFile(path)

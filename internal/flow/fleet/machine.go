@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockkeeper/store"
@@ -89,16 +91,41 @@ func (f *Fleet) Machines(ctx context.Context) (list []Machine, err error) {
 	return list, err
 }
 
+// String says what the machine is and does, in one line.
+func (m Machine) String() string {
+	parts := []string{fmt.Sprintf("agents %d/%d, tests %d/%d", m.Busy(AgentPool), m.Agents, m.Busy(TestPool), m.Tests)}
+	if m.Conducts {
+		parts = append(parts, "conducts")
+	}
+	if m.Stops {
+		parts = append(parts, "takes no further call")
+	}
+	if len(m.Labels) > 0 {
+		parts = append(parts, "has "+strings.Join(m.Labels, ", "))
+	}
+	parts = append(parts, fmt.Sprintf("$%.2f", float64(m.MicroUSD)/1e6))
+	for _, w := range m.Working {
+		parts = append(parts, w.Work+" "+w.Phase)
+	}
+	if m.Gone {
+		parts = []string{"disappeared"}
+	}
+	return "machine " + m.Name + ": " + strings.Join(parts, "; ")
+}
+
 // Slots returns how many slots of a pool the machine has.
-func (m *Machine) Slots(pool string) int {
+func (m Machine) Slots(pool string) int {
 	if pool == TestPool {
 		return m.Tests
 	}
 	return m.Agents
 }
 
+// USD returns the cost of what the machine did, in dollars.
+func (m Machine) USD() float64 { return float64(m.MicroUSD) / 1e6 }
+
 // Busy returns how many slots of a pool are in use.
-func (m *Machine) Busy(pool string) (n int) {
+func (m Machine) Busy(pool string) (n int) {
 	for _, w := range m.Working {
 		if w.Pool == pool {
 			n++
@@ -109,7 +136,7 @@ func (m *Machine) Busy(pool string) (n int) {
 
 // Takes reports whether the machine takes calls of a kind: it lives, has slots for it, the agent
 // and all labels.
-func (m *Machine) Takes(n Need) bool {
+func (m Machine) Takes(n Need) bool {
 	if m.Gone || m.Stops || m.Slots(n.Pool) == 0 {
 		return false
 	}
@@ -124,6 +151,18 @@ const (
 	AgentPool = "claude"
 	TestPool  = "test"
 )
+
+// String describes a need for people.
+func (n Need) String() string {
+	what := "slots of the pool " + n.Pool
+	if n.Agent != "" {
+		what += ", the agent " + n.Agent
+	}
+	if len(n.Labels) > 0 {
+		what += ", the labels " + strings.Join(n.Labels, ", ")
+	}
+	return what
+}
 
 // A Need is what a call needs of a machine.
 type Need struct {

@@ -43,6 +43,7 @@ type crew struct {
 	last    int // numbers the entries of working
 	others  []fleet.Machine
 	calls   map[string]fleet.Call // the calls of the space, by id
+	spent   int64                 // what other machines spent, in millionths of a dollar
 	waiting int                   // calls that this process waits for
 	changed chan struct{}         // closed when any of this has changed
 	poke    chan struct{}
@@ -119,7 +120,7 @@ func (c *crew) announce(ctx context.Context) error {
 	c.mu.Lock()
 	m := c.self
 	m.Working = slices.SortedFunc(maps.Values(c.working), func(a, b fleet.Working) int { return a.Since.Compare(b.Since) })
-	m.MicroUSD = c.p.Spent().MicroUSD
+	m.MicroUSD = c.p.Spent().MicroUSD - c.spent
 	c.mu.Unlock()
 	err := c.Fleet.Announce(ctx, &m)
 	c.mu.Lock()

@@ -321,6 +321,9 @@ func (p *Pipeline) callSomewhere(ctx context.Context, t execution, q question, w
 		}
 		err = &agent.Error{Origin: agent.Origin{Agent: adapter.Name(), Session: res.Session, Output: tr.files().Output}, Kind: said.Kind, Reason: said.Failure}
 	}
+	c.mu.Lock()
+	c.spent += agent.CostOf(res, err).MicroUSD
+	c.mu.Unlock()
 	if err != nil {
 		return res, nil, c.discard(ctx, at.call, err)
 	}

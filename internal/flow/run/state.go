@@ -8,6 +8,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/agent"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/store"
 )
@@ -20,6 +21,8 @@ type State struct {
 	Spent   agent.Spent `json:"spent"`
 	Rest    float64     `json:"rest_usd"` // estimated cost in dollars of the calls that are left
 	Sandbox string      `json:"sandbox"`
+
+	Machines []fleet.Machine `json:"machines,omitempty"` // those that share the calls, the conductor first; empty: all run here
 }
 
 type UnitState struct {
@@ -81,7 +84,9 @@ func (p *Pipeline) read(ctx context.Context) (st *State, units []*progress.Unit,
 		}
 		st.Units = append(st.Units, at)
 	}
-	st.Rest, err = p.rest(st.Units)
+	if st.Rest, err = p.rest(st.Units); err == nil && p.opt.Crew != nil {
+		st.Machines, err = p.opt.Crew.Fleet.Machines(ctx)
+	}
 	return st, units, err
 }
 

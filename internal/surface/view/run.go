@@ -8,6 +8,8 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/sched"
@@ -24,6 +26,8 @@ type Run struct {
 	Landings []Landing      `json:"landings"` // the newest first
 	More     bool           `json:"more"`     // there are earlier landings
 	Problems []string       `json:"problems"` // what could not be read
+
+	Machines []fleet.Machine `json:"machines,omitempty"` // those that share the calls, the conductor first
 }
 
 // With returns a copy of r with more problems. r itself is shared and does not change.
@@ -100,6 +104,9 @@ func (rd *Reader) run(ctx context.Context, flowName string) (*Run, error) {
 	}
 	if err := rd.report(ctx, v, p); err != nil {
 		return nil, err
+	}
+	if v.Machines, err = conduct.Machines(ctx, rd.project); err != nil {
+		v.Problems = append(v.Problems, "the machines: "+err.Error())
 	}
 	if err := rd.markKept(ctx, v.Refused); err != nil {
 		v.Problems = append(v.Problems, "rescued changes: "+err.Error())

@@ -6,6 +6,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/session"
 	"lockkeeper/internal/surface/acts"
@@ -32,6 +33,8 @@ type Status struct {
 	Unchecked []session.Unchecked `json:"unchecked,omitempty"` // running agents whose hooks have not reported
 	Pause     *session.Pause      `json:"off,omitempty"`       // write checks are off
 	Needs     int                 `json:"needs_you"`           // open decisions of a run
+	Machines  []fleet.Machine     `json:"machines,omitempty"`  // those that share the calls of a run
+	Elsewhere *fleet.Run          `json:"elsewhere,omitempty"` // the run that another clone conducts
 	Crash     string              `json:"error,omitempty"`     // why conducting the run ended early; the queue is kept
 
 	Baseline string `json:"baseline,omitempty"` // the tests that failed on the tree with which the unfinished run started
@@ -108,7 +111,13 @@ func (rd *Reader) Status(ctx context.Context) (*Status, error) {
 
 // addRun adds what failed before the unfinished run, and why it ended early, unless a process
 // conducts it again.
-func (s *Status) addRun(ctx context.Context, rd *Reader) error {
+func (s *Status) addRun(ctx context.Context, rd *Reader) (err error) {
+	if s.Elsewhere, err = conduct.Elsewhere(ctx, rd.project); err != nil {
+		return err
+	}
+	if s.Machines, err = conduct.Machines(ctx, rd.project); err != nil {
+		return err
+	}
 	last, err := conduct.CurrentRun(rd.project)
 	if err != nil || last == nil || !last.Ended.IsZero() {
 		return err

@@ -265,7 +265,18 @@ func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error
 		return nil, err
 	}
 	v := &runView{p: r.program, flow: r.flow, out: out, usd: r.budget(), taken: map[string]int{}, limits: r.limits(), idle: map[string]string{}}
+	v.addMachines()
 	return v, r.addQueue(ctx, v)
+}
+
+// addMachines adds the slots of the machines that joined to the limits.
+func (v *runView) addMachines() {
+	for _, m := range v.out.State.Machines {
+		if !m.Conducts && !m.Gone {
+			v.limits[sched.PoolAgent] += m.Agents
+			v.limits[sched.PoolTest] += m.Tests
+		}
+	}
 }
 
 // addQueue adds what the queue knows to a picture.

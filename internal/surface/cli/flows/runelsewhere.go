@@ -139,6 +139,7 @@ func (r *flowRun) followElsewhere(ctx context.Context, of *fleet.Run) (out *run.
 // viewElsewhere returns the picture of an outcome.
 func (r *flowRun) viewElsewhere(ctx context.Context, out *run.Outcome) (*runView, error) {
 	v := &runView{p: r.program, flow: r.flow, out: out, taken: map[string]int{}, limits: r.limits(), idle: map[string]string{}}
+	v.addMachines()
 	return v, r.addQueue(ctx, v)
 }
 

@@ -209,6 +209,11 @@ type runView struct {
 // blockers.
 func (v *runView) lines(took time.Duration, room int) []string {
 	lines := []string{v.summary(took)}
+	if machines := v.out.State.Machines; len(machines) > 1 {
+		for _, m := range machines {
+			lines = append(lines, "  "+term.Clean(m.String()))
+		}
+	}
 	if v.flow.OneUnit != "" {
 		return append(lines, v.tasks(max(1, room-len(lines)))...)
 	}

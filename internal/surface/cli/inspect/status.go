@@ -170,6 +170,12 @@ func (p *program) showPeople(s *view.Status) (next string) {
 		fmt.Fprintln(p.Out, paint(term.Red, "unchecked: "+term.Clean(u.String())+": it works here, and its hooks have not reported"))
 		next = "lockkeeper doctor"
 	}
+	if r := s.Elsewhere; r != nil {
+		fmt.Fprintf(p.Out, "run of the flow %s on %s, in %s, since %s; next: lockkeeper run shows it, lockkeeper run --join takes part\n", r.Flow, term.Clean(r.Name), term.Clean(r.Root), term.Stamp(r.Began))
+	}
+	for _, m := range s.Machines {
+		fmt.Fprintln(p.Out, term.Clean(m.String()))
+	}
 	if s.Crash != "" {
 		fmt.Fprintln(p.Out, paint(term.Red, "error: "+term.Clean(s.Crash)+"; the queue is kept; next: lockkeeper run"))
 	}
