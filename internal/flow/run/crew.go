@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type crew struct {
 	*Crew
 	p     *Pipeline
 	free  map[string]chan int // free slots of this machine, by pool
+	mine  sync.Map            // the calls that this process offered, by id
 	bases sync.Map            // the tree of each workspace, by its home: baseTree
 
 	running sync.WaitGroup // the watch, and the removal of parcels
@@ -67,12 +69,49 @@ func (c *crew) start(ctx context.Context) (stop func(), err error) {
 	if err := c.look(ctx); err != nil {
 		return nil, err
 	}
+	for _, call := range c.calls {
+		if call.Run != c.p.opt.Run { // nobody waits for it
+			if err := c.remove(ctx, &call); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.running.Go(func() { c.sweep(context.WithoutCancel(ctx)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // calls that are stopped are removed after ctx has ended
 	c.running.Go(func() { c.watch(ctx) })
 	return func() {
 		cancel()
 		c.running.Wait()
 	}, nil
+}
+
+// sweep removes parcels at the remote that belong to no call: of conductors that died, and of
+// machines that were late.
+func (c *crew) sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, parcelTimeout)
+	defer cancel()
+	prefix := "refs/lockkeeper/" + c.Space + "/"
+	refs, err := c.Parcels.Refs(ctx, c.Remote, prefix)
+	if err != nil {
+		return // git says so when a call is offered
+	}
+	calls, err := c.Fleet.Calls(ctx)
+	if err != nil {
+		c.p.trouble(err)
+		return
+	}
+	refs = slices.DeleteFunc(refs, func(ref string) bool {
+		_, name, _ := strings.Cut(strings.TrimPrefix(ref, prefix), "/")
+		id, _, _ := strings.Cut(name, "/")
+		_, mine := c.mine.Load(id)
+		return mine || slices.ContainsFunc(calls, func(call fleet.Call) bool { return call.ID == id })
+	})
+	if len(refs) == 0 {
+		return
+	}
+	if err := c.Parcels.Drop(ctx, c.Remote, refs...); err != nil {
+		c.p.trouble(fmt.Errorf("remove old calls from %s: %w", c.Remote, err))
+	}
 }
 
 // Times of watching the other machines.

@@ -90,6 +90,7 @@ func (c *crew) offer(ctx context.Context, t execution, w *workspace.Workspace, w
 	if call.Base, err = c.pack(ctx, w, "call "+call.ID+" of "+call.Work, map[string][]byte{requestFile: text}); err != nil {
 		return nil, err
 	}
+	c.mine.Store(call.ID, true)
 	// The call is dispatched only if its base is reachable.
 	if err := c.Parcels.Push(ctx, c.Remote, call.Base, c.Ref("base", call.ID)); err != nil {
 		return nil, err

@@ -129,6 +129,17 @@ func (r *Repo) Drop(ctx context.Context, remote string, refs ...string) error {
 	return errors.Join(here, there)
 }
 
+// Refs lists the refs of the remote below a prefix.
+func (r *Repo) Refs(ctx context.Context, remote, prefix string) (refs []string, err error) {
+	out, err := r.git.Output(ctx, "", "ls-remote", "--refs", remote, prefix+"*")
+	for line := range strings.Lines(out) {
+		if _, ref, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, err
+}
+
 // File reads a file of a parcel, up to a limit. It returns nil if the parcel has no such file.
 func (r *Repo) File(ctx context.Context, commit, name string, limit int64) ([]byte, error) {
 	out, err := r.git.Output(ctx, "", "ls-tree", "-l", commit, "--", name)
