@@ -3,20 +3,43 @@
 package machines
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 )
 
-// soon is how long the files of a dead machine may stay locked. A grant with a process behind it is
-// renewed often, so it ends soon after its process.
+// soon is how long the files of a dead machine may stay locked if the lease is shortLease.
 const soon = 45 * time.Second
 
-// A machine that loses its power frees its files after a short lease, although the command asked
-// for no lease.
+const shortLease = "policies: {agent: {ttl: 15s, heartbeat: 3s}}\n"
+
+// longest is how long a grant with a process may last by default without a renewal.
+const longest = 3 * time.Minute
+
+// A grant of a process has a short lease by default, because only its end frees the files of a
+// machine that is gone.
+func TestShortLease(t *testing.T) {
+	b := newBed(t, plan{machines: 1})
+	m := b.machines[0]
+	work := m.begin(b.exec("file", obedient, 10*time.Minute)...)
+	until(t, "work began", func() bool { return b.checker.began("file", m) || work.ended() })
+	var status struct {
+		Held []struct {
+			Renewed time.Time `json:"heartbeat_at"`
+			Expires time.Time `json:"expires_at"`
+		}
+	}
+	must(t, json.Unmarshal([]byte(m.must("lockkeeper", "status", "--json")), &status))
+	if len(status.Held) != 1 || status.Held[0].Expires.Sub(status.Held[0].Renewed) > longest {
+		t.Errorf("a grant of a process lasts longer than %v: %+v", longest, status)
+	}
+}
+
+// A machine that loses its power frees its files when its leases end.
 func TestKilledMachine(t *testing.T) {
-	b := newBed(t, plan{machines: 3})
+	b := newBed(t, plan{machines: 3, config: shortLease})
 	dead, rival, same := b.machines[0], b.machines[1], b.machines[2]
 	for i := range 3 {
 		key := fmt.Sprint("file", i)
@@ -59,7 +82,7 @@ func TestRestartedContainer(t *testing.T) {
 
 // Every job of a machine that dies runs again, once, on another one.
 func TestJobsOfKilledMachine(t *testing.T) {
-	b := newBed(t, plan{machines: 3})
+	b := newBed(t, plan{machines: 3, config: shortLease})
 	const jobs, slots = 8, 3
 	for _, m := range b.machines[1:] {
 		m.begin("lockkeeper", "job", "work", "--slots", fmt.Sprint(slots), "--root", "main")
