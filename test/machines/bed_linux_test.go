@@ -30,9 +30,11 @@ type plan struct {
 	standby  bool
 	settings string // lines of postgresql.conf of the databases
 	store    func(*bed) string
-	files    map[string]string // of the codebase, besides its configuration
-	config   string            // lines of lockkeeper.yaml
-	skews    []time.Duration   // of the wall clocks of the machines
+	files    map[string]string            // of the codebase, besides its configuration
+	late     func(*bed) map[string]string // further files, whose content depends on the bed
+	config   string                       // lines of lockkeeper.yaml
+	serial   bool                         // the test is no parallel one, or has called Parallel
+	skews    []time.Duration              // of the wall clocks of the machines
 }
 
 // numbers of the servers' addresses; people's machines count from 1.
@@ -45,7 +47,9 @@ const (
 
 func newBed(t *testing.T, p plan) *bed {
 	t.Helper()
-	t.Parallel()
+	if !p.serial {
+		t.Parallel()
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed of the network: %d", seed)
 	dir, err := os.MkdirTemp(disks, "bed-")
@@ -101,6 +105,11 @@ func (b *bed) share(p plan, url string) {
 	write("src/b.txt", "first\n")
 	for path, text := range p.files {
 		write(path, text)
+	}
+	if p.late != nil {
+		for path, text := range p.late(b) {
+			write(path, text)
+		}
 	}
 	first.must("git", "-C", project, "init", "-q", "-b", "main")
 	first.must("git", "-C", project, "remote", "add", "origin", origin)

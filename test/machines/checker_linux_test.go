@@ -209,3 +209,11 @@ func hostClock(dir string) time.Duration {
 	}
 	return time.Duration(info.ModTime().UnixNano())
 }
+
+// read returns the content of a file that commands have written beside the records.
+func (c *checker) read(name string) string {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, name))
+	must(c.t, err)
+	return string(text)
+}
