@@ -64,8 +64,20 @@ type Project struct {
 	protected *protect.List
 }
 
+// refusePassword refuses an address on the command line, which other users can see, if it has a password.
+func refusePassword(store string) error {
+	if !config.HasPassword(store) {
+		return nil
+	}
+	return &lockkeeper.InputError{Field: "store", Value: config.Redact(store), Reason: "it carries a password, which other users see in the list of processes",
+		Next: "leave the password out and put it into PGPASSFILE, or set LOCKKEEPER_STORE instead of --store"}
+}
+
 // Open finds the root and opens everything that belongs to it.
 func Open(ctx context.Context, s Settings) (_ *Project, err error) {
+	if err := refusePassword(s.Store); err != nil {
+		return nil, err
+	}
 	base, root, marked, err := s.find()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"lockkeeper/internal/machine/filelock"
 	"lockkeeper/internal/machine/process"
+	"lockkeeper/internal/project/config"
 	"lockkeeper/store"
 )
 
@@ -51,6 +52,9 @@ func (b *Registry) Watch(ctx context.Context, tell Watcher) {
 	}
 }
 
+// remotePause is how long a command runs before its first look at a store on a server.
+const remotePause = time.Second
+
 // A watch knows the last states of files whose holders are not sessions of this user.
 type watch struct {
 	registry *Registry
@@ -63,6 +67,13 @@ type watch struct {
 // run looks at the held files until the context ends.
 func (w *watch) run(ctx context.Context) (err error) {
 	b := w.registry
+	if config.IsPostgres(b.app.Config.Store) { // the look would delay a short command by several round trips
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(remotePause):
+		}
+	}
 	if err := w.begin(ctx); err != nil {
 		return err
 	}

@@ -52,6 +52,11 @@ func CreateSpace(ctx context.Context, url, space string) error {
 		return err
 	}
 	defer p.pool.Close()
+	path := ""
+	if err := p.row(ctx, `SELECT current_setting('search_path')`, nil, &path); err != nil {
+		return p.explain(ctx, err)
+	}
+	p.pooled = path != schemaName // a pooler refused or ignored our settings of the session
 	if err := p.migrate(ctx); err != nil {
 		return p.explain(ctx, err)
 	}

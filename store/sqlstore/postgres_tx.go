@@ -70,7 +70,7 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 // release returns a connection to the pool, or closes it if the server has few. A connection that ended a View
 // stays with the store for a moment, because the next use ends the transaction without a round trip.
 func (p *Postgres) release(conn *pgxpool.Conn) {
-	if !conn.Conn().IsClosed() && preparedOn(conn.Conn()).parked {
+	if !p.pooled && !conn.Conn().IsClosed() && preparedOn(conn.Conn()).parked {
 		p.parking.Lock()
 		if p.parked == nil && !p.closed {
 			p.parked = conn

@@ -26,6 +26,20 @@ func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, 
 	return session.Open(a).RestoreModes(ctx)
 }
 
+// Unreached says where the work under a grant of another machine may go on after its force-release, and until
+// when; "" if the work can be stopped from here, or there is none.
+func Unreached(a *project.Project, e *lock.RequestInfo) string {
+	if e.Process == nil || a.Host.Liveness(*e.Process) != lockkeeper.ProcessUnknown {
+		return ""
+	}
+	host, _, _ := strings.Cut(e.Process.Host, "/")
+	text := fmt.Sprintf("its work runs on %s and cannot be seen from here: it is stopped there once that machine learns of the release", host)
+	if e.ExpiresAt != nil {
+		text += ", at the latest at " + e.ExpiresAt.Local().Format("2006-01-02 15:04:05 -0700")
+	}
+	return text
+}
+
 func needReason(reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		return &lockkeeper.InputError{Field: "reason", Reason: "required", Next: "say why, for the record"}

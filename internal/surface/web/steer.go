@@ -205,8 +205,12 @@ func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if e == nil {
 		return said{}, &lockkeeper.NotHeldError{GrantID: f.Get("grant"), Reason: "it is gone: released, expired or recovered", Next: "reload the page Locks"}
 	}
+	unreached := acts.Unreached(d.app, e)
 	if err := acts.ForceRelease(ctx, d.app, e, f.Get("holder"), f.Get("reason"), f.who.Actor()); err != nil {
 		return said{}, err
+	}
+	if unreached != "" {
+		return done("The grant of %s is released; %s.", e.Holder, unreached), nil
 	}
 	return done("The grant of %s is released; its processes were stopped.", e.Holder), nil
 }

@@ -22,7 +22,8 @@ func (p *program) forceCommand() *cobra.Command {
 		Short: "Release a grant of another holder",
 		Long: `Release a grant of another holder. It shows the grant and asks you to type the
 holder's name, so it needs a terminal; agents cannot run it. The supervisor stops
-the command that runs under the grant. The audit trail records your reason.`,
+the command that runs under the grant; on a machine that cannot be reached, it does so
+before the lease ends. The audit trail records your reason.`,
 		Example: `  lockkeeper lock force-release 1b4e28ba-2fa1-41d2-883f-0016d3cca427 --reason "laptop is in the repair shop"`,
 		Args:    command.Exactly(1, "the id of a grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,13 +57,22 @@ func (p *program) force(ctx context.Context, a *project.Project, name, reason st
 		return err
 	}
 	Show(p.Program, p.Err, view.New(a).Holding(*e))
-	if err := p.Confirm("force-release", "The holder loses these locks, and the command that runs under them is stopped.", e.Holder); err != nil {
+	warning, unreached := "The holder loses these locks, and the command that runs under them is stopped.", acts.Unreached(a, e)
+	if unreached != "" {
+		warning = "The holder loses these locks; " + unreached + "."
+	}
+	if err := p.Confirm("force-release", warning, e.Holder); err != nil {
 		return err
 	}
 	if err := acts.ForceRelease(ctx, a, e, e.Holder, reason, p.Person()); err != nil {
 		return err
 	}
-	return p.Answer(map[string]any{"id": id, "holder": e.Holder, "released": true}, "released %s of %s", id, term.Clean(e.Holder))
+	answer := map[string]any{"id": id, "holder": e.Holder, "released": true}
+	if unreached != "" {
+		answer["unreached"] = unreached
+		p.Say(unreached)
+	}
+	return p.Answer(answer, "released %s of %s", id, term.Clean(e.Holder))
 }
 
 func (p *program) clearCommand() *cobra.Command {
