@@ -96,7 +96,8 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 		opt.Busy = 10 * time.Second
 	}
 	c := cfg.ConnConfig
-	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt, conns: cfg.MaxConns}
+	p := &Postgres{name: fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database), space: space, opt: opt, conns: cfg.MaxConns,
+		pooled: true} // until the first statement shows that the server has our settings
 	c.RuntimeParams["application_name"] = "lockkeeper"
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = opt.Busy
@@ -124,7 +125,6 @@ func dial(ctx context.Context, url, space string, opt Options) (*Postgres, error
 	for k := range settings {
 		delete(c.RuntimeParams, k)
 	}
-	p.pooled = true
 	p.pool, err = pgxpool.NewWithConfig(ctx, cfg)
 	return p, err
 }
@@ -203,8 +203,8 @@ func (p *Postgres) look(ctx context.Context) (version int, key int64, err error)
 		if crowded {
 			p.noteCrowded()
 		}
-		if err == nil && path != schemaName {
-			p.pooled = true // a pooler ignored our settings of the session
+		if err == nil {
+			p.pooled = path != schemaName // a pooler refused or ignored our settings of the session
 		}
 		return conn.IsClosed() && ctx.Err() == nil, err
 	})
