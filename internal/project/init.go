@@ -123,7 +123,7 @@ func (i *initializer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if marked != nil && !i.opt.Restored && (seen == nil || seen.Space == marked.Space) {
+	if marked != nil && !i.opt.Restored && (seen == nil || seen.Space == marked.Space) && !i.moved(seen) {
 		if err := i.verify(ctx, marked); err == nil || !i.opt.NewWorld {
 			return err
 		}
@@ -154,6 +154,8 @@ func (i *initializer) alone(ctx context.Context, marked *marker, seen *witness) 
 	switch {
 	case marked != nil && i.opt.Restored:
 		return i.restore(ctx, marked)
+	case marked != nil && i.moved(seen):
+		return i.follow(ctx, marked, seen)
 	case marked != nil:
 		err := i.verify(ctx, marked)
 		if err == nil || !i.opt.NewWorld || seen == nil {

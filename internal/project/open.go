@@ -176,7 +176,7 @@ func (a *Project) enter(ctx context.Context, state, root string) error {
 		return otherWorld(root, seen, a.Space)
 	case storeName(seen.Store, root) != storeName(a.Config.Store, root):
 		return &lockkeeper.StoreError{Store: config.Redact(a.Config.Store), Reason: "the locks of this root are kept in " + seen.Store + ", whose users would not see yours",
-			Next: "leave --store and LOCKKEEPER_STORE as they were; to move the locks, stop every process that uses them and run `lockkeeper init --new-world`"}
+			Next: "leave --store and LOCKKEEPER_STORE as they were; if the database moved there, `lockkeeper init` with that address in lockkeeper.yaml; to start with new locks, stop every process that uses them and run `lockkeeper init --new-world`"}
 	}
 	return nil
 }

@@ -21,3 +21,8 @@ func CreateSpace(context.Context, string, string) error { return errNoPostgres }
 func OpenPostgres(context.Context, string, string, Options) (*Postgres, error) {
 	return nil, errNoPostgres
 }
+
+// SameServer fails: this program has no PostgreSQL.
+func SameServer(context.Context, string, string, string) (bool, error) {
+	return false, errNoPostgres
+}

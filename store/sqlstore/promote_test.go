@@ -190,3 +190,28 @@ func TestPostgresLeasesStartAgain(t *testing.T) {
 		t.Errorf("the holder lost it: %v", err)
 	}
 }
+
+// A server is told from its standby, from the promoted standby, and from a copy.
+func TestPostgresSameServer(t *testing.T) {
+	t.Parallel()
+	primary := newCluster(t)
+	s := primary.ordinary()
+	standby := primary.standby()
+	follower := standby.at(s)
+	ask := func(one, other site, want bool) {
+		t.Helper()
+		same, err := SameServer(t.Context(), one.where, other.where, s.space)
+		if same != want || want && err != nil {
+			t.Errorf("same %t, %v; want %t", same, err, want)
+		}
+	}
+	ask(s, s, true)
+	ask(s, follower, false)
+	standby.promote()
+	ask(s, follower, false)
+	ask(follower, follower, true)
+	primary.kill()
+	if _, err := SameServer(t.Context(), s.where, follower.where, s.space); err == nil {
+		t.Error("a server that is gone answers")
+	}
+}
