@@ -169,7 +169,7 @@ func (g *Grant) watch() {
 	}()
 	listen := time.NewTimer(g.m.listenDelay())
 	defer listen.Stop()
-	for wait := k.beat(); ; {
+	for wait := k.next(); ; {
 		again := time.NewTimer(wait)
 		renew := false // a check after a wake-up does not renew, because the grant was usually released
 		select {
@@ -179,8 +179,8 @@ func (g *Grant) watch() {
 		case <-k.asked:
 			k.renewing, k.asked, renew = true, nil, true
 			end.Reset(k.untilEnd())
-			if left := k.beat() - time.Since(k.trusted); g.m.fastPath != nil && left > 0 { // a round trip for little
-				wait = left
+			if g.m.fastPath != nil && k.next() > 0 { // a round trip for little
+				wait = k.next()
 				again.Stop()
 				continue
 			}
@@ -203,14 +203,14 @@ func (g *Grant) watch() {
 			return
 		case err != nil:
 			failed.Store(&err)
-			wait = min(k.beat(), retryAfter(k.lease))
+			wait = retryAfter(k.lease)
 			continue
 		case renew || !k.renewing:
 			k.trusted, k.lease = began, lease
 			failed.Store(nil)
 			end.Reset(k.untilEnd())
 		}
-		wait = k.beat()
+		wait = k.next()
 	}
 }
 
@@ -236,20 +236,20 @@ func (k *keeper) untilEnd() time.Duration {
 	return time.Until(k.trusted.Add(trust(k.lease)))
 }
 
-// beat returns the time until the next check without a wake-up.
-func (k *keeper) beat() time.Duration {
+// next returns the time until the next check without a wake-up. Checks in between do not delay a renewal.
+func (k *keeper) next() time.Duration {
 	wait := 30 * time.Second // a check in case a wake-up was lost
 	switch {
 	case k.lease <= 0:
-	case k.renewing:
-		wait = min(wait, k.lease/3, trust(k.lease)/2)
-		if k.policy.Heartbeat > 0 {
-			wait = min(wait, k.policy.Heartbeat)
-		}
-	default:
-		wait = min(wait, max(time.Until(k.trusted.Add(k.lease)), 10*time.Millisecond))
+		return wait
+	case !k.renewing:
+		return min(wait, max(time.Until(k.trusted.Add(k.lease)), 10*time.Millisecond))
 	}
-	return wait
+	wait = min(wait, k.lease/3, trust(k.lease)/2)
+	if k.policy.Heartbeat > 0 {
+		wait = min(wait, k.policy.Heartbeat)
+	}
+	return max(wait-time.Since(k.trusted), 0)
 }
 
 var errNoAnswer = errors.New("no renewal ended in time")
@@ -274,6 +274,9 @@ func retryAfter(lease time.Duration) time.Duration {
 // check renews the grant, or only reads it, and returns how much of its lease is left. It leaves time for another
 // attempt before the keeper gives up.
 func (g *Grant) check(renew bool, left time.Duration) (lease time.Duration, err error) {
+	if !renew {
+		left /= 2
+	}
 	ctx, cancel := context.WithTimeout(g.ctx, min(10*time.Second, max(left/2, 100*time.Millisecond)))
 	defer cancel()
 	if renew {

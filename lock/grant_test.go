@@ -213,6 +213,26 @@ func TestOutageThatEndsInTime(t *testing.T) {
 	})
 }
 
+// Wake-ups that come more often than heartbeats, as those of a listener that polls, delay no renewal.
+func TestWakeUpsDelayNoRenewal(t *testing.T) {
+	alone(t, "dal", func(t *testing.T, m *lock.Manager, s *unreachable, g *lock.Grant) {
+		g.Keep()
+		for range 120 {
+			time.Sleep(time.Second)
+			if err := s.Update(t.Context(), func(tx store.Tx) error { tx.Wake(g.ID); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := context.Cause(g.Context()); err != nil {
+			t.Error(err)
+		}
+		e, err := m.Request(t.Context(), g.ID)
+		if err != nil || time.Since(e.HeartbeatAt) > 11*time.Second {
+			t.Errorf("last renewed %s ago, %v", time.Since(e.HeartbeatAt), err)
+		}
+	})
+}
+
 // A kept grant whose release fails is not renewed any more: the next holder waits for its lease at most.
 func TestFailedReleaseEndsRenewals(t *testing.T) {
 	alone(t, "dal", func(t *testing.T, m *lock.Manager, s *unreachable, g *lock.Grant) {
