@@ -17,17 +17,6 @@ type grant struct {
 	Fence uint64
 }
 
-// acquire acquires a file on a machine and returns the grant.
-func (m *machine) acquire(path string) (g grant) {
-	m.t.Helper()
-	text := m.must("lockkeeper", "lock", "acquire", "--json", "--ttl", "10m", "--wait", "1m", "--write", path)
-	must(m.t, json.Unmarshal([]byte(text), &g))
-	if g.ID == "" || g.Fence == 0 {
-		m.t.Fatalf("no grant: %s", text)
-	}
-	return g
-}
-
 // acquireAll acquires different files on machines at once.
 func acquireAll(t *testing.T, name string, each int, machines ...*machine) (list []grant) {
 	t.Helper()
