@@ -249,7 +249,7 @@ type Worker struct {
 	Node    string         `json:"node"`
 	Process *Process       `json:"process,omitempty"`
 	Roots   []string       `json:"roots"`            // the roots that the worker's node has
-	Ahead   bool           `json:"-"`                // the worker prepares items before they have the slot of an agent
+	Ahead   bool           `json:"ahead,omitempty"`  // the worker prepares items before they have the slot of an agent
 	Only    bool           `json:"only,omitempty"`   // the worker runs no items without a root
 	Paused  bool           `json:"paused,omitempty"` // the worker starts no items now
 	Pools   map[string]int `json:"pools,omitempty"`  // how many slots of each pool the items of the worker may take
