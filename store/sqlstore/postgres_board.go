@@ -4,7 +4,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,19 +26,18 @@ const (
 // Posts implements store.Board.
 func (p *Postgres) Posts(ctx context.Context, kind string) (list []store.Post, err error) {
 	err = p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		rows, err := conn.Query(ctx, postsSQL, p.key, kind)
-		if err == nil {
-			list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.Post, error) {
-				post := store.Post{Kind: kind}
-				var version, expires, at, now int64
-				err := row.Scan(&post.Key, &version, &post.Body, &expires, &at, &now)
-				post.Version, post.At = uint64(version), time.Unix(0, at).UTC()
-				if expires != 0 {
-					post.Left = time.Duration(expires - now)
-				}
-				return post, err
-			})
-		}
+		list = nil
+		err := p.session(ctx, conn).query(postsSQL, []any{p.key, kind}, func(scan func(...any) error) error {
+			post := store.Post{Kind: kind}
+			var version, expires, at, now int64
+			err := scan(&post.Key, &version, &post.Body, &expires, &at, &now)
+			post.Version, post.At = uint64(version), time.Unix(0, at).UTC()
+			if expires != 0 {
+				post.Left = time.Duration(expires - now)
+			}
+			list = append(list, post)
+			return err
+		})
 		return conn.IsClosed(), err
 	})
 	return list, p.explain(ctx, err)
@@ -64,11 +62,8 @@ func (p *Postgres) Drop(ctx context.Context, kind, key string, version uint64) (
 func (p *Postgres) post(ctx context.Context, sql string, args ...any) (uint64, error) {
 	var version int64
 	err := p.with(ctx, func(conn *pgx.Conn) (bool, error) {
-		err := conn.QueryRow(ctx, sql, args...).Scan(&version)
+		err := p.session(ctx, conn).query(sql, args, func(scan func(...any) error) error { return scan(&version) })
 		return pgconn.SafeToRetry(err), err
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
-	}
 	return uint64(version), p.explain(ctx, err)
 }
