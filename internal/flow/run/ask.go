@@ -43,7 +43,7 @@ type asked struct {
 
 // call calls an agent in a workspace and retries temporary failures. Each attempt is prepared, has a
 // slot while its processes run, and is announced when it has the slot.
-func (p *Pipeline) call(ctx context.Context, t execution, q question, w *workspace.Workspace, told string) (got *asked, err error) {
+func (p *Pipeline) call(ctx context.Context, t *timed, q question, w *workspace.Workspace, told string) (got *asked, err error) {
 	adapter, err := p.opt.Agents.Named(q.agent)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (p *Pipeline) call(ctx context.Context, t execution, q question, w *workspa
 	return got, p.orPause(ctx, err)
 }
 
-func (p *Pipeline) callOnce(ctx context.Context, t execution, q question, w *workspace.Workspace, adapter agent.Adapter, begin func() error) (_ *asked, err error) {
+func (p *Pipeline) callOnce(ctx context.Context, t *timed, q question, w *workspace.Workspace, adapter agent.Adapter, begin func() error) (_ *asked, err error) {
 	ready, err := p.prepare(ctx, t, site{w: w, agent: adapter.Name(), asks: q})
 	if err != nil {
 		return nil, err
@@ -108,6 +108,9 @@ func (p *Pipeline) callOnce(ctx context.Context, t execution, q question, w *wor
 	a, err := p.recordCall(q, tr, adapter, began, res, failure)
 	if a != nil {
 		a.from = from
+	}
+	if err == nil {
+		t.answered(a)
 	}
 	return a, errors.Join(err, log.close())
 }

@@ -62,7 +62,7 @@ func (p *Pipeline) ended(it lockkeeper.Item) {
 }
 
 // askAboutUnit asks an agent that only reads, and stores its answer.
-func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
+func (p *Pipeline) askAboutUnit(ctx context.Context, t *timed, d workItem, phase flow.Phase) error {
 	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (p *Pipeline) askAboutUnit(ctx context.Context, t execution, d workItem, ph
 
 // askReader calls an agent that only reads, and stores its answer with the function put. Changes in
 // its workspace are recorded as gaps and do not land.
-func askReader[T any](ctx context.Context, p *Pipeline, t execution, q question, prompt string, ask flow.Ask, put func(T, []flow.Call) error) (err error) {
+func askReader[T any](ctx context.Context, p *Pipeline, t *timed, q question, prompt string, ask flow.Ask, put func(T, []flow.Call) error) (err error) {
 	a, w, err := p.takeOver(ctx, q)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (p *Pipeline) checkTargets(batches []flow.Batch) error {
 }
 
 // audit compares the ready items with earlier decisions.
-func (p *Pipeline) audit(ctx context.Context, _ execution, d workItem, phase flow.Phase) error {
+func (p *Pipeline) audit(ctx context.Context, _ *timed, d workItem, phase flow.Phase) error {
 	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil || u.Phase() != phase.Name {
 		return err
@@ -183,7 +183,7 @@ func (p *Pipeline) audit(ctx context.Context, _ execution, d workItem, phase flo
 	return nil
 }
 
-func (p *Pipeline) researchTopic(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
+func (p *Pipeline) researchTopic(ctx context.Context, t *timed, d workItem, phase flow.Phase) error {
 	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil {
 		return err

@@ -149,9 +149,7 @@ func (p *Pipeline) takeBaseline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Who stopped the run has made repairs, perhaps outside of the tree, so then the tests run again.
-	resumed := stored != nil && stored.Run != "" && stored.Run == p.opt.Run && slices.Equal(stored.Tests.Commands, commands)
-	b, known := stored, stored != nil && stored.Key == key && !stored.Stopped || resumed && stored.Tests.Passed
+	b, known := stored, p.knows(stored, commands, key)
 	if !known {
 		p.tell(News{Kind: NewsRun, Text: "running the tests on the unchanged tree before the first batch: " + strings.Join(commands, "; ")})
 		tests, failures, err := p.try(ctx, commands)
@@ -159,7 +157,7 @@ func (p *Pipeline) takeBaseline(ctx context.Context) error {
 			return err
 		}
 		b = &Baseline{Tests: *tests, Failures: failures, Key: key, At: time.Now().UTC()}
-		if resumed && !b.Tests.Passed { // the run began with other failures, and landings of its own may have added some
+		if p.isResumed(stored, commands) && !b.Tests.Passed { // the run began with other failures, and landings of its own may have added some
 			b.Failures, b.Accepted, b.Run = stored.Failures, stored.Accepted, stored.Run
 		}
 	}
@@ -184,6 +182,17 @@ func (p *Pipeline) takeBaseline(ctx context.Context) error {
 		}
 	}
 	return p.putBaseline(ctx, b)
+}
+
+// isResumed reports whether a stored result is that of the run and of its commands.
+func (p *Pipeline) isResumed(stored *Baseline, commands []string) bool {
+	return stored != nil && stored.Run != "" && stored.Run == p.opt.Run && slices.Equal(stored.Tests.Commands, commands)
+}
+
+// knows reports whether the tests need not run again. Who stopped the run has made repairs, perhaps
+// outside of the tree, so then they run again.
+func (p *Pipeline) knows(stored *Baseline, commands []string, key string) bool {
+	return stored != nil && stored.Key == key && !stored.Stopped || p.isResumed(stored, commands) && stored.Tests.Passed
 }
 
 // usesTests reports whether a batch of the run may run one of the commands. Each task can have its own.

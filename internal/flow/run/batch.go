@@ -22,7 +22,7 @@ import (
 // A batchRun takes one batch from its first phase to its landing, under one grant.
 type batchRun struct {
 	p      *Pipeline
-	t      execution
+	t      *timed
 	unit   *progress.Unit
 	batch  *progress.Batch
 	folder *documents.Folder
@@ -39,10 +39,7 @@ type batchRun struct {
 }
 
 // runBatch continues a batch after its last document, up to its landing.
-func (p *Pipeline) runBatch(ctx context.Context, t execution, unit, id string) (err error) {
-	if err := p.awaitBaseline(ctx); err != nil {
-		return err
-	}
+func (p *Pipeline) runBatch(ctx context.Context, t *timed, unit, id string) (err error) {
 	u, b, err := p.opt.Progress.BatchOf(ctx, unit, id)
 	if err != nil {
 		return err

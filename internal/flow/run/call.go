@@ -21,7 +21,8 @@ import (
 
 // Files in the folder of a call.
 const (
-	callFile      = "call.json" // the record of the call, once the call has ended
+	callFile      = "call.json"  // the record of the call, once the call has ended
+	checkFile     = "check.json" // the record of a check, once it has ended
 	itemFile      = "item"      // the id of the call's item
 	workspaceFile = "workspace" // the home of the call's workspace
 	outputFile    = "output"
@@ -36,6 +37,15 @@ type record struct {
 	Run  string      `json:"run"`
 	Cost agent.Spent `json:"cost"`
 	Used bool        `json:"used"` // the result is stored or discarded
+
+	// Handling is what the item of the call took outside of its slots, without the waits for them. The
+	// first call of an item has it, once the item has ended.
+	Handling time.Duration `json:"handling,omitempty"`
+}
+
+// A checkRecord describes a check that has ended.
+type checkRecord struct {
+	Took time.Duration `json:"took"` // the time of its command
 }
 
 // A ledger stores the calls of agents and counts their cost. Each purpose has a folder, with
@@ -43,8 +53,6 @@ type record struct {
 type ledger struct {
 	dir string
 	run string
-
-	usual map[string]time.Duration // the median time of earlier calls, by phase
 
 	ended *records
 
@@ -55,8 +63,13 @@ type ledger struct {
 
 // records has the records that this process has read, by the folder of the call.
 type records struct {
-	mu sync.Mutex
-	of map[string]*record
+	mu     sync.Mutex
+	of     map[string]*record
+	checks map[string]*checkRecord
+}
+
+func newRecords() *records {
+	return &records{of: map[string]*record{}, checks: map[string]*checkRecord{}}
 }
 
 // openLedger opens the ledger with the cost of earlier calls of the run.
@@ -64,7 +77,7 @@ func openLedger(dir, run string, b Budget) (*ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return (&ledger{dir: dir, ended: &records{of: map[string]*record{}}}).of(run, b)
+	return (&ledger{dir: dir, ended: newRecords()}).of(run, b)
 }
 
 // of returns a ledger for a run in the same folder, with the cost of earlier calls of the run.
@@ -79,7 +92,7 @@ func (l *ledger) of(run string, b Budget) (*ledger, error) {
 			spent = spent.With(r.Cost)
 		}
 	}
-	next := &ledger{dir: l.dir, run: run, usual: medians(all), ended: l.ended, freed: make(chan struct{})}
+	next := &ledger{dir: l.dir, run: run, ended: l.ended, freed: make(chan struct{})}
 	next.budget, err = agent.NewBudget(b.USD, b.Tokens, spent)
 	return next, err
 }
@@ -104,6 +117,42 @@ func (l *ledger) all() (list []*record, err error) {
 			l.ended.of[t.dir] = r
 		}
 		list = append(list, r)
+	}
+	return list, nil
+}
+
+// timings lists the times of ended calls, without those that failed, and of checks.
+func (l *ledger) timings() (list []timing, err error) {
+	l.ended.mu.Lock()
+	defer l.ended.mu.Unlock()
+	traces, err := l.traces()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range traces {
+		purpose, _ := documents.ParseKeyName(filepath.Base(filepath.Dir(t.dir)))
+		at := timing{flow: flowOfPurpose(purpose)}
+		at.work, at.phase = workIn(purpose)
+		if at.check = flow.IsCheck(at.phase); at.check {
+			c, known := l.ended.checks[t.dir]
+			if !known {
+				if c, err = t.checked(); err != nil {
+					return nil, fmt.Errorf("read the record of a check: %w", err)
+				}
+				if c == nil { // the check runs, or its run crashed, or an earlier version ran it
+					continue
+				}
+				l.ended.checks[t.dir] = c
+			}
+			at.took = c.Took
+		} else {
+			r := l.ended.of[t.dir]
+			if r == nil || r.Error != "" {
+				continue
+			}
+			at.phase, at.took, at.handling = r.Phase, r.Took, r.Handling
+		}
+		list = append(list, at)
 	}
 	return list, nil
 }
@@ -172,18 +221,31 @@ func (t trace) record() (*record, error) {
 	return &r, err
 }
 
-// write replaces the record atomically. It does not sync, because the output of the agent is
+// checked reads the record of the check. It returns nil if the check has no record.
+func (t trace) checked() (*checkRecord, error) {
+	c, err := durable.ReadJSON[checkRecord](filepath.Join(t.dir, checkFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &c, err
+}
+
+// write replaces the record of the call atomically. It does not sync, because the output of the agent is
 // not synced either, and a stored document takes precedence.
-func (t trace) write(r *record) error {
-	text, err := json.MarshalIndent(r, "", "  ")
+func (t trace) write(r *record) error { return t.replace(callFile, r) }
+
+func (t trace) writeCheck(c checkRecord) error { return t.replace(checkFile, c) }
+
+func (t trace) replace(file string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	draft := filepath.Join(t.dir, callFile+".new")
+	draft := filepath.Join(t.dir, file+".new")
 	if err := os.WriteFile(draft, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(draft, filepath.Join(t.dir, callFile))
+	return os.Rename(draft, filepath.Join(t.dir, file))
 }
 
 // keep stores the prompt or the answer of a call for which no program ran.

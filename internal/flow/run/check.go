@@ -359,6 +359,9 @@ func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command st
 	if ran.tooLong {
 		_, err = fmt.Fprintf(out, "\nstopped after %s, the limit of run.check_timeout\n", l.p.opt.Limits.CheckTimeout)
 	}
+	if err == nil {
+		err = tr.writeCheck(checkRecord{Took: ran.took})
+	}
 	var changes []workspace.Change
 	if err == nil {
 		if changes, err = l.w.Survey(ctx, l.paths()); err == nil {

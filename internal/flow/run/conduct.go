@@ -154,6 +154,7 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 		if err != nil {
 			return false, err
 		}
+		waiting := idle || !p.limited().IsZero()
 		if idle && p.opt.Wait && !stopped && !p.overBudget() {
 			open, err := p.opt.Progress.Waiting(ctx, p.units)
 			if err != nil {
@@ -164,6 +165,7 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 		if idle {
 			return stopped, nil
 		}
+		began := time.Now()
 		select {
 		case <-p.attention:
 		case <-resume.C:
@@ -174,6 +176,9 @@ func (p *Pipeline) conduct(ctx context.Context, stop <-chan struct{}, events *fe
 		case <-ctx.Done():
 			p.closing.Store(true)
 			return true, lostFeed(ctx)
+		}
+		if waiting {
+			p.waited += time.Since(began)
 		}
 	}
 }

@@ -10,46 +10,44 @@ import (
 	"lockkeeper/sched"
 )
 
-// medians returns the median time of the recorded calls of each phase.
-func medians(calls []*record) map[string]time.Duration {
-	times := map[string][]time.Duration{}
-	for _, c := range calls {
-		if c.Error == "" {
-			times[c.Phase] = append(times[c.Phase], c.Took)
-		}
-	}
-	usual := map[string]time.Duration{}
-	for phase, list := range times {
-		slices.Sort(list)
-		usual[phase] = list[len(list)/2]
-	}
-	return usual
-}
-
-// expected returns how long a phase takes: the median of its recorded calls, else the default of the
-// queue for the phase of an agent, and nothing for one that people or the program itself carry out.
-func (p *Pipeline) expected(phase flow.Phase) time.Duration {
-	if usual := p.ledger.usual[phase.Name]; usual > 0 {
-		return usual
-	}
-	if phase.Executor == flow.Agent || phase.Executor == flow.API {
-		return sched.DefaultEstimate
-	}
-	return 0
-}
-
 // estimate sets how long the work runs, and how long the work takes that follows it in its unit. A
 // batch runs through all its phases as one item.
 func (p *Pipeline) estimate(d *workItem) {
 	phases := p.opt.Flow.Phases
 	at, _, _ := p.opt.Flow.PhaseQueued(d.phase)
+	if d.Kind == string(flow.BatchUnit) {
+		d.expected = p.batchTakes(d.Work, at.Name).sum()
+		return
+	}
 	for i := slices.IndexFunc(phases, func(f flow.Phase) bool { return f.Name == at.Name }); i >= 0 && i < len(phases); i++ {
-		if phases[i].Name == at.Name || d.Kind == string(flow.BatchUnit) {
-			d.expected += p.expected(phases[i])
-		} else {
-			d.behind += p.expected(phases[i])
+		switch t := p.phaseTakes(phases[i]).sum(); {
+		case phases[i].Name == at.Name:
+			d.expected = t
+		default:
+			d.behind += t
 		}
 	}
+}
+
+// phaseTakes returns how long a phase of a unit takes: nothing if people or the program itself carry it out.
+func (p *Pipeline) phaseTakes(phase flow.Phase) Took {
+	if phase.Executor != flow.Agent && phase.Executor != flow.API {
+		return Took{}
+	}
+	return p.durations.Call(phase)
+}
+
+// batchTakes returns how long a batch takes from a phase on. What a plan says counts most.
+func (p *Pipeline) batchTakes(w Work, from string) Took {
+	if p.opt.Tasks != nil {
+		for _, t := range p.opt.Tasks.Tasks {
+			if t.Name == w.Part && t.Duration > 0 {
+				return Took{Agents: t.Duration}
+			}
+		}
+	}
+	t, _ := p.durations.Batch(p.opt.Flow, w.Name(), from)
+	return t
 }
 
 // behind returns how long the work takes that waits for each batch of a unit, by id: that of the
@@ -62,7 +60,7 @@ func (p *Pipeline) behind(u *progress.Unit) map[string]time.Duration {
 		if b.Next == "" {
 			continue
 		}
-		d := workItem{Work: Work{Kind: string(flow.BatchUnit)}, phase: p.queuedIn(b)}
+		d := workItem{Work: Work{Unit: u.Name, Kind: string(flow.BatchUnit), Part: b.ID}, phase: p.queuedIn(b)}
 		p.estimate(&d)
 		s := sched.Step{Estimate: d.expected}
 		for _, path := range b.WriteTargets {

@@ -24,6 +24,7 @@ import (
 type Pipeline struct {
 	opt        Options
 	ledger     *ledger
+	durations  *Durations // what earlier work took
 	sums       *workspace.Sums
 	workspaces workspaceBase
 	branch     string // the branch of the run; empty: no git
@@ -48,6 +49,7 @@ type Pipeline struct {
 	common      commonFailures
 	worker      *sched.Worker
 	attention   chan struct{} // receives a value when work may be due
+	waited      time.Duration // how long Run waited for people while nothing ran, and for the ends of rate limits
 
 	crew       *crew          // nil: all calls run here
 	goroutines sync.WaitGroup // running work of the legacy mode
@@ -71,6 +73,11 @@ func New(o Options) (*Pipeline, error) {
 	if p.ledger, err = openLedger(o.Calls, o.Run, o.Budget); err != nil {
 		return nil, err
 	}
+	timings, err := p.ledger.timings()
+	if err != nil {
+		return nil, err
+	}
+	p.durations = durationsOf(o.Flow, timings)
 	self, err := process.Self()
 	if err != nil {
 		return nil, err
@@ -89,6 +96,10 @@ func (p *Pipeline) Lead(run string, g *gate.Gate) (err error) {
 	p.ledger, err = p.ledger.of(run, p.opt.Budget)
 	return err
 }
+
+// Waited returns how long Run waited for people while nothing ran, and for the ends of rate limits.
+// Run must have returned.
+func (p *Pipeline) Waited() time.Duration { return p.waited }
 
 // Spent returns the cost of the run so far.
 func (p *Pipeline) Spent() agent.Spent { return p.ledger.spent() }

@@ -27,7 +27,7 @@ func (p *Pipeline) queueQuestions(ctx context.Context, u *progress.Unit) error {
 }
 
 // answerQuestion asks an agent that only reads, and stores its answer.
-func (p *Pipeline) answerQuestion(ctx context.Context, t execution, d workItem) error {
+func (p *Pipeline) answerQuestion(ctx context.Context, t *timed, d workItem) error {
 	u, err := p.opt.Progress.Unit(ctx, d.Unit)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func (p *Pipeline) queueScreens(ctx context.Context, u *progress.Unit, phase flo
 	return nil
 }
 
-func (p *Pipeline) askAboutScreen(ctx context.Context, t execution, d workItem, phase flow.Phase) error {
+func (p *Pipeline) askAboutScreen(ctx context.Context, t *timed, d workItem, phase flow.Phase) error {
 	for _, s := range p.groups[d.Unit].Screens {
 		if s.Name != d.Part {
 			continue

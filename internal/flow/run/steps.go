@@ -14,7 +14,7 @@ import (
 // carried out by people.
 type unitStep struct {
 	queue func(context.Context, *progress.Unit, flow.Phase) error
-	do    func(context.Context, execution, workItem, flow.Phase) error
+	do    func(context.Context, *timed, workItem, flow.Phase) error
 }
 
 type batchStep func(*batchRun, context.Context, flow.Phase) error
@@ -49,8 +49,22 @@ func poolsOf(p flow.Phase) []string {
 	return nil
 }
 
-// do carries out one work item. It stores a document or returns an error.
+// do carries out one work item and records how long that took.
 func (p *Pipeline) do(ctx context.Context, t execution, d workItem) error {
+	if d.Kind == string(flow.BatchUnit) {
+		if err := p.awaitBaseline(ctx); err != nil {
+			return err
+		}
+	}
+	timed := startTiming(t)
+	if err := p.carryOut(ctx, timed, d); err != nil {
+		return err
+	}
+	return timed.record()
+}
+
+// carryOut stores a document or returns an error.
+func (p *Pipeline) carryOut(ctx context.Context, t *timed, d workItem) error {
 	switch d.Kind {
 	case string(flow.BatchUnit):
 		return p.runBatch(ctx, t, d.Unit, d.Part)
