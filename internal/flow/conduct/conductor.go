@@ -188,7 +188,10 @@ func (c *Conductor) Start(ctx context.Context) (*ActiveRun, error) {
 		return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
 	}
 	r := &ActiveRun{Pipeline: p, c: c, lease: lease}
-	if r.shared, err = share(ctx, c, lease.ID); err != nil {
+	if r.shared, err = share(ctx, c, lease.ID); err == nil {
+		err = r.foretell(ctx, c.project)
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
 	return r, nil
@@ -207,8 +210,8 @@ func (c *Conductor) begin(ctx context.Context) (*run.Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	if warning != "" && c.opt.Tell != nil {
-		c.opt.Tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: warning})
+	if warning != "" {
+		c.tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: warning})
 	}
 	gate, err := c.project.Gate() // Gate creates the directories that the gate needs
 	if err != nil {
@@ -219,6 +222,12 @@ func (c *Conductor) begin(ctx context.Context) (*run.Pipeline, error) {
 		return nil, err
 	}
 	return c.seen, c.seen.Lead(id, gate)
+}
+
+func (c *Conductor) tell(n run.News) {
+	if c.opt.Tell != nil {
+		c.opt.Tell(n)
+	}
 }
 
 // An ActiveRun is a run that this process conducts. It holds the conductor's lock.
@@ -246,6 +255,7 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 	defer end(nil)
 	defer context.AfterFunc(r.lease.Context(), func() { end(r.lost()) })()
 	ended := r.shared.publish(ctx, r.Pipeline, end)
+	began := time.Now()
 	ran, err := r.Pipeline.Run(ctx, stop)
 	ended()
 	if lost := r.lost(); lost != nil {
@@ -261,6 +271,9 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 	}
 	out.Stopped = ran == nil || ran.Stopped
 	r.shared.ended(out)
+	if err := r.judge(ctx, began, out); err != nil {
+		return nil, err
+	}
 	whole := len(r.c.opt.Only) == 0 || r.c.opt.Wants != nil
 	if units := len(r.Units()); whole && units > 0 && out.Complete == units {
 		err = EndRun(ctx, r.c.project)

@@ -28,6 +28,8 @@ type Run struct {
 
 	Conductor *lockkeeper.Process `json:"conductor,omitempty"` // the process that conducts the run, or died while it did
 	Failure   string              `json:"failure,omitempty"`   // why conducting the run ended early; empty: it did not end early
+
+	Prediction *Prediction `json:"prediction,omitempty"` // made when the run started or resumed last
 }
 
 // Crash returns why conducting the run ended early, or "" if it did not. The queue is kept, and the

@@ -80,7 +80,7 @@ func assemble(ctx context.Context, a *project.Project, o Options) (p run.Options
 		Budget:     run.Budget{USD: cmp.Or(o.USD, float64(c.Run.BudgetUSD)), Tokens: cmp.Or(o.Tokens, int64(c.Run.BudgetTokens))},
 		Unverified: c.Run.Verify == "off",
 		Baseline:   c.Run.Baseline, BaselineFile: a.Below(baselineFile), AskBaseline: o.AskBaseline,
-		Land: c.Run.Land, Review: c.Run.Review, LockReads: c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads,
+		Land: c.Run.Land, Review: c.Run.Review, LockReads: locksReads(c, f),
 		Linked: c.Agent.Linked, Branch: cmp.Or(o.Branch, c.Run.Branch), Commit: c.Run.Commit == "on", Push: c.Run.Push == "on", API: c.Research.Method == "api",
 		Only: o.Only, Wait: o.Wait, Retry: o.Retry, Wants: o.Wants, Actor: o.By, Tell: o.Tell,
 		CheckCopy: a.CheckCopy, Permits: func(path string) error { return permitsTarget(a, path) },

@@ -23,8 +23,8 @@ import (
 const (
 	callFile      = "call.json"  // the record of the call, once the call has ended
 	checkFile     = "check.json" // the record of a check, once it has ended
-	itemFile      = "item"      // the id of the call's item
-	workspaceFile = "workspace" // the home of the call's workspace
+	itemFile      = "item"       // the id of the call's item
+	workspaceFile = "workspace"  // the home of the call's workspace
 	outputFile    = "output"
 	logFile       = "stderr"
 	livelogFile   = "log"

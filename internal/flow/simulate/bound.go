@@ -26,7 +26,7 @@ type Bound struct {
 //   - An item cannot begin before the longest chain of its predecessors (its head) ends, and the
 //     longest chain of its successors (its tail) comes after its end.
 //   - A set of items does all its work after the smallest of their heads and before the smallest of
-//     their tails. At most one item runs per slot at a time, and only one in all if every two of
+//     their tails. At most one item is in a slot at a time, and only one runs in all if every two of
 //     them conflict.
 //   - Items that write a path, or a directory above it, conflict with each other and with every item
 //     that reads above or below it. Readers do not conflict with each other, so they need at least
@@ -139,7 +139,7 @@ func (m *model) atLeast(items []int, alone int, heads, tails []time.Duration) (l
 			case k < alone:
 				single += m.tasks[i].duration
 			default:
-				together += m.tasks[i].duration
+				together += m.tasks[i].slot
 			}
 			least = max(least, head+single+ceil(together, m.slots)+tails[i])
 		}

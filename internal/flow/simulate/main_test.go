@@ -87,7 +87,7 @@ func read(t testing.TB, text string) (*simulate.Plan, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return simulate.ReadPlan(file, "plan.yaml", nil)
+	return simulate.ReadPlan(file, "plan.yaml", simulate.Times{})
 }
 
 // randomPlan generates items that read and write some of a few files and come after some earlier

@@ -16,6 +16,7 @@ type model struct {
 
 type task struct {
 	duration time.Duration
+	slot     time.Duration // the first part of duration, in a slot
 	rank     int
 	after    []int // predecessors of the item
 	before   []int // successors of the item
@@ -30,7 +31,7 @@ func newModel(items []*Item, slots int) *model {
 	}
 	for i, it := range items {
 		t := &m.tasks[i]
-		t.duration = it.Duration
+		t.duration, t.slot = it.Duration, it.Duration-it.Outside
 		t.rank, _ = phases().Rank(it.phase()) // a checked plan has only known phases
 		t.rivals = m.paths.conflicting(i)
 		for _, name := range it.After {
@@ -43,9 +44,10 @@ func newModel(items []*Item, slots int) *model {
 	return m
 }
 
+// work returns the time of all items in slots.
 func (m *model) work() (sum time.Duration) {
 	for i := range m.tasks {
-		sum += m.tasks[i].duration
+		sum += m.tasks[i].slot
 	}
 	return sum
 }

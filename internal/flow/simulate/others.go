@@ -55,7 +55,12 @@ func (m *model) finish(r rule) time.Duration {
 		for len(s.ends) > 0 && s.ends[0].at <= s.now {
 			next := s.ends[0]
 			s.ends = s.ends[1:]
-			s.end(next)
+			if t := s.tasks[next.item]; next.inSlot {
+				s.free++
+				s.await(ending{next.at + t.duration - t.slot, next.item, false})
+			} else {
+				s.end(next)
+			}
 		}
 	}
 }
@@ -104,7 +109,10 @@ func (s *schedule) start(item int) {
 	for _, other := range s.tasks[item].rivals {
 		s.blocked[other]++
 	}
-	e := ending{s.now + s.tasks[item].duration, item}
+	s.await(ending{s.now + s.tasks[item].slot, item, true})
+}
+
+func (s *schedule) await(e ending) {
 	at, _ := slices.BinarySearchFunc(s.ends, e, func(a, b ending) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.item, b.item))
 	})
@@ -112,7 +120,6 @@ func (s *schedule) start(item int) {
 }
 
 func (s *schedule) end(e ending) {
-	s.free++
 	s.last = e.at
 	for _, other := range s.tasks[e.item].rivals {
 		s.blocked[other]--
@@ -124,7 +131,9 @@ func (s *schedule) end(e ending) {
 	}
 }
 
+// An ending is the time at which an item leaves its slot, or ends.
 type ending struct {
-	at   time.Duration
-	item int
+	at     time.Duration
+	item   int
+	inSlot bool
 }

@@ -28,9 +28,10 @@ type Item struct {
 	Project  string // projects of one rank take turns
 	Unit     string // screen, controller, batch or empty
 	Duration time.Duration
-	Reads    []string // files, and directories
-	Writes   []string // files
-	After    []string // names of the items that must complete first
+	Outside  time.Duration // the last part of Duration, in which the item keeps its locks and needs no slot
+	Reads    []string      // files, and directories
+	Writes   []string      // files
+	After    []string      // names of the items that must complete first
 
 	at      string   // position of the item in the plan file; empty: none
 	refused []string // keys with invalid values

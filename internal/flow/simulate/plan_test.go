@@ -145,7 +145,7 @@ func TestOverLock(t *testing.T) {
 
 func TestBadFilesAndOptions(t *testing.T) {
 	for _, path := range []string{"missing.yaml", t.TempDir()} {
-		if _, err := simulate.ReadPlan(path, path, nil); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		if _, err := simulate.ReadPlan(path, path, simulate.Times{}); lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestBadFilesAndOptions(t *testing.T) {
 	if err := os.Truncate(large, 64<<20); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := simulate.ReadPlan(large, large, nil); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := simulate.ReadPlan(large, large, simulate.Times{}); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("%v", err)
 	}
 	for _, slots := range []int{0, -1} {

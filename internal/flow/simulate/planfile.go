@@ -25,21 +25,21 @@ import (
 // maxFileSize is several times the largest plan.
 const maxFileSize = 32 << 20
 
-// ReadPlan reads and checks the plan at path: items, or the tasks of a flow, of which learned has known durations.
+// ReadPlan reads and checks the plan at path: items, or the tasks of a flow, of which times has known durations.
 // Messages use name for it.
-func ReadPlan(path, name string, learned map[string]time.Duration) (*Plan, error) {
+func ReadPlan(path, name string, times Times) (*Plan, error) {
 	text, err := readFile(path)
-	return checked(name, text, learned, err)
+	return checked(name, text, times, err)
 }
 
 // ReadPlanFrom reads and checks a plan from a stream. Messages use name for it.
-func ReadPlanFrom(from io.Reader, name string, learned map[string]time.Duration) (*Plan, error) {
+func ReadPlanFrom(from io.Reader, name string, times Times) (*Plan, error) {
 	text, err := readAll(from)
-	return checked(name, text, learned, err)
+	return checked(name, text, times, err)
 }
 
 // checked parses a plan and returns all its problems. The argument err is the error of reading it.
-func checked(name string, text []byte, learned map[string]time.Duration, err error) (*Plan, error) {
+func checked(name string, text []byte, times Times, err error) (*Plan, error) {
 	if err != nil {
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err
@@ -47,7 +47,7 @@ func checked(name string, text []byte, learned map[string]time.Duration, err err
 		return nil, &lockkeeper.InputError{Field: "plan", Value: name, Reason: err.Error(), Next: "name a YAML file that you may read, or - for standard input"}
 	}
 	if IsTasks(text) {
-		return FromTasks(name, text, learned)
+		return FromTasks(name, text, times)
 	}
 	plan, err := parsePlan(name, text)
 	if err != nil && (plan == nil || len(plan.Items) == 0) {

@@ -92,29 +92,49 @@ type Left struct {
 }
 
 // Run predicts how a plan will run.
-func Run(ctx context.Context, p *Plan, opt Options) (_ *Report, err error) {
+func Run(ctx context.Context, p *Plan, opt Options) (rep *Report, err error) {
+	err = simulated(ctx, p, opt, func(s *simulation, left []Left) { rep = s.report(p, opt, left) })
+	return rep, err
+}
+
+// Predict returns only when the last item of a plan ends, as Run does.
+func Predict(ctx context.Context, p *Plan, opt Options) (finish time.Duration, left []Left, err error) {
+	err = simulated(ctx, p, opt, func(s *simulation, rest []Left) { finish, left = s.finish(), rest })
+	return finish, left, err
+}
+
+// simulated simulates a plan and calls read at its end.
+func simulated(ctx context.Context, p *Plan, opt Options, read func(s *simulation, left []Left)) (err error) {
 	if opt.Slots < 1 {
-		return nil, &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(opt.Slots), Reason: "out of range", Next: "use at least 1"}
+		return &lockkeeper.InputError{Field: "slots", Value: fmt.Sprint(opt.Slots), Reason: "out of range", Next: "use at least 1"}
 	}
 	if err := p.check(); err != nil {
-		return nil, err
+		return err
 	}
 	s, err := newSimulation(p, opt.Slots, opt.Scheduler)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.enqueue(ctx, p); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.work(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	left, err := s.left(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		read(s, left)
 	}
-	return s.report(p, opt, left), nil
+	return err
+}
+
+// finish returns when the last item ends.
+func (s *simulation) finish() (last time.Duration) {
+	for _, r := range s.began {
+		last = max(last, r.end)
+	}
+	return last
 }
 
 // report makes the report from completed items only, so that all figures describe the same work.
@@ -131,11 +151,7 @@ func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
 	}
 	m := newModel(done, opt.Slots)
 	rep := &Report{Items: len(done), Slots: opt.Slots, Bound: m.bound(), Left: left, Files: []FileWait{}, Durations: p.Sources, Assumed: Span(p.Assumed)}
-	var last time.Duration
-	for _, r := range s.began {
-		last = max(last, r.end)
-	}
-	rep.Prediction = rep.outcome(m, Lockkeeper, last)
+	rep.Prediction = rep.outcome(m, Lockkeeper, s.finish())
 	rep.Others = []Outcome{rep.outcome(m, InOrder, m.finish(m.firstComeFirstServed())), rep.outcome(m, Polling, m.finish(m.polling()))}
 	if opt.Orders > 0 {
 		r := rand.New(rand.NewPCG(1, 1)) // a fixed seed gives the same orders each time

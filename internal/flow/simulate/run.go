@@ -30,7 +30,8 @@ type simulation struct {
 	queue   *sched.Queue
 	worker  lockkeeper.Worker
 	plan    map[string]*Item
-	running []run // sorted by end
+	running []run // sorted by until
+	taken   int   // number of slots in use
 	began   []run // all items, in the order of their starts
 }
 
@@ -38,6 +39,8 @@ type run struct {
 	item       *Item
 	job        *sched.Job
 	start, end time.Duration
+	inSlot     bool
+	until      time.Duration // the end of the time in the slot, then end
 }
 
 func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
@@ -101,7 +104,7 @@ func (s *simulation) work(ctx context.Context) error {
 		if due > 0 {
 			tick = min(due, tickEvery)
 		}
-		if s.now+tick < s.running[0].end {
+		if s.now+tick < s.running[0].until {
 			s.now += tick
 			continue
 		}
@@ -114,7 +117,7 @@ func (s *simulation) work(ctx context.Context) error {
 
 // dispatch starts items while slots are free.
 func (s *simulation) dispatch(ctx context.Context) error {
-	for len(s.running) < s.worker.Slots {
+	for s.taken < s.worker.Slots {
 		job, err := s.queue.Dispatch(ctx, s.worker)
 		if err != nil || job == nil {
 			return err
@@ -126,21 +129,33 @@ func (s *simulation) dispatch(ctx context.Context) error {
 
 func (s *simulation) begin(job *sched.Job) {
 	it := s.plan[job.Item.Workflow]
-	r := run{item: it, job: job, start: s.now, end: s.now + it.Duration}
-	at, _ := slices.BinarySearchFunc(s.running, r, func(a, b run) int { return cmp.Or(cmp.Compare(a.end, b.end), -1) })
-	s.running = slices.Insert(s.running, at, r)
+	r := run{item: it, job: job, start: s.now, end: s.now + it.Duration, inSlot: true, until: s.now + it.Duration - it.Outside}
+	s.taken++
+	s.await(r)
 	s.began = append(s.began, r)
 }
 
-// advance advances the time to the next end. If several items end at the same time, only the
-// last one dispatches a new item. Only then are the locks of all of them free.
+func (s *simulation) await(r run) {
+	at, _ := slices.BinarySearchFunc(s.running, r, func(a, b run) int { return cmp.Or(cmp.Compare(a.until, b.until), -1) })
+	s.running = slices.Insert(s.running, at, r)
+}
+
+// advance advances the time to the next item that leaves its slot or ends. If several items end at the
+// same time, only the last one dispatches a new item. Only then are the locks of all of them free.
 func (s *simulation) advance(ctx context.Context) error {
-	s.now = s.running[0].end
-	for len(s.running) > 0 && s.running[0].end == s.now {
+	s.now = s.running[0].until
+	for len(s.running) > 0 && s.running[0].until == s.now {
 		r := s.running[0]
 		s.running = s.running[1:]
+		if r.inSlot {
+			s.taken--
+			if r.inSlot, r.until = false, r.end; r.end > s.now {
+				s.await(r)
+				continue
+			}
+		}
 		var dispatcher *lockkeeper.Worker
-		if len(s.running) == 0 || s.running[0].end > s.now {
+		if last := len(s.running) == 0 || s.running[0].until > s.now; last && s.taken < s.worker.Slots {
 			dispatcher = &s.worker
 		}
 		next, err := r.job.Finish(ctx, nil, dispatcher)

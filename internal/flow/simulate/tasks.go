@@ -2,8 +2,6 @@ package simulate
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"time"
 
 	"lockkeeper/internal/flow"
@@ -27,24 +25,39 @@ func IsTasks(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("tasks:")) || bytes.Contains(text, []byte("\ntasks:"))
 }
 
-// FromTasks returns the plan of a file of tasks, in which each task is one item. learned has the durations of tasks
-// that ran before, by name.
-func FromTasks(name string, text []byte, learned map[string]time.Duration) (*Plan, error) {
+// A Took is how long a task takes.
+type Took struct {
+	Slot    time.Duration // in the slot of an agent
+	Outside time.Duration // otherwise
+}
+
+// Times has what is known about tasks from earlier runs. The zero value knows nothing.
+type Times struct {
+	Of        func(task string) (t Took, ran bool) // nil: nothing is known; a task that did not run takes as long as others
+	LockReads bool                                 // tasks lock what they read
+}
+
+// FromTasks returns the plan of a file of tasks, in which each task is one item.
+func FromTasks(name string, text []byte, times Times) (*Plan, error) {
 	file, err := flow.ReadTasks(name, text)
 	if err != nil {
 		return nil, err
 	}
-	known := DefaultDuration
-	if all := slices.Sorted(maps.Values(learned)); len(all) > 0 {
-		known = all[len(all)/2]
-	}
-	plan := &Plan{Sources: map[Source]int{}, Assumed: known}
+	plan := &Plan{Sources: map[Source]int{}}
 	for _, t := range file.Tasks {
-		it := Item{Name: t.Name, Phase: "apply", Reads: t.Reads, Writes: t.Writes, After: t.After, Duration: t.Duration}
+		it := Item{Name: t.Name, Phase: "apply", Writes: t.Writes, After: t.After, Duration: t.Duration}
+		if times.LockReads {
+			it.Reads = t.Reads
+		}
 		source := Given
 		if it.Duration == 0 {
-			if it.Duration, source = learned[t.Name], Learned; it.Duration == 0 {
-				it.Duration, source = known, Assumed
+			took, ran := Took{Slot: DefaultDuration}, false
+			if times.Of != nil {
+				took, ran = times.Of(t.Name)
+			}
+			it.Duration, it.Outside = took.Slot+took.Outside, took.Outside
+			if source = Learned; !ran {
+				source, plan.Assumed = Assumed, it.Duration
 			}
 		}
 		plan.Sources[source]++

@@ -103,6 +103,9 @@ func (w *reportWriter) write() {
 			state += fmt.Sprintf(", %d failed", w.now.Failed)
 		}
 		w.line("\nRun %s, started %s, %s.", r.Run.ID, term.Stamp(r.Run.Began), state)
+		if said := r.Run.Prediction; said != nil {
+			w.line("\nTime: %s.", said)
+		}
 	}
 	if r.Baseline != "" {
 		w.line("\n**The tests failed on the unchanged tree, before the first batch: %s**", term.Clean(r.Baseline))

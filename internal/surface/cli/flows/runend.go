@@ -258,6 +258,8 @@ type runOutcome struct {
 	Seconds float64 `json:"seconds"`
 	Next    string  `json:"next,omitempty"`
 
+	Prediction *conduct.Prediction `json:"prediction,omitempty"`
+
 	why  string // why the last of these batches was not tested
 	what string // what fails in the last batch whose tests fail as before
 }
@@ -311,6 +313,9 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	out.Waiting = acts.OrEmpty(out.Waiting)
 	sum := runOutcome{Kind: "outcome", Outcome: out, Gaps: len(report.Gaps), Seconds: r.Now().Sub(r.board.began).Seconds(), Next: next}
 	sum.count(report)
+	if report.Run != nil {
+		sum.Prediction = report.Run.Prediction
+	}
 	if r.JSON {
 		return r.PrintLine(sum)
 	}
@@ -319,6 +324,9 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	fmt.Fprintf(r.Out, "%s: %d of %s complete, %d failed; %s in %s landed, %s; $%.2f, %d tokens, %s; %s\n", r.flow.Name,
 		complete, term.Counted(all, what), failed, term.Counted(sum.Landed, "file"), fmt.Sprintf("%d %s", sum.Batches, term.Plural(sum.Batches, "batch", "batches")),
 		term.Counted(sum.Gaps, "gap"), st.Spent.USD(), st.Spent.Tokens, term.Counted(st.Spent.Calls, "call"), term.Span(r.Now().Sub(r.board.began)))
+	if sum.Prediction != nil {
+		fmt.Fprintln(r.Out, sum.Prediction)
+	}
 	if sum.Bare > 0 {
 		fmt.Fprintln(r.Out, term.Clean(untestedLine(sum.Bare, sum.Batches, sum.why)))
 	}
@@ -372,24 +380,4 @@ func restText(usd float64) string {
 		return "the remaining cost is unknown"
 	}
 	return fmt.Sprintf("the rest will cost about $%.2f, estimated from earlier phases", usd)
-}
-
-// countUnits counts tasks in a flow of tasks, and units otherwise. All tasks are one unit,
-// which is complete only at the end.
-func countUnits(out *run.Outcome, of flow.Flow) (complete, failed, all int, what string) {
-	if of.OneUnit == "" {
-		return out.Complete, out.Failed, len(out.State.Units), of.Counted
-	}
-	for _, u := range out.State.Units {
-		all += len(u.Batches)
-		for _, b := range u.Batches {
-			switch b.Status {
-			case flow.Complete, flow.NoChange:
-				complete++
-			case flow.Failed:
-				failed++
-			}
-		}
-	}
-	return complete, failed, all, of.Counted
 }

@@ -93,3 +93,23 @@ func (v *runView) taskState(b run.BatchState) string {
 	}
 	return v.words(b.Status, b.Pending, b.Since, b.Note)
 }
+
+// countUnits counts tasks in a flow of tasks, and units otherwise. All tasks are one unit,
+// which is complete only at the end.
+func countUnits(out *run.Outcome, of flow.Flow) (complete, failed, all int, what string) {
+	if of.OneUnit == "" {
+		return out.Complete, out.Failed, len(out.State.Units), of.Counted
+	}
+	for _, u := range out.State.Units {
+		all += len(u.Batches)
+		for _, b := range u.Batches {
+			switch b.Status {
+			case flow.Complete, flow.NoChange:
+				complete++
+			case flow.Failed:
+				failed++
+			}
+		}
+	}
+	return complete, failed, all, of.Counted
+}

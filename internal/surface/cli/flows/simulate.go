@@ -18,7 +18,6 @@ import (
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
-	"lockkeeper/sched"
 )
 
 // ordersTried is how many random orders a prediction is compared with.
@@ -36,7 +35,7 @@ Nothing is locked or changed, and it needs no lockkeeper init. The file - is sta
 input.
 
 The plan is the file that lockkeeper run --plan takes. A task can say how long it takes;
-otherwise its time in earlier runs counts, or the median of the other tasks, or 5m:
+otherwise its time in earlier runs counts, or what tasks usually take, or 5m:
 
   tasks:
     - name: rate-limit
@@ -61,12 +60,7 @@ phase, project and unit: see docs/simulate.md.`,
 			if !cmd.Flags().Changed("slots") {
 				slots = conf.MaxClaudeConcurrency
 			}
-			retries := conf.MaxLockRetries
-			if retries == 0 {
-				retries = -1 // -1 means none, because 0 means the default
-			}
-			return p.simulate(cmd.Context(), args[0], simulate.Options{Slots: slots, Orders: ordersTried,
-				Scheduler: sched.Options{LockTimeout: conf.LockTimeout, MaxLockRetries: retries}})
+			return p.simulate(cmd.Context(), args[0], conf, simulate.Options{Slots: slots, Orders: ordersTried, Scheduler: conduct.SchedulerOptions(conf)})
 		},
 	}
 	cmd.Flags().IntVar(&slots, "slots", 0, "the `number` of agents at once (default: max_claude_concurrency)")
@@ -84,16 +78,16 @@ func (p *program) configFile() string {
 	}
 }
 
-func (p *program) simulate(ctx context.Context, file string, opt simulate.Options) error {
-	learned, err := p.learned()
+func (p *program) simulate(ctx context.Context, file string, conf *config.Config, opt simulate.Options) error {
+	times, err := p.times(conf)
 	if err != nil {
 		return err
 	}
 	var plan *simulate.Plan
 	if file == "-" {
-		plan, err = simulate.ReadPlanFrom(p.In, "standard input", learned)
+		plan, err = simulate.ReadPlanFrom(p.In, "standard input", times)
 	} else {
-		plan, err = simulate.ReadPlan(p.Path(file), file, learned)
+		plan, err = simulate.ReadPlan(p.Path(file), file, times)
 	}
 	if err != nil {
 		return err
@@ -108,16 +102,13 @@ func (p *program) simulate(ctx context.Context, file string, opt simulate.Option
 	})
 }
 
-// learned returns how long each task took in earlier runs of this codebase. Before init nothing is known.
-func (p *program) learned() (map[string]time.Duration, error) {
+// times returns what is known about tasks from earlier runs of this codebase. Before init nothing is known.
+func (p *program) times(conf *config.Config) (simulate.Times, error) {
 	root, err := project.FindRoot(p.Settings())
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-		return nil, nil
+	if err != nil && lockkeeper.CodeOf(err) != lockkeeper.CodeInput {
+		return simulate.Times{}, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return conduct.TaskTimes(root)
+	return conduct.TaskTimes(root, conf)
 }
 
 // showPrediction prints when a plan is done, and how good that is.
