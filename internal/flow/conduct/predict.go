@@ -63,9 +63,9 @@ func predict(ctx context.Context, c *config.Config, p *run.Pipeline) (*Predictio
 	plan := &simulate.Plan{}
 	for _, it := range work.Items {
 		plan.Items = append(plan.Items, simulate.Item{Name: it.Name, Phase: it.Phase, Project: it.Project,
-			Duration: it.Agents + it.Outside, Outside: it.Outside, Reads: it.Reads, Writes: it.Writes, After: it.After})
+			Duration: it.Agents + it.Tests + it.Outside, Tests: it.Tests, Outside: it.Outside, Reads: it.Reads, Writes: it.Writes, After: it.After})
 	}
-	finish, _, err := simulate.Predict(ctx, plan, simulate.Options{Slots: work.Slots, Scheduler: SchedulerOptions(c)})
+	finish, _, err := simulate.Predict(ctx, plan, simulate.Options{Slots: work.Slots, Tests: work.Tests, Scheduler: SchedulerOptions(c)})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func TaskTimes(root string, c *config.Config) (simulate.Times, error) {
 	}
 	times.Of = func(task string) (simulate.Took, bool) {
 		t, ran := known.Batch(f, run.Work{Unit: f.OneUnit, Part: task}.Name(), f.FirstOfBatch())
-		return simulate.Took{Slot: t.Agents, Outside: t.Outside}, ran
+		return simulate.Took{Slot: t.Agents, Tests: t.Tests, Outside: t.Outside}, ran
 	}
 	return times, nil
 }

@@ -11,7 +11,8 @@ import (
 // A Took is how long a piece of work takes.
 type Took struct {
 	Agents  time.Duration // in the slot of an agent
-	Outside time.Duration // otherwise: tests, preparation, collecting and landing
+	Tests   time.Duration // in a slot for tests
+	Outside time.Duration // otherwise: preparation, collecting and landing
 }
 
 // Durations has how long the recorded work of a flow took. Runs, the order of the queue and
@@ -23,7 +24,7 @@ type Durations struct {
 	own   map[string]profile // that of each batch with records, by name
 }
 
-func (t Took) sum() time.Duration { return t.Agents + t.Outside }
+func (t Took) sum() time.Duration { return t.Agents + t.Tests + t.Outside }
 
 // A profile is the time of a piece of work in each phase.
 type profile struct {
@@ -123,7 +124,7 @@ func median(list []time.Duration) time.Duration {
 // phase returns the time of a phase without its handling; 0: unknown.
 func (p profile) phase(phase flow.Phase) Took {
 	if phase.Executor == flow.Command {
-		return Took{Agents: p.phases[phase.Prompt], Outside: p.phases[phase.Name]}
+		return Took{Agents: p.phases[phase.Prompt], Tests: p.phases[phase.Name]}
 	}
 	return Took{Agents: p.phases[phase.Name]}
 }
@@ -140,11 +141,11 @@ func (d *Durations) Batch(f flow.Flow, work, from string) (t Took, ran bool) {
 		if due = due || phase.Name == from; due && phase.Unit == flow.BatchUnit {
 			part := times.phase(phase)
 			t.Agents += part.Agents
-			t.Outside += part.Outside
+			t.Tests += part.Tests
 		}
 	}
 	t.Outside += times.handling[f.FirstOfBatch()]
-	if t.Agents == 0 && (from == f.FirstOfBatch() || t.Outside == 0) {
+	if t.Agents == 0 && (from == f.FirstOfBatch() || t.Tests == 0) {
 		t.Agents = sched.DefaultEstimate
 	}
 	return t, ran

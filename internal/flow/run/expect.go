@@ -13,6 +13,7 @@ import (
 type Expected struct {
 	Items []ExpectedItem
 	Slots int // concurrent agents
+	Tests int // concurrent tests
 	Calls int // the recorded calls from which the times come
 	Later int // units with later work that is not known yet
 }
@@ -34,13 +35,13 @@ func (p *Pipeline) Expect(ctx context.Context) (*Expected, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Expected{Slots: p.opt.Limits.Agents, Calls: p.durations.Calls}
+	e := &Expected{Slots: p.opt.Limits.Agents, Tests: p.opt.Limits.Tests, Calls: p.durations.Calls}
 	var before []string
 	if took, err := p.baselineTakes(ctx); err != nil {
 		return nil, err
 	} else if took > 0 {
 		before = []string{baselineItem}
-		e.Items = append(e.Items, ExpectedItem{Name: baselineItem, Phase: p.opt.Flow.FirstOfBatch(), Took: Took{Outside: took}})
+		e.Items = append(e.Items, ExpectedItem{Name: baselineItem, Phase: p.opt.Flow.FirstOfBatch(), Took: Took{Tests: took}})
 	}
 	for i, u := range units {
 		switch batches := p.upcoming(u); {

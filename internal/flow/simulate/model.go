@@ -10,28 +10,29 @@ import (
 type model struct {
 	items []*Item
 	slots int
+	tests int // slots for tests; 0: no limit
 	tasks []task
 	paths pathUses
 }
 
 type task struct {
 	duration time.Duration
-	slot     time.Duration // the first part of duration, in a slot
+	slot     time.Duration // the part of duration in the slot of an agent
 	rank     int
 	after    []int // predecessors of the item
 	before   []int // successors of the item
 	rivals   []int // items that conflict with the item
 }
 
-func newModel(items []*Item, slots int) *model {
-	m := &model{items: items, slots: slots, tasks: make([]task, len(items)), paths: newPathUses(items)}
+func newModel(items []*Item, slots, tests int) *model {
+	m := &model{items: items, slots: slots, tests: tests, tasks: make([]task, len(items)), paths: newPathUses(items)}
 	number := map[string]int{}
 	for i, it := range items {
 		number[it.Name] = i
 	}
 	for i, it := range items {
 		t := &m.tasks[i]
-		t.duration, t.slot = it.Duration, it.Duration-it.Outside
+		t.duration, t.slot = it.Duration, it.takes(inSlot)
 		t.rank, _ = phases().Rank(it.phase()) // a checked plan has only known phases
 		t.rivals = m.paths.conflicting(i)
 		for _, name := range it.After {

@@ -37,7 +37,7 @@ func (m *model) randomly(r *rand.Rand) rule {
 
 // finish returns when the last item ends under a rule.
 func (m *model) finish(r rule) time.Duration {
-	s := &schedule{model: m, rule: r, free: m.slots, open: make([]int, len(m.tasks)), blocked: make([]int, len(m.tasks))}
+	s := &schedule{model: m, rule: r, free: m.slots, tests: testSlots[int]{limit: m.tests}, open: make([]int, len(m.tasks)), blocked: make([]int, len(m.tasks))}
 	for i := range m.tasks {
 		if s.open[i] = len(m.tasks[i].after); s.open[i] == 0 {
 			s.join(i)
@@ -55,12 +55,7 @@ func (m *model) finish(r rule) time.Duration {
 		for len(s.ends) > 0 && s.ends[0].at <= s.now {
 			next := s.ends[0]
 			s.ends = s.ends[1:]
-			if t := s.tasks[next.item]; next.inSlot {
-				s.free++
-				s.await(ending{next.at + t.duration - t.slot, next.item, false})
-			} else {
-				s.end(next)
-			}
+			s.leave(next)
 		}
 	}
 }
@@ -71,6 +66,7 @@ type schedule struct {
 	now     time.Duration
 	last    time.Duration // the latest end so far
 	free    int           // number of free slots
+	tests   testSlots[int]
 	joined  int
 	open    []int // number of incomplete predecessors, by item
 	blocked []int // number of running items that the item conflicts with, by item
@@ -109,7 +105,26 @@ func (s *schedule) start(item int) {
 	for _, other := range s.tasks[item].rivals {
 		s.blocked[other]++
 	}
-	s.await(ending{s.now + s.tasks[item].slot, item, true})
+	s.await(ending{s.now + s.tasks[item].slot, item, inSlot})
+}
+
+// leave ends a stage of an item and begins its next one.
+func (s *schedule) leave(e ending) {
+	switch e.stage {
+	case inSlot:
+		s.free++
+	case inTests:
+		if next, ok := s.tests.leave(); ok {
+			s.await(ending{e.at + s.items[next].Tests, next, inTests})
+		}
+	}
+	at := s.items[e.item].next(e.stage)
+	switch {
+	case at == ended:
+		s.end(e)
+	case at != inTests || s.tests.enter(e.item):
+		s.await(ending{e.at + s.items[e.item].takes(at), e.item, at})
+	}
 }
 
 func (s *schedule) await(e ending) {
@@ -131,9 +146,9 @@ func (s *schedule) end(e ending) {
 	}
 }
 
-// An ending is the time at which an item leaves its slot, or ends.
+// An ending is the end of a stage of an item.
 type ending struct {
-	at     time.Duration
-	item   int
-	inSlot bool
+	at    time.Duration
+	item  int
+	stage stage
 }

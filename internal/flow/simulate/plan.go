@@ -28,7 +28,8 @@ type Item struct {
 	Project  string // projects of one rank take turns
 	Unit     string // screen, controller, batch or empty
 	Duration time.Duration
-	Outside  time.Duration // the last part of Duration, in which the item keeps its locks and needs no slot
+	Tests    time.Duration // the part of Duration after that in the slot of an agent, in a slot for tests
+	Outside  time.Duration // the last part of Duration, without a slot
 	Reads    []string      // files, and directories
 	Writes   []string      // files
 	After    []string      // names of the items that must complete first

@@ -22,6 +22,7 @@ func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(
 // Options configure a simulation.
 type Options struct {
 	Slots     int           // concurrent agents
+	Tests     int           // concurrent tests; 0: no limit
 	Orders    int           // how many random orders to compare with; 0: none
 	Scheduler sched.Options // the options of the real run
 }
@@ -111,7 +112,7 @@ func simulated(ctx context.Context, p *Plan, opt Options, read func(s *simulatio
 	if err := p.check(); err != nil {
 		return err
 	}
-	s, err := newSimulation(p, opt.Slots, opt.Scheduler)
+	s, err := newSimulation(p, opt.Slots, opt.Tests, opt.Scheduler)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (s *simulation) report(p *Plan, opt Options, left []Left) *Report {
 			done = append(done, it)
 		}
 	}
-	m := newModel(done, opt.Slots)
+	m := newModel(done, opt.Slots, opt.Tests)
 	rep := &Report{Items: len(done), Slots: opt.Slots, Bound: m.bound(), Left: left, Files: []FileWait{}, Durations: p.Sources, Assumed: Span(p.Assumed)}
 	rep.Prediction = rep.outcome(m, Lockkeeper, s.finish())
 	rep.Others = []Outcome{rep.outcome(m, InOrder, m.finish(m.firstComeFirstServed())), rep.outcome(m, Polling, m.finish(m.polling()))}

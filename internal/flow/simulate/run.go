@@ -30,21 +30,22 @@ type simulation struct {
 	queue   *sched.Queue
 	worker  lockkeeper.Worker
 	plan    map[string]*Item
-	running []run // sorted by until
-	taken   int   // number of slots in use
-	began   []run // all items, in the order of their starts
+	running []*run // sorted by until
+	taken   int    // number of agents' slots in use
+	tests   testSlots[*run]
+	began   []*run // all items, in the order of their starts
 }
 
 type run struct {
 	item       *Item
 	job        *sched.Job
-	start, end time.Duration
-	inSlot     bool
-	until      time.Duration // the end of the time in the slot, then end
+	start, end time.Duration // end is set when the item ends
+	stage      stage
+	until      time.Duration // the end of the stage
 }
 
-func newSimulation(p *Plan, slots int, opt sched.Options) (*simulation, error) {
-	s := &simulation{plan: map[string]*Item{}, worker: lockkeeper.Worker{ID: "simulated", Node: "simulated", Slots: slots}}
+func newSimulation(p *Plan, slots, tests int, opt sched.Options) (*simulation, error) {
+	s := &simulation{plan: map[string]*Item{}, worker: lockkeeper.Worker{ID: "simulated", Node: "simulated", Slots: slots}, tests: testSlots[*run]{limit: tests}}
 	s.store = newWatch(s.moment)
 	policies := lockkeeper.Policies()
 	agent := policies[lockkeeper.DefaultPolicy]
@@ -129,30 +130,46 @@ func (s *simulation) dispatch(ctx context.Context) error {
 
 func (s *simulation) begin(job *sched.Job) {
 	it := s.plan[job.Item.Workflow]
-	r := run{item: it, job: job, start: s.now, end: s.now + it.Duration, inSlot: true, until: s.now + it.Duration - it.Outside}
+	r := &run{item: it, job: job, start: s.now}
 	s.taken++
 	s.await(r)
 	s.began = append(s.began, r)
 }
 
-func (s *simulation) await(r run) {
-	at, _ := slices.BinarySearchFunc(s.running, r, func(a, b run) int { return cmp.Or(cmp.Compare(a.until, b.until), -1) })
+// await lets an item run until the end of its stage.
+func (s *simulation) await(r *run) {
+	r.until = s.now + r.item.takes(r.stage)
+	at, _ := slices.BinarySearchFunc(s.running, r, func(a, b *run) int { return cmp.Or(cmp.Compare(a.until, b.until), -1) })
 	s.running = slices.Insert(s.running, at, r)
 }
 
-// advance advances the time to the next item that leaves its slot or ends. If several items end at the
-// same time, only the last one dispatches a new item. Only then are the locks of all of them free.
+// leave ends a stage of an item and begins its next one.
+func (s *simulation) leave(r *run) {
+	switch r.stage {
+	case inSlot:
+		s.taken--
+	case inTests:
+		if next, ok := s.tests.leave(); ok {
+			s.await(next)
+		}
+	}
+	switch r.stage = r.item.next(r.stage); {
+	case r.stage == ended:
+		r.end = s.now
+	case r.stage != inTests || s.tests.enter(r):
+		s.await(r)
+	}
+}
+
+// advance advances the time to the next end of a stage. If several items end at the same time, only the
+// last one dispatches a new item. Only then are the locks of all of them free.
 func (s *simulation) advance(ctx context.Context) error {
 	s.now = s.running[0].until
 	for len(s.running) > 0 && s.running[0].until == s.now {
 		r := s.running[0]
 		s.running = s.running[1:]
-		if r.inSlot {
-			s.taken--
-			if r.inSlot, r.until = false, r.end; r.end > s.now {
-				s.await(r)
-				continue
-			}
+		if s.leave(r); r.stage != ended {
+			continue
 		}
 		var dispatcher *lockkeeper.Worker
 		if last := len(s.running) == 0 || s.running[0].until > s.now; last && s.taken < s.worker.Slots {

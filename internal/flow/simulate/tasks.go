@@ -28,6 +28,7 @@ func IsTasks(text []byte) bool {
 // A Took is how long a task takes.
 type Took struct {
 	Slot    time.Duration // in the slot of an agent
+	Tests   time.Duration // in a slot for tests
 	Outside time.Duration // otherwise
 }
 
@@ -55,7 +56,7 @@ func FromTasks(name string, text []byte, times Times) (*Plan, error) {
 			if times.Of != nil {
 				took, ran = times.Of(t.Name)
 			}
-			it.Duration, it.Outside = took.Slot+took.Outside, took.Outside
+			it.Duration, it.Tests, it.Outside = took.Slot+took.Tests+took.Outside, took.Tests, took.Outside
 			if source = Learned; !ran {
 				source, plan.Assumed = Assumed, it.Duration
 			}

@@ -60,7 +60,7 @@ phase, project and unit: see docs/simulate.md.`,
 			if !cmd.Flags().Changed("slots") {
 				slots = conf.MaxClaudeConcurrency
 			}
-			return p.simulate(cmd.Context(), args[0], conf, simulate.Options{Slots: slots, Orders: ordersTried, Scheduler: conduct.SchedulerOptions(conf)})
+			return p.simulate(cmd.Context(), args[0], conf, simulate.Options{Slots: slots, Tests: conf.MaxTestConcurrency, Orders: ordersTried, Scheduler: conduct.SchedulerOptions(conf)})
 		},
 	}
 	cmd.Flags().IntVar(&slots, "slots", 0, "the `number` of agents at once (default: max_claude_concurrency)")
