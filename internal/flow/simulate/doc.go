@@ -6,8 +6,8 @@
 //
 // Invariants:
 //
-//  1. The prediction runs packages sched and lock unchanged. No scheduling rule is written
-//     here a second time.
+//  1. The prediction runs packages sched and lock unchanged. No rule about which item starts is
+//     written here a second time. Only items that wait for a slot for tests take turns.
 //  2. Time is a number that the loop advances to the next event. Nothing sleeps and there
 //     are no goroutines, so a plan always has the same prediction.
 //  3. Conflicts are decided by lockkeeper.Lock.Conflicts, in the models and the bound too.

@@ -93,10 +93,19 @@ func TestRunPredictsItsTime(t *testing.T) {
 		t.Errorf("nothing is recorded: %+v: %s; simulate says %.1f s", before, before, assumed)
 	}
 	predicted := s.simulated()
-	if off := first.Took/predicted - 1; math.Abs(off) > 0.25 {
-		t.Errorf("the run took %.2f s; from its records, %.2f s are predicted", first.Took, predicted)
+	for last, word := first, " again"; ; word += " and again" { // what else the machine does may slow one run, but not each
+		off := last.Took/predicted - 1
+		if math.Abs(off) <= 0.25 {
+			break
+		}
+		if word == " again and again and again" {
+			t.Fatalf("the run took %.2f s; from its records, %.2f s are predicted", last.Took, predicted)
+		}
+		s.play(word)
+		_, last = s.conduct(nil, nil)
+		predicted = s.simulated()
 	}
-	s.play(" again")
+	s.play(" at last")
 	before, second := s.conduct(nil, nil)
 	if math.Abs(before.Seconds-predicted) > 0.001 || before.Calls == 0 {
 		t.Errorf("the run predicts %+v, simulate %.3f s", before, predicted)
