@@ -217,21 +217,30 @@ func (s *scene) callsFor(phase string) (n int) {
 	return n
 }
 
-// While a rate limit of the API lasts, no call starts and no attempt is counted.
+// While a rate limit of the API lasts, no call starts and no attempt is counted. The run knows how long
+// it waited.
 func TestLimit(t *testing.T) {
 	s := newScene(t, "SQLite", "tasks")
 	s.tasks(one)
 	s.play(`
 - match: '^# task .*one'
   times: 1
-  result: {fail: {word: rate_limit, status: 429, text: "You've hit your limit", resets: 1}}
+  result: {fail: {word: rate_limit, status: 429, text: "You've hit your limit", resets: 3}}
 ` + oneScript)
-	out := s.run("all")
+	p, err := run.New(s.opt)
+	must(t, err)
+	began := time.Now()
+	out, err := p.Run(t.Context(), nil)
+	must(t, err)
 	if b := s.batch(out, tasks, "one"); b.Status != flow.Complete {
 		t.Fatalf("%+v", b)
 	}
-	if len(s.news(run.NewsPaused)) != 1 || len(s.news(run.NewsResumed)) != 1 {
-		t.Errorf("paused %+v, resumed %+v", s.news(run.NewsPaused), s.news(run.NewsResumed))
+	paused, resumed := s.news(run.NewsPaused), s.news(run.NewsResumed)
+	if len(paused) != 1 || len(resumed) != 1 {
+		t.Fatalf("paused %+v, resumed %+v", paused, resumed)
+	}
+	if pause := resumed[0].At.Sub(paused[0].At); p.Waited() < pause-pause/4-100*time.Millisecond || p.Waited() > time.Since(began) {
+		t.Errorf("it waited %s, in a pause of %s", p.Waited(), pause)
 	}
 }
 
