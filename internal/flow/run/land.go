@@ -32,7 +32,9 @@ func (l *batchRun) land(ctx context.Context) error {
 			defer done()
 			l.alone = true
 		}
-		if err := l.p.awaitRepo(ctx, q); err != nil {
+		l.t.leave() // a person may merge
+		err := l.p.awaitRepo(ctx, q)
+		if l.t.enter(); err != nil {
 			return err
 		}
 		moved, err := l.moved(ctx)

@@ -7,7 +7,8 @@ import (
 )
 
 // A timed is an execution that measures what an item takes outside of its slots: preparing its
-// workspaces, collecting, storing and landing. Waits for slots and the time in slots are no part of it.
+// workspaces, collecting, storing and landing. Waits for slots and for people, and the time in slots,
+// are no part of it.
 type timed struct {
 	execution
 	began time.Time
