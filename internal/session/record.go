@@ -164,7 +164,7 @@ func (s *Session) create(ctx context.Context, v Caller) error {
 	for file, r := range known {
 		if r.Ended && sameProcess(r.Process, v.Process) {
 			s.rec = r
-			s.rec.ID, s.rec.Agent = v.ID, v.Agent
+			s.rec.ID, s.rec.Agent, s.rec.Seen, s.rec.Ended = v.ID, v.Agent, b.now(), false
 			return errors.Join(s.save(), remove(file, file+draftEnd))
 		}
 		switch {
@@ -186,7 +186,7 @@ func (s *Session) create(ctx context.Context, v Caller) error {
 	if err != nil {
 		return err
 	}
-	s.rec = record{Info: Info{ID: v.ID, Agent: v.Agent, Began: b.now(), Process: v.Process, TTY: v.TTY}}
+	s.rec = record{Info: Info{ID: v.ID, Agent: v.Agent, Began: b.now(), Seen: b.now(), Process: v.Process, TTY: v.TTY}}
 	for try := 0; s.rec.Callsign == "" || taken[s.rec.Callsign]; try++ {
 		s.rec.Callsign = process.Callsign(fmt.Sprint(v.Agent, "\x00", v.ID, "\x00", try))
 	}

@@ -83,6 +83,32 @@ func TestCallsigns(t *testing.T) {
 	}
 }
 
+// A session whose first call is still under way is alive for others that begin meanwhile: they
+// neither remove its record nor get its callsign.
+func TestFirstCallIsUnderWay(t *testing.T) {
+	b := newBook(t)
+	who, _ := newWindow(t)
+	ended := Caller{ID: "ended", Agent: "x", Process: who}
+	b.in(t, ended, func(ctx context.Context, s *Session) { s.rec.Ended = true })
+	for _, first := range []Caller{{ID: "new", Agent: "x"}, {ID: "continues", Agent: "x", Process: who}} {
+		begun, err := b.Enter(t.Context(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.in(t, Caller{ID: "beside " + first.ID, Agent: "x", Process: first.Process}, func(_ context.Context, s *Session) {
+			if s.Info().Callsign == begun.Info().Callsign {
+				t.Errorf("%s and the session beside it are both %s", first.ID, s.Info().Callsign)
+			}
+		})
+		if r, err := readRecord(begun.file); err != nil || r.ID != first.ID {
+			t.Errorf("the record of %s is %+v, %v", first.ID, r, err)
+		}
+		if err := begun.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // newWindow starts the process of a session and returns it with a function that ends it.
 func newWindow(t *testing.T) (who *lockkeeper.Process, end func()) {
 	t.Helper()
