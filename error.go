@@ -201,6 +201,14 @@ type StoreError struct {
 	Reason string
 	Next   string
 	Err    error
+
+	Temporary bool // the same call may succeed later, for example once a server has restarted
+}
+
+// IsTemporary reports whether the store cannot be used now and may be usable later.
+func IsTemporary(err error) bool {
+	e, ok := errors.AsType[*StoreError](err)
+	return ok && e.Temporary
 }
 
 func (e *StoreError) Error() string {

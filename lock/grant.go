@@ -50,17 +50,40 @@ func (m *Manager) Adopt(ctx context.Context, id, token string) (*Grant, error) {
 	return m.handle(&store.Record{Grant: rec, TokenHash: hashToken(token)}, token, began), nil
 }
 
-// Release releases the grant and ends its context. It is idempotent. If it fails, the grant is not
-// renewed any more and ends with its lease.
+// Release releases the grant and ends its context. It is idempotent. While the store cannot be reached for some
+// time, Release tries again as long as the lease lives. If it fails, the grant is not renewed any more and ends with its lease.
 func (g *Grant) Release(ctx context.Context) error {
-	err := g.ReleaseBy(func() error {
-		_, err := g.m.release(ctx, g.ID, g.hash)
-		return err
+	err := g.insist(ctx, func() error {
+		return g.ReleaseBy(func() error {
+			_, err := g.m.release(ctx, g.ID, g.hash)
+			return err
+		})
 	})
 	if err != nil {
 		g.Abandon(fmt.Errorf("grant %s could not be released: %w", g.ID, err))
 	}
 	return err
+}
+
+// SetProcess records the process of the work under the grant, as Manager.SetProcess does. It tries again as
+// Release does.
+func (g *Grant) SetProcess(ctx context.Context, p lockkeeper.Process) error {
+	return g.insist(ctx, func() error {
+		_, err := g.m.SetProcess(ctx, g.ID, g.Token, p)
+		return err
+	})
+}
+
+// insist runs fn again after temporary errors of the store, as long as a lease that ends lives.
+func (g *Grant) insist(ctx context.Context, fn func() error) error {
+	err := fn()
+	if !lockkeeper.IsTemporary(err) || g.ExpiresAt.IsZero() {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(g.Context(), cancel)()
+	return store.Retry(ctx, forever, fn)
 }
 
 // ReleaseBy is Release for a caller that releases the grant in a transaction of its own: if

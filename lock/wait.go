@@ -12,7 +12,7 @@ import (
 )
 
 // Acquire waits for the whole request, behind the requests that came earlier. The argument wait is
-// the longest wait. Acquire returns a grant, a *LockTimeoutError that lists the blockers, or the
+// the longest wait, also for a store that cannot be reached for some time. Acquire returns a grant, a *LockTimeoutError that lists the blockers, or the
 // context's error. With an error, nothing is held and nothing waits.
 func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*Grant, error) {
 	if wait < 0 {
@@ -25,17 +25,38 @@ func (m *Manager) Acquire(ctx context.Context, req lockkeeper.Request, wait time
 	defer p.close()
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
-	for {
+	for failed := 0; ; {
 		g, err := p.Poll(ctx)
-		if err == nil && g == nil {
-			err = p.sleep(ctx, deadline.C)
-		}
 		switch {
-		case err != nil:
-			return p.leave(ctx, err)
 		case g != nil:
 			return g, nil
+		case err == nil:
+			failed = 0
+			err = p.sleep(ctx, deadline.C)
+		case lockkeeper.IsTemporary(err):
+			cause := err
+			if err = p.pause(ctx, store.Pause(failed), deadline.C); err == errWaitedLongEnough {
+				err = cause
+			}
+			failed++
 		}
+		if err != nil {
+			return p.leave(ctx, err)
+		}
+	}
+}
+
+// pause returns nil after the time between two attempts.
+func (p *Position) pause(ctx context.Context, d time.Duration, deadline <-chan time.Time) error {
+	again := time.NewTimer(d)
+	defer again.Stop()
+	select {
+	case <-again.C:
+		return nil
+	case <-deadline:
+		return errWaitedLongEnough
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -51,6 +72,7 @@ type Position struct {
 	entered  time.Time
 	polled   time.Time
 	attempts int
+	unsure   bool               // an attempt failed, so the request may be in the store
 	found    []store.Overlap    // the blockers at the last Poll
 	foundAt  lockkeeper.Instant // time of the last Poll
 	lapse    time.Duration      // time from the last Poll until the blocker that the request waits on lapses; 0: never
@@ -154,10 +176,13 @@ func (p *Position) poll(ctx context.Context) error {
 	p.attempts++
 	p.polled = time.Now()
 	if p.listener == nil {
-		granted, err := p.m.tryFastPath(ctx, p.rec)
-		if err != nil || granted {
-			return err
+		if !p.unsure {
+			granted, err := p.m.tryFastPath(ctx, p.rec)
+			if p.unsure = err != nil; err != nil || granted {
+				return err
+			}
 		}
+		var err error
 		if p.listener, err = p.m.store.Listen(ctx, p.rec.ID); err != nil {
 			return err
 		}

@@ -109,8 +109,7 @@ func (r *Runner) Run(ctx context.Context, job *sched.Job) error {
 		Killed: func(by syscall.Signal) { failed.Signal = by },
 		Started: func(self lockkeeper.Process) error {
 			group = self
-			_, err := r.app.Locks.SetProcess(ctx, job.Grant.ID, job.Grant.Token, self)
-			return err
+			return job.Grant.SetProcess(ctx, self)
 		},
 	})
 	r.outlast(ctx, err, group, job.Grant.ID)

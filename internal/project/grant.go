@@ -8,14 +8,20 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Hold acquires a grant for the lifetime of this process. It waits if wait is positive. The
 // token stays in this process, so no other process can release the grant. If this machine's
-// copy of a file is outdated, Hold acquires nothing.
+// copy of a file is outdated, Hold acquires nothing. A store that cannot be reached for some time is
+// tried again while it waits.
 func (a *Project) Hold(ctx context.Context, req lockkeeper.Request, wait time.Duration) (*lock.Grant, error) {
+	began := time.Now()
+	check := func(locks []lockkeeper.Lock) error {
+		return store.Retry(ctx, wait-time.Since(began), func() error { return a.CheckCopy(ctx, locks) })
+	}
 	if wait != 0 { // if the copy is behind, a wait is useless
-		if err := a.CheckCopy(ctx, req.Locks); err != nil {
+		if err := check(req.Locks); err != nil {
 			return nil, err
 		}
 	}
@@ -29,7 +35,7 @@ func (a *Project) Hold(ctx context.Context, req lockkeeper.Request, wait time.Du
 	if err != nil {
 		return nil, err
 	}
-	if err := a.CheckCopy(ctx, g.Locks); err != nil { // another landing may have happened since
+	if err := check(g.Locks); err != nil { // another landing may have happened since
 		return nil, errors.Join(err, g.Release(context.WithoutCancel(ctx)))
 	}
 	return g, nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/machine/disk"
@@ -31,6 +32,7 @@ type Settings struct {
 
 	Caller       func() Caller // who uses the tokens of grants; nil: a person
 	SkipRecovery bool          // do not recover landings
+	Wait         time.Duration // how long a store that cannot be reached for some time is tried again
 	Brief        bool          // the process ends after one task, so it opens the store only once
 
 	Place         *Place         // the root, which Find has just found; nil: Open looks for it from Dir
@@ -115,7 +117,11 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 	if a.Host, err = process.NewHost(filepath.Join(root, DirName)); err != nil {
 		return nil, err
 	}
-	if a.Store, err = openStore(ctx, a.Config.Store, root, a.Space, sqlstore.Options{Mark: a.alive, OneConnection: s.Brief}); err != nil {
+	err = store.Retry(ctx, s.Wait, func() (err error) {
+		a.Store, err = openStore(ctx, a.Config.Store, root, a.Space, sqlstore.Options{Mark: a.alive, OneConnection: s.Brief})
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	self, err := process.Self()

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -259,6 +261,20 @@ func (p *Postgres) Close() error {
 	return nil
 }
 
+// isTemporary reports whether PostgreSQL or the network may accept the same call later: the server stops, starts,
+// is not reachable, has no free connection, or another session is in the way.
+func isTemporary(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch pg.Code {
+		case "53300", "55P03", "57014", "57P01", "57P02", "57P03", "40001", "40P01":
+			return true
+		}
+		return strings.HasPrefix(pg.Code, "08") && !isPooler(err)
+	}
+	return pgconn.Timeout(err) || pgconn.SafeToRetry(err) || errors.As(err, new(net.Error)) || errors.As(err, new(*pgconn.ConnectError)) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
 // explain turns errors of PostgreSQL and the network into errors for a person.
 func (p *Postgres) explain(ctx context.Context, err error) error {
 	var ours interface{ Code() lockkeeper.Code }
@@ -268,7 +284,7 @@ func (p *Postgres) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	e := &lockkeeper.StoreError{Store: p.name, Err: err, Reason: "cannot reach PostgreSQL", Next: "check that the server runs and is reachable from here; no lock was changed"}
+	e := &lockkeeper.StoreError{Store: p.name, Err: err, Reason: "cannot reach PostgreSQL", Next: "check that the server runs and is reachable from here; no lock was changed", Temporary: isTemporary(err)}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return e

@@ -99,7 +99,7 @@ func (p *Postgres) findGrant(ctx context.Context, id string, cause error) (seq, 
 		select {
 		case <-ctx.Done():
 			return 0, 0, &lockkeeper.StoreError{Store: p.name, Reason: fmt.Sprintf("the connection broke, and whether grant %s exists is unknown", id),
-				Next: "check with `lockkeeper status` when the server is back; the grant expires with its lease", Err: errors.Join(cause, err)}
+				Next: "check with `lockkeeper status` when the server is back; the grant expires with its lease", Err: errors.Join(cause, err), Temporary: true}
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -324,7 +324,7 @@ func (p *Postgres) outcome(caller context.Context, xid string, cause error) erro
 	defer cancel()
 	unknown := func(err error) error {
 		return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke during a commit, and whether it took effect is unknown",
-			Next: "check with `lockkeeper status` when the server is back; a grant that was made expires with its lease", Err: errors.Join(cause, err)}
+			Next: "check with `lockkeeper status` when the server is back; a grant that was made expires with its lease", Err: errors.Join(cause, err), Temporary: true}
 	}
 	for {
 		var status *string
@@ -363,7 +363,7 @@ func (p *Postgres) unchanged(caller context.Context, cause error) error {
 	if caller.Err() != nil { // the caller canceled the transaction
 		return context.Cause(caller)
 	}
-	return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke and nothing was changed", Next: "try again", Err: cause}
+	return &lockkeeper.StoreError{Store: p.name, Reason: "the connection broke and nothing was changed", Next: "try again", Err: cause, Temporary: true}
 }
 
 func (p *Postgres) View(ctx context.Context, fn func(store.Reader) error) error {

@@ -179,14 +179,16 @@ func (n *network) both(m *machine, l link, others ...*machine) {
 }
 
 // count counts the round trips of a person's machine to a server: in a TCP connection it sends
-// data after it has received data, or as the first. Empty packets only confirm or open.
+// data after it has received data, or as the first. Empty packets only confirm or open. Nobody waits
+// for an answer to PostgreSQL's Terminate, which ends a connection.
 func (n *network) count(data []byte) {
 	header := int(data[0]&15) * 4
 	if data[9] != unix.IPPROTO_TCP || len(data) < header+20 {
 		return
 	}
 	tcp := data[header:]
-	if len(tcp) <= int(tcp[12]>>4)*4 {
+	offset := int(tcp[12]>>4) * 4
+	if len(tcp) <= offset || string(tcp[offset:]) == "X\x00\x00\x00\x04" {
 		return
 	}
 	from, to, port := data[15], data[19], tcp[0:2]

@@ -275,8 +275,7 @@ func (j queuedWork) Mark() string                                { return j.job.
 func (j queuedWork) Grant() *lockkeeper.Grant                    { return &j.job.Grant.Grant }
 func (j queuedWork) Slot() int                                   { return j.job.Item.Slot }
 func (j queuedWork) Started(ctx context.Context, group lockkeeper.Process) error {
-	_, err := j.locks.SetProcess(ctx, j.job.Grant.ID, j.job.Grant.Token, group)
-	return err
+	return j.job.Grant.SetProcess(ctx, group)
 }
 
 // An unqueuedWork executes work in the legacy mode. It holds slots but no grant.

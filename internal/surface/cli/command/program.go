@@ -34,10 +34,17 @@ type Program struct {
 	reasons  map[string]string // reasons of the grants that block this call, by id
 }
 
-// OnProject returns the RunE of a command that works on the project.
+// OnProject returns the RunE of a command that works on the project. The time of its flag --wait, if it has one, is also
+// that for a store that cannot be reached.
 func (p *Program) OnProject(run func(cmd *cobra.Command, a *project.Project, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return p.With(cmd.Context(), func(a *project.Project) error { return run(cmd, a, args) })
+		s := p.Settings()
+		if f := cmd.Flags().Lookup("wait"); f != nil {
+			if wait, ok := f.Value.(*term.Duration); ok {
+				s.Wait = time.Duration(*wait)
+			}
+		}
+		return p.WithSettings(cmd.Context(), s, func(a *project.Project) error { return run(cmd, a, args) })
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/term"
 	"lockkeeper/lock"
+	"lockkeeper/store"
 )
 
 // Targets are the paths a command names, by mode.
@@ -239,7 +240,11 @@ func (p *Program) refuseDeadlock(ctx context.Context, a *project.Project, req lo
 	if len(under) == 0 || wait <= 0 {
 		return nil
 	}
-	found, err := a.Locks.CheckConflicts(ctx, req.Locks)
+	var found []lockkeeper.ConflictInfo
+	err := store.Retry(ctx, wait, func() (err error) {
+		found, err = a.Locks.CheckConflicts(ctx, req.Locks)
+		return err
+	})
 	if err != nil {
 		return Interrupted(ctx, err)
 	}

@@ -93,8 +93,7 @@ func RunUnder(ctx, waiting context.Context, p *command.Program, a *project.Proje
 				if waiting.Err() != nil { // the signal came after the wait and before the command
 					return context.Cause(waiting)
 				}
-				_, err := a.Locks.SetProcess(ctx, g.ID, g.Token, group)
-				return err
+				return g.SetProcess(ctx, group)
 			},
 		})
 		return err
