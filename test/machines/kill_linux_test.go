@@ -141,7 +141,7 @@ func TestJobsOfKilledMachine(t *testing.T) {
 	}
 	until(t, "the queue is empty", func() bool {
 		c := b.machines[0].begin("lockkeeper", "job", "list", "--json")
-		return c.code() == 0 && strings.Count(c.out.String(), `"done"`) >= jobs
+		return c.code() == 0 && strings.Count(c.out.String(), `"completed"`) >= jobs
 	})
 	b.checker.verify()
 }
