@@ -6,8 +6,8 @@
 //  1. A process is identified by host, boot, PID namespace, number and start time. A
 //     later process with the same number is never mistaken for it.
 //  2. Liveness is decided inside the same boot and PID namespace. Elsewhere only a proof
-//     counts: a locked file (presence), or a restart of this machine (restart). A process
-//     without a proof is unknown, never dead.
+//     counts: a locked file (presence), the end of its namespace (namespaceGone), or a restart of this
+//     machine (restarted). A process without a proof is unknown, never dead.
 //  3. A process is killed only through a handle (pidfd) whose identity was
 //     checked after it was opened, or through a process group whose number is
 //     pinned by its unreaped leader. A reused number is never hit.

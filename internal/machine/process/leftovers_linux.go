@@ -31,10 +31,15 @@ func (h *Host) EndLeftovers(ctx context.Context, p lockkeeper.Process, grantID s
 			Reason: fmt.Sprintf("its holder, pid %d on %s (%s), cannot be seen from here", p.PID, p.Host, p.PIDNS),
 			Next:   "run this on that machine, in that PID namespace"}
 	}
-	if !h.sees(p) {
-		return h.forget(p) // the proof that the holder is dead also proves that no process is left
-	}
 	w := workOf(p, grantID)
+	if !h.sees(p) { // the proof that the holder is dead also proves that no process is left, except out of sight
+		if w.cgroup != nil && w.cgroup.has("cgroup.kill") {
+			if err := w.cgroup.close(ctx); err != nil {
+				return err
+			}
+		}
+		return h.forget(p)
+	}
 	if err := w.end(ctx); err != nil {
 		return err
 	}

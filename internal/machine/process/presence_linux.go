@@ -123,10 +123,44 @@ func (h *Host) shown(p lockkeeper.Process) lockkeeper.Liveness {
 	text := make([]byte, len(presenceEnded))
 	n, err := f.ReadAt(text, 0)
 	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil || st.Nlink == 0 || n != len(text) || err != nil || string(text) != presenceEnded {
+	switch {
+	case unix.Fstat(int(f.Fd()), &st) != nil || st.Nlink == 0: // the command ended meanwhile
 		return lockkeeper.ProcessUnknown
+	case n == len(text) && err == nil && string(text) == presenceEnded, h.namespaceGone(p):
+		return lockkeeper.ProcessDead
 	}
-	return lockkeeper.ProcessDead
+	return lockkeeper.ProcessUnknown
+}
+
+// namespaceGone reports whether the PID namespace of a process of this machine and boot is gone, as after the restart
+// of a container: the supervisor and the keeper are dead, and no process that is visible here is in that namespace. The
+// kernel kills all processes of a namespace with its first one.
+func (h *Host) namespaceGone(p lockkeeper.Process) bool {
+	if p.Host != h.self.Host || p.Boot != h.self.Boot || p.PIDNS == "" || h.sees(p) {
+		return false
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		status, err := os.ReadFile("/proc/" + e.Name() + "/status")
+		if err != nil { // the process is gone, or hidden
+			continue
+		}
+		_, numbers, _ := strings.Cut(string(status), "\nNSpid:")
+		numbers, _, _ = strings.Cut(numbers, "\n")
+		if len(strings.Fields(numbers)) < 2 { // it is in the namespace of this process
+			continue
+		}
+		if ns, err := os.Readlink("/proc/" + e.Name() + "/ns/pid"); ns == p.PIDNS || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // forget removes the presence of a process whose work has ended.

@@ -232,6 +232,57 @@ func TestKilledInAnotherNamespace(t *testing.T) {
 	}
 }
 
+// If the whole PID namespace of a holder ends, as when a container restarts, the next holder need not wait for the lease.
+func TestNamespaceGone(t *testing.T) {
+	c := enterContainer(t, noCgroups+`exec "$@"`) // the claimant is the first process
+	p := c.process(t)
+	unix.Kill(c.supervisor(t), unix.SIGKILL)
+	for c.host.Liveness(p) != lockkeeper.ProcessDead { // until the kernel has removed the last process
+		time.Sleep(time.Millisecond)
+	}
+	if err := c.take(t); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(c.dir, presenceDir)); err != nil || len(left) != 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// A namespace that goes on may have work that outlived its supervisor and its keeper, so the lease decides.
+func TestKilledKeeperInAnotherNamespace(t *testing.T) {
+	c := enterContainer(t, noCgroups+`"$@"; sleep 1000`)
+	p := c.process(t)
+	supervisor := c.supervisor(t)
+	all, err := readTable(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := []int{supervisor}
+	for pid, s := range all {
+		if s.parent == supervisor {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) != 2 {
+		t.Fatalf("the claimant has %d children, want its keeper", len(pids)-1)
+	}
+	for _, signal := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} {
+		for _, pid := range pids {
+			unix.Kill(pid, signal)
+		}
+	}
+	for c.host.Liveness(p) == lockkeeper.ProcessAlive {
+		time.Sleep(time.Millisecond)
+	}
+	wantLife(t, c.host, p, lockkeeper.ProcessUnknown)
+	if err := c.take(t); !lock.IsBlocked(err) {
+		t.Errorf("taken within the lease: %v", err)
+	}
+	if c.free(t) {
+		t.Error("the work was ended")
+	}
+}
+
 // The presence file is removed with its command, and the command does not have it open.
 func TestPresenceIsRemoved(t *testing.T) {
 	dir := t.TempDir()
