@@ -24,6 +24,8 @@ type Repo struct {
 
 	patience time.Duration // how long an operation waits for git's index.lock
 
+	pushing sync.Mutex // held during a push
+
 	mu     sync.Mutex
 	recent map[string]committedPath // the paths that RepairIndex checks
 }

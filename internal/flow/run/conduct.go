@@ -23,6 +23,7 @@ type Outcome struct {
 	Stopped  bool                `json:"stopped"`
 	Budget   string              `json:"budget,omitempty"`   // why the budget is used up; empty: it is not
 	Baseline *Baseline           `json:"baseline,omitempty"` // the tests on the tree with which the run started; nil: they did not run
+	Unpushed string              `json:"unpushed,omitempty"` // why the last commit is not at the git server; empty: it is, or nothing is pushed
 	State    *State              `json:"state"`
 }
 
@@ -84,7 +85,13 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 	if err := p.repairIndex(ctx); err != nil {
 		return nil, err
 	}
-	return p.outcome(context.WithoutCancel(ctx), stopped)
+	ctx = context.WithoutCancel(ctx)
+	unpushed := p.pushLast(ctx)
+	out, err = p.outcome(ctx, stopped)
+	if out != nil {
+		out.Unpushed = unpushed
+	}
+	return out, err
 }
 
 // rootPrefix precedes the name of a flow in the Root field of its items.

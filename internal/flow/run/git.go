@@ -119,11 +119,29 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 		}
 	})
 	if err == nil && hash != "" && p.opt.Push {
+		p.mu.Lock()
+		p.committed = hash
+		p.mu.Unlock()
 		if err := p.opt.Repo.Push(ctx, hash); err != nil {
 			p.news(NewsWarning, l.ask("land", ""), "it is committed, but other machines cannot follow: "+err.Error())
 		}
 	}
 	return hash, err
+}
+
+// pushLast pushes the last commit of the run, unless the server has it, and returns why it could not; empty: it could.
+// A push after a landing may have failed.
+func (p *Pipeline) pushLast(ctx context.Context) string {
+	p.mu.Lock()
+	hash := p.committed
+	p.mu.Unlock()
+	if hash == "" {
+		return ""
+	}
+	if err := p.opt.Repo.Push(ctx, hash); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func (l *batchRun) title() string {

@@ -74,7 +74,8 @@ Ctrl-C finishes running agents and starts no new ones. Press it again, a second 
 later, to stop them; their work returns to the queue.
 
 The exit code is 0 if everything is complete or needs only your decisions. It is 1 if
-something failed or the process that ran the flow died, and 7 if the budget is spent.
+something failed or could not be pushed, or the process that ran the flow died, and 7 if
+the budget is spent.
 With --json each line is an object; the last one is the result.`,
 		Example: `  lockkeeper run
   lockkeeper run --dry-run

@@ -64,7 +64,7 @@ func (r *flowRun) watchElsewhere(ctx context.Context, of *fleet.Run) error {
 	switch {
 	case out.Budget != "":
 		return &command.ExitError{Code: command.ExitBudget}
-	case died || out.Failed > 0 || out.Baseline != nil && out.Baseline.Stopped:
+	case died || out.Failed > 0 || out.Unpushed != "" || out.Baseline != nil && out.Baseline.Stopped:
 		return &command.ExitError{Code: command.ExitFailed}
 	}
 	return nil

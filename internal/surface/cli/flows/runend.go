@@ -276,7 +276,7 @@ func (r *flowRun) conclude(ctx context.Context, out *run.Outcome, by syscall.Sig
 		return &command.ExitError{Code: command.ExitBudget}
 	case stopped && by != 0:
 		return command.KilledBy(by, nil)
-	case out.Failed > 0 || out.Baseline != nil && out.Baseline.Stopped:
+	case out.Failed > 0 || out.Unpushed != "" || out.Baseline != nil && out.Baseline.Stopped:
 		return &command.ExitError{Code: command.ExitFailed}
 	}
 	return nil
@@ -295,6 +295,8 @@ func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 		return "lockkeeper decide"
 	case out.Failed > 0:
 		return r.again("--retry")
+	case out.Unpushed != "":
+		return "git push"
 	case len(out.Waiting) > 0:
 		return "lockkeeper decide"
 	case out.Complete < len(out.State.Units):
@@ -339,6 +341,9 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	r.failures(ctx, st)
 	if out.Budget != "" {
 		r.broke(out)
+	}
+	if out.Unpushed != "" {
+		fmt.Fprintln(r.Out, term.Clean("everything is committed here, but not all of it is at the git server: "+out.Unpushed))
 	}
 	if asked := countDecisions(out.Waiting); asked != "" {
 		fmt.Fprintf(r.Out, "%s\n", asked)
