@@ -19,6 +19,15 @@ func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 	if err := wanted.check(); err != nil {
 		return "", err
 	}
+	return r.find(ctx, func(line string) bool { return line == wanted.line() })
+}
+
+// Last returns the newest commit in the history of HEAD with a trailer of this key, as Find does.
+func (r *Repo) Last(ctx context.Context, key string) (string, error) {
+	return r.find(ctx, func(line string) bool { return strings.HasPrefix(line, key+": ") })
+}
+
+func (r *Repo) find(ctx context.Context, wanted func(line string) bool) (string, error) {
 	s, err := r.State(ctx)
 	if err != nil || s.Head == "" {
 		return "", err
@@ -26,12 +35,12 @@ func (r *Repo) Find(ctx context.Context, key, value string) (string, error) {
 	out, err := r.git.Output(ctx, "", "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", fmt.Sprintf("--max-count=%d", findDepth),
 		"--format=%H%n%B", s.Head)
 	if err != nil {
-		return "", fmt.Errorf("search for %q in the history of %s: %w", wanted.line(), r.top, err)
+		return "", fmt.Errorf("search for a commit in the history of %s: %w", r.top, err)
 	}
 	for _, commit := range fields(out) {
 		hash, message, _ := strings.Cut(commit, "\n")
 		_, rest, _ := strings.Cut(message, "\n")
-		if slices.Contains(strings.Split(rest, "\n"), wanted.line()) {
+		if slices.ContainsFunc(strings.Split(rest, "\n"), wanted) {
 			return hash, nil
 		}
 	}

@@ -27,6 +27,11 @@ func (r *Repo) Push(ctx context.Context, commit string) error {
 	if err != nil || merged != nil {
 		return lockkeeper.WithNext(fmt.Errorf("cannot push %s: the branch %s has no upstream", commit, branch), "git push -u REMOTE "+branch)
 	}
+	if known, err := r.git.Line(ctx, "rev-parse", "--verify", "--quiet", branch+"@{upstream}"); err == nil {
+		if has, err := r.isAncestor(ctx, commit, known); has || err != nil {
+			return err
+		}
+	}
 	for range pushTries {
 		_, err = r.git.Line(ctx, "push", "--quiet", remote, commit+":"+merge)
 		if says := saysOf(err); !strings.Contains(says, "rejected") && !strings.Contains(says, "fetch first") {

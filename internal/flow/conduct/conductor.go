@@ -269,7 +269,7 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 	if err != nil {
 		return nil, err
 	}
-	out.Stopped = ran == nil || ran.Stopped
+	out.Stopped, out.Unpushed = ran == nil || ran.Stopped, r.PushLast(ctx)
 	r.shared.ended(out)
 	if err := r.judge(ctx, began, out); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"lockkeeper"
@@ -160,10 +161,18 @@ func Lease(ctx context.Context, a *project.Project, holder string) (*lock.Grant,
 // Holder returns the holder of the conductor's lock, or "" if no process conducts.
 func Holder(ctx context.Context, a *project.Project) (string, error) {
 	found, err := a.Locks.CheckConflicts(ctx, conductorLock())
-	if err != nil || len(found) == 0 {
-		return "", err
+	c, _ := ConductorIn(found)
+	return c.Holder, err
+}
+
+// ConductorIn returns the process that conducts, from the conflicts of the conductor's lock. Other grants on the
+// directory above that lock, such as one on the whole tree, conflict with it too.
+func ConductorIn(found []lockkeeper.ConflictInfo) (conductor lockkeeper.ConflictInfo, ok bool) {
+	i := slices.IndexFunc(found, func(c lockkeeper.ConflictInfo) bool { return c.BlockingPath == conductorLock()[0].Path })
+	if i < 0 {
+		return conductor, false
 	}
-	return found[0].Holder, nil
+	return found[i], true
 }
 
 // LeaseRecord returns the record of the conductor's lock. It returns nil if the lock is free or
@@ -173,7 +182,7 @@ func LeaseRecord(a *project.Project, r store.Reader) (*store.Record, error) {
 	for _, o := range found {
 		rec := o.Record
 		over := rec.Expires != 0 && rec.Expires <= r.Now().Lease
-		if !over && (rec.Process == nil || a.Host.Liveness(*rec.Process) != lockkeeper.ProcessDead) {
+		if !over && slices.ContainsFunc(rec.Locks, func(l lockkeeper.Lock) bool { return l.Path == conductorLock()[0].Path }) && (rec.Process == nil || a.Host.Liveness(*rec.Process) != lockkeeper.ProcessDead) {
 			return rec, err
 		}
 	}

@@ -85,13 +85,7 @@ func (p *Pipeline) Run(ctx context.Context, stop <-chan struct{}) (out *Outcome,
 	if err := p.repairIndex(ctx); err != nil {
 		return nil, err
 	}
-	ctx = context.WithoutCancel(ctx)
-	unpushed := p.pushLast(ctx)
-	out, err = p.outcome(ctx, stopped)
-	if out != nil {
-		out.Unpushed = unpushed
-	}
-	return out, err
+	return p.outcome(context.WithoutCancel(ctx), stopped)
 }
 
 // rootPrefix precedes the name of a flow in the Root field of its items.

@@ -119,9 +119,6 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 		}
 	})
 	if err == nil && hash != "" && p.opt.Push {
-		p.mu.Lock()
-		p.committed = hash
-		p.mu.Unlock()
 		if err := p.opt.Repo.Push(ctx, hash); err != nil {
 			p.news(NewsWarning, l.ask("land", ""), "it is committed, but other machines cannot follow: "+err.Error())
 		}
@@ -129,16 +126,18 @@ func (p *Pipeline) commit(ctx context.Context, l *batchRun, done flow.Landed) (h
 	return hash, err
 }
 
-// pushLast pushes the last commit of the run, unless the server has it, and returns why it could not; empty: it could.
-// A push after a landing may have failed.
-func (p *Pipeline) pushLast(ctx context.Context) string {
-	p.mu.Lock()
-	hash := p.committed
-	p.mu.Unlock()
-	if hash == "" {
+// PushLast pushes the last commit of a run in this branch, unless the server has it, and returns why it could not;
+// empty: it could. A push after a landing may have failed, also in an earlier process.
+// It is called when no work is running.
+func (p *Pipeline) PushLast(ctx context.Context) string {
+	if p.opt.Repo == nil || !p.opt.Commit || !p.opt.Push {
 		return ""
 	}
-	if err := p.opt.Repo.Push(ctx, hash); err != nil {
+	hash, err := p.opt.Repo.Last(ctx, batchTrailer)
+	if err == nil && hash != "" {
+		err = p.opt.Repo.Push(ctx, hash)
+	}
+	if err != nil {
 		return err.Error()
 	}
 	return ""

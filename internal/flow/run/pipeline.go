@@ -59,7 +59,6 @@ type Pipeline struct {
 	dirty     map[string]bool       // units to advance
 	going     map[string]bool       // running work of the legacy mode, by key
 	failed    map[string]error      // failed work of the legacy mode, and blocked units, by key
-	committed string                // the last commit of this process; empty: there is nothing to push
 	requested map[string][]flow.Gap // files that agents requested, by item
 	until     time.Time             // the end of a rate limit; zero: none
 	budget    *agent.BudgetError    // why the budget is used up; nil: it is not

@@ -201,7 +201,9 @@ func (r *flowRun) run(ctx context.Context) error {
 	}
 	active, err := r.c.Start(ctx)
 	if taken, ok := errors.AsType[*lockkeeper.BlockedError](err); ok {
-		return r.join(ctx, taken.Conflicts[0])
+		if conductor, ok := conduct.ConductorIn(taken.Conflicts); ok {
+			return r.join(ctx, conductor)
+		}
 	}
 	if err != nil {
 		return err

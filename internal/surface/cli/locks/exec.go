@@ -182,5 +182,9 @@ func whyLost(ctx context.Context, a *project.Project, g *lock.Grant, cause error
 	if ev.Kind == lockkeeper.EventRevoking {
 		did = "revoked"
 	}
-	return lockkeeper.WithNext(fmt.Errorf("%s; it was %s by %s at %s: %s", message, did, ev.Actor.Name, term.Stamp(ev.At), ev.Reason), "lockkeeper why "+lockkeeper.ShortID(g.ID))
+	message = fmt.Sprintf("%s; it was %s by %s at %s", message, did, ev.Actor.Name, term.Stamp(ev.At))
+	if ev.Reason != "" {
+		message += ": " + ev.Reason
+	}
+	return lockkeeper.WithNext(errors.New(message), "lockkeeper why "+lockkeeper.ShortID(g.ID))
 }
