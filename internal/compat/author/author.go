@@ -198,11 +198,7 @@ type Instance struct {
 // ID is named, or the value of InstanceVariable, or derived from the process of the agent
 // or the terminal.
 func InstanceOf(env []string, agent, named string, person lockkeeper.Actor) (Instance, error) {
-	anchor, err := process.Anchor(env)
-	if err != nil {
-		return Instance{}, err
-	}
-	i := Instance{ID: named, Process: &anchor, Agent: agent}
+	i := Instance{ID: named, Agent: agent}
 	if agent == "" {
 		i.Who = person.Name
 	}
@@ -216,7 +212,18 @@ func InstanceOf(env []string, agent, named string, person lockkeeper.Actor) (Ins
 			kind = "Desktop"
 		}
 	}
-	if i.Named = i.ID != ""; !i.Named {
+	i.Named = i.ID != ""
+	anchor, err := process.Anchor(env)
+	switch {
+	case errors.Is(err, process.ErrOutside) && i.Named:
+		anchor, err = process.Identify(1) // the claims last at most as long as the container
+	case errors.Is(err, process.ErrOutside):
+		err = lockkeeper.WithNext(err, "name the session, the same for all its claims: set "+InstanceVariable+", or use --instance ID")
+	}
+	if err != nil {
+		return Instance{}, err
+	}
+	if i.Process = &anchor; !i.Named {
 		i.ID = fmt.Sprintf("%s-%d", kind, anchor.PID)
 	}
 	return i, nil

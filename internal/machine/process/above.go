@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,7 +73,8 @@ func agentOf(name string, args []string) string {
 
 // Anchor returns the process that lives as long as the caller with this environment works:
 // for an agent the agent itself, for a person the shell that leads the session of their
-// terminal, otherwise the parent.
+// terminal, otherwise the parent. It returns ErrOutside if the parent is outside of this PID
+// namespace, as under docker exec and nsenter.
 func Anchor(env []string) (lockkeeper.Process, error) {
 	self, err := readStat(os.Getpid())
 	if err != nil {
@@ -83,13 +85,20 @@ func Anchor(env []string) (lockkeeper.Process, error) {
 			return Identify(agent)
 		}
 	}
-	if self.tty != 0 {
+	if self.tty != 0 && self.session != self.pid {
 		if leader, err := Identify(self.session); err == nil { // the leader may be gone, while other processes still use its terminal
 			return leader, nil
 		}
 	}
+	if self.parent == 0 {
+		return lockkeeper.Process{}, ErrOutside
+	}
 	return Identify(self.parent)
 }
+
+// ErrOutside reports that a process was started from outside of its PID namespace, so the program
+// that started it cannot be identified.
+var ErrOutside = errors.New("the program that started this command is outside of its container (PID namespace)")
 
 // agentAbove returns the nearest ancestor whose environment is not that of an agent's command. That
 // ancestor is the agent, which set the signs for the processes below it.
