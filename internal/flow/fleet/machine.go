@@ -27,7 +27,8 @@ type Machine struct {
 	MicroUSD int64     `json:"micro_usd"`
 
 	version uint64
-	Gone    bool `json:"gone,omitempty"` // it was not renewed in time
+	said    time.Time // when it was last renewed
+	Gone    bool      `json:"gone,omitempty"` // it was not renewed in time
 }
 
 // Working is one call that a machine carries out.
@@ -72,7 +73,7 @@ const forgetAfter = 10 * time.Minute
 // are Gone.
 func (f *Fleet) Machines(ctx context.Context) (list []Machine, err error) {
 	err = read(ctx, f, machineKind, func(p store.Post, m Machine) {
-		m.version, m.Gone = p.Version, p.Left <= 0
+		m.version, m.said, m.Gone = p.Version, p.At, p.Left <= 0
 		if -p.Left < forgetAfter {
 			list = append(list, m)
 			return
@@ -88,7 +89,17 @@ func (f *Fleet) Machines(ctx context.Context) (list []Machine, err error) {
 		}
 		return a.Began.Compare(b.Began)
 	})
-	return list, err
+	return ofRun(list), err
+}
+
+// ofRun leaves out machines that disappeared before the current conductor began.
+func ofRun(list []Machine) []Machine {
+	now := slices.IndexFunc(list, func(m Machine) bool { return m.Conducts && !m.Gone })
+	if now < 0 {
+		return list
+	}
+	began := list[now].Began
+	return slices.DeleteFunc(list, func(m Machine) bool { return m.Gone && m.said.Before(began) })
 }
 
 // String says what the machine is and does, in one line.

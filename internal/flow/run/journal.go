@@ -176,8 +176,26 @@ func modTime(dir, name string) (time.Time, error) {
 }
 
 // Said returns the output of a call for people and the time when it last grew. The path is empty
-// if there is no output yet.
+// if there is no output yet. For a call that ended without output it is what the program wrote to
+// its standard error, such as why it could not start.
 func (e CallRecord) Said() (path string, at time.Time, err error) {
+	path, at, err = e.said()
+	if err != nil || e.Call == nil || path == "" || !isEmpty(path) {
+		return path, at, err
+	}
+	if stderr := filepath.Join(e.Dir, logFile); !isEmpty(stderr) {
+		path = stderr
+	}
+	return path, at, nil
+}
+
+// isEmpty reports whether a file is empty or missing.
+func isEmpty(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Size() == 0
+}
+
+func (e CallRecord) said() (path string, at time.Time, err error) {
 	for _, name := range []string{livelogFile, outputFile} {
 		if name == outputFile && !e.IsCheck() {
 			continue // the output of an agent is a protocol

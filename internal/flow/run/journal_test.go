@@ -82,3 +82,29 @@ func TestJournal(t *testing.T) {
 		t.Errorf("with a record that cannot be read: %d calls, %v", len(list), err)
 	}
 }
+
+// A call that ended without output says what its program wrote to standard error, such as why it
+// could not start. A call that runs does not, because its output may still come.
+func TestACallWithoutOutputSaysItsErrors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "calls")
+	said := func() string {
+		t.Helper()
+		entries, err := run.OpenJournal(dir).All("controllers")
+		must(t, err)
+		path, _, err := entries[0].Said()
+		must(t, err)
+		return filepath.Base(path)
+	}
+	leave(t, dir, "controllers/blog/posts/analyze", 1, map[string]string{"item": "j1", "workspace": "/x", "log": "", "stderr": "no login"})
+	if got := said(); got != "log" {
+		t.Errorf("a running call says %s", got)
+	}
+	leave(t, dir, "controllers/blog/posts/analyze", 1, map[string]string{"call.json": `{"agent": "claude", "phase": "analyze", "unit": "blog/posts", "run": "r1"}`})
+	if got := said(); got != "stderr" {
+		t.Errorf("a call that failed says %s", got)
+	}
+	leave(t, dir, "controllers/blog/posts/analyze", 1, map[string]string{"log": "thinking"})
+	if got := said(); got != "log" {
+		t.Errorf("a call with output says %s", got)
+	}
+}

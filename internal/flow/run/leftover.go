@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -123,12 +124,22 @@ func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *wor
 	if err != nil {
 		return flow.Gap{}, err
 	}
-	why := fmt.Errorf("%s; it is one of %s", reasonOf(out[0].why), describe(changes, packed))
+	why := extended(out[0].why, "; it is one of "+describe(changes, packed))
 	e, err := p.opt.Gate.RefuseAll(ctx, t.Grant(), out[0].Path, func() (io.ReadCloser, error) { return packed.File, nil }, why, settled...)
 	if err != nil {
 		return flow.Gap{}, err
 	}
-	return flow.Gap{Path: out[0].Path, Reason: why.Error(), Rescue: e.ID, Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}, nil
+	return flow.Gap{Path: out[0].Path, Reason: reasonOf(why), Rescue: e.ID, Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}, nil
+}
+
+// extended adds text to the reason of a refusal. The check that refused stays the same.
+func extended(why error, text string) error {
+	if v, ok := errors.AsType[*lockkeeper.LockViolationError](why); ok {
+		longer := *v
+		longer.Reason += text
+		return &longer
+	}
+	return fmt.Errorf("%w%s", why, text)
 }
 
 // shelveAll keeps changes of a workspace for lockkeeper rescue. It keeps wanted changes and a few
