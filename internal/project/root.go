@@ -342,8 +342,8 @@ func goneWorld(root string, seen *witness) *lockkeeper.StoreError {
 		return &lockkeeper.StoreError{Store: root, Reason: DirName + " is gone, as after git clean -fdx; its locks are still in PostgreSQL, in space " + seen.Space + " of " + seen.Store,
 			Next: joinCommand(seen.Store, seen.Space)}
 	}
-	return &lockkeeper.StoreError{Store: root, Reason: "its locks were removed: space " + seen.Space + " was kept in " + seen.Store + " and " + DirName + " is gone, as after git clean -fdx",
-		Next: "restore " + DirName + "; if no process works here any more, `lockkeeper init --new-world`"}
+	return &lockkeeper.StoreError{Store: root, Reason: "its locks were removed: space " + seen.Space + " was kept in " + seen.Store + " and " + DirName + " is gone, as after git clean -fdx or a new clone at this path",
+		Next: "restore " + DirName + "; if no process works here any more, as in a new clone, `lockkeeper init --new-world` in a terminal"}
 }
 
 // joinCommand returns the command that joins a space of PostgreSQL. It leaves out a store with a
