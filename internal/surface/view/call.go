@@ -16,6 +16,8 @@ type Call struct {
 	run.PastCall
 	Number int  `json:"number"`         // counts the calls of the item from 1
 	Open   bool `json:"open,omitempty"` // the end of the call is not recorded: the call runs, or its process died
+
+	Running bool `json:"running,omitempty"` // the call is open, and its item runs
 }
 
 func callOf(flowName string, number int, e run.CallRecord) Call {

@@ -29,6 +29,7 @@ type Item struct {
 	Lost     bool              `json:"lost,omitempty"`   // the item was dispatched, and its worker is gone
 	Failed   *FailedDependency `json:"failed_first,omitempty"`
 	Log      *Log              `json:"log,omitempty"`
+	On       string            `json:"on,omitempty"`    // the machine that carries out its call, if that is another one
 	Batch    *BatchDetail      `json:"batch,omitempty"` // batch of the item, with diff, tests, CI and verification
 	Calls    []Call            `json:"calls"`           // calls of agents, oldest first
 	Cost     Cost              `json:"cost"`
@@ -209,6 +210,9 @@ func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
 		}
 	}
 	v.Cost.TotalUSD = v.Cost.USD
+	if err := rd.addCaller(ctx, v); err != nil {
+		v.Problems = append(v.Problems, "the machines: "+err.Error())
+	}
 	if v.Kind != string(flow.BatchUnit) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
@@ -36,6 +37,8 @@ type Machine struct {
 	Self    bool     `json:"self"`
 	Workers []Worker `json:"workers"`
 	Grants  int      `json:"grants"` // grants with a process on this machine
+
+	Runs []fleet.Machine `json:"runs,omitempty"` // its processes that share the calls of the run
 }
 
 // Worker is a process that runs items.
@@ -69,14 +72,18 @@ func (rd *Reader) Nodes(ctx context.Context) (*Nodes, error) {
 	if err != nil {
 		return nil, err
 	}
+	sharing, err := rd.sharing(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	v.Moment, v.Slots = s.Moment, s.slots
-	v.Machines = rd.machines(s, entries, self.Host)
+	v.Machines = rd.machines(s, entries, sharing, self.Host)
 	v.Enforcement = rd.enforcement(ctx)
 	v.Checks = rd.checks(v.Enforcement)
 	return v, nil
 }
 
-func (rd *Reader) machines(s *snapshot, entries []lock.RequestInfo, self string) []Machine {
+func (rd *Reader) machines(s *snapshot, entries []lock.RequestInfo, sharing []fleet.Machine, self string) []Machine {
 	byName := map[string]*Machine{self: {Name: self, Self: true, Workers: []Worker{}}}
 	machine := func(name string) *Machine {
 		if byName[name] == nil {
@@ -98,6 +105,10 @@ func (rd *Reader) machines(s *snapshot, entries []lock.RequestInfo, self string)
 		if e.Process != nil && e.State != waitingState {
 			machine(e.Process.Host).Grants++
 		}
+	}
+	for _, m := range sharing {
+		at := machine(m.Name)
+		at.Runs = append(at.Runs, m)
 	}
 	var list []Machine
 	for _, m := range byName {

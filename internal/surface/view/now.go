@@ -186,11 +186,15 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, apart := rd.sharing(ctx, s)
 	states, open := p.states(s.items), p.open()
 	n.Moment, n.Slots, n.Queued, n.Blocked = s.Moment, s.slots, s.census.Queued(), s.census.Waiting
 	n.Run, n.Needs, n.Failed = s.line(states, len(open)), needs(open), p.failures(s.items)
 	n.Enforcement = rd.enforcement(ctx)
 	n.Problems = problems(p.problem)
+	if apart != nil {
+		n.Problems = append(n.Problems, "the machines: "+apart.Error())
+	}
 	if n.Cost, err = rd.cost(s, p, states); err != nil {
 		n.Problems = append(n.Problems, "the cost: "+err.Error())
 	}

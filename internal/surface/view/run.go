@@ -8,10 +8,12 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/gate"
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/sched"
 	"lockkeeper/store"
 )
@@ -105,6 +107,7 @@ func (rd *Reader) run(ctx context.Context, flowName string) (*Run, error) {
 	if err := rd.report(ctx, v, p); err != nil {
 		return nil, err
 	}
+	waitingIn(v.Report, states)
 	if v.Machines, err = conduct.Machines(ctx, rd.project); err != nil {
 		v.Problems = append(v.Problems, "the machines: "+err.Error())
 	}
@@ -141,6 +144,27 @@ func (rd *Reader) report(ctx context.Context, v *Run, p *documents) error {
 		return &progress.Unit{Name: name}, nil
 	})
 	return err
+}
+
+// waitingIn gives batches that have not started the status of their item, because documents
+// say only which phase is next.
+func waitingIn(r *report.Report, states []run.UnitState) {
+	for i := range r.Units {
+		at := slices.IndexFunc(states, func(s run.UnitState) bool { return s.Name == r.Units[i].Name })
+		if at < 0 {
+			continue
+		}
+		for _, s := range states[at].Batches {
+			b := slices.IndexFunc(r.Units[i].Batches, func(b report.Batch) bool { return b.ID == s.ID })
+			switch {
+			case b < 0 || r.Units[i].Batches[b].Failed:
+			case len(s.Blocked) > 0:
+				r.Units[i].Batches[b].Status = "waiting"
+			case s.Status == flow.Queued:
+				r.Units[i].Batches[b].Status = s.Status
+			}
+		}
+	}
 }
 
 // refusedIn lists recently refused writes, newest first.

@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -318,6 +319,15 @@ func TestARunUnderWay(t *testing.T) {
 	must(t, err)
 	if running.State != "running" || running.Worker == nil || running.Grant == nil || running.Log == nil || !running.Log.Silent || running.Log.Text != "thinking <b>hard</b>\n" {
 		t.Errorf("the running one is %+v", running)
+	}
+	if len(running.Calls) != 1 || !running.Calls[0].Open || !running.Calls[0].Running {
+		t.Errorf("its calls are %+v", running.Calls)
+	}
+	r, err := s.look.Run(ctx, "controllers")
+	must(t, err)
+	unit := slices.IndexFunc(r.Report.Units, func(u report.Unit) bool { return u.Name == "blog/users" })
+	if b := r.Report.Units[unit].Batches; b[0].Status == flow.Queued || b[1].Status != flow.Queued {
+		t.Errorf("the batches of the run are %+v", b)
 	}
 	blocked, err := s.look.Item(ctx, items[1].ID)
 	must(t, err)

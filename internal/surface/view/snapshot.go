@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -95,7 +96,7 @@ func (rd *Reader) readQueue(s *snapshot, r store.Reader) (err error) {
 		s.crash = s.run.Crash(rd.project)
 	}
 	s.starting = s.conductor != nil && rd.usesLocks() && !slices.ContainsFunc(s.workers, s.conducts)
-	s.slots, err = rd.slotsIn(r)
+	s.slots, err = rd.slotsIn(s, r)
 	return err
 }
 
@@ -134,17 +135,26 @@ func (rd *Reader) usesLocks() bool { return rd.project.Config.Run.Locking == "on
 
 // conducts reports whether a worker belongs to the conductor.
 func (s *snapshot) conducts(w lockkeeper.Worker) bool {
+	if s.conductor == nil {
+		return false
+	}
 	p := s.conductor.Process
 	return p != nil && w.Process != nil && *p == *w.Process
 }
 
-func (rd *Reader) slotsIn(r store.Reader) (list []Slots, err error) {
+// slotsIn returns the slots of each pool on this machine: those of the run, as with --slots, and
+// without a run those of the configuration.
+func (rd *Reader) slotsIn(s *snapshot, r store.Reader) (list []Slots, err error) {
 	c := rd.project.Config
-	for _, s := range []Slots{{Pool: sched.PoolAgent, Limit: c.MaxClaudeConcurrency}, {Pool: sched.PoolTest, Limit: c.MaxTestConcurrency}, {Pool: sched.PoolAPI, Limit: c.MaxAPIConcurrency}} {
-		if s.Taken, err = r.SlotsTaken(s.Pool); err != nil {
+	conducts := slices.IndexFunc(s.workers, s.conducts)
+	for _, pool := range []Slots{{Pool: sched.PoolAgent, Limit: c.MaxClaudeConcurrency}, {Pool: sched.PoolTest, Limit: c.MaxTestConcurrency}, {Pool: sched.PoolAPI, Limit: c.MaxAPIConcurrency}} {
+		if conducts >= 0 {
+			pool.Limit = cmp.Or(s.workers[conducts].Pools[pool.Pool], pool.Limit)
+		}
+		if pool.Taken, err = r.SlotsTaken(pool.Pool); err != nil {
 			return nil, err
 		}
-		list = append(list, s)
+		list = append(list, pool)
 	}
 	return list, nil
 }

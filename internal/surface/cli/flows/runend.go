@@ -307,6 +307,20 @@ func (r *flowRun) nextStep(out *run.Outcome, stopped bool) string {
 	return ""
 }
 
+// countGaps counts all gaps of the flow, and the open ones if some have an answer.
+func countGaps(all int, open []progress.Decision) string {
+	left := 0
+	for _, d := range open {
+		if d.Ref.Kind == progress.GapKind {
+			left++
+		}
+	}
+	if left == all {
+		return term.Counted(all, "gap")
+	}
+	return fmt.Sprintf("%s (%d open)", term.Counted(all, "gap"), left)
+}
+
 func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) error {
 	report, err := report.Read(ctx, r.a, r.flow.Name)
 	if err != nil {
@@ -325,7 +339,7 @@ func (r *flowRun) sumUp(ctx context.Context, out *run.Outcome, next string) erro
 	complete, failed, all, what := countUnits(out, r.flow)
 	fmt.Fprintf(r.Out, "%s: %d of %s complete, %d failed; %s in %s landed, %s; $%.2f, %d tokens, %s; %s\n", r.flow.Name,
 		complete, term.Counted(all, what), failed, term.Counted(sum.Landed, "file"), fmt.Sprintf("%d %s", sum.Batches, term.Plural(sum.Batches, "batch", "batches")),
-		term.Counted(sum.Gaps, "gap"), st.Spent.USD(), st.Spent.Tokens, term.Counted(st.Spent.Calls, "call"), term.Span(r.Now().Sub(r.board.began)))
+		countGaps(sum.Gaps, out.Waiting), st.Spent.USD(), st.Spent.Tokens, term.Counted(st.Spent.Calls, "call"), term.Span(r.Now().Sub(r.board.began)))
 	if sum.Prediction != nil {
 		fmt.Fprintln(r.Out, sum.Prediction)
 	}
