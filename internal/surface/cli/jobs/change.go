@@ -15,6 +15,7 @@ import (
 	"lockkeeper/internal/compat/resource"
 	"lockkeeper/internal/encoding/shellword"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/acts"
@@ -190,12 +191,21 @@ func (p *program) remark(ctx context.Context, q *job.Queue, it *lockkeeper.Item)
 	}
 	workers, err := q.Workers(ctx)
 	if err == nil && len(workers) == 0 {
-		p.Advise(startWorker)
+		p.Advise(workerFor(it))
 	}
 	return err
 }
 
 const startWorker = "lockkeeper job work --slots 4, because no worker is running"
+
+// workerFor returns the command that starts an item while no worker is running. Only a run takes the
+// items of its flow.
+func workerFor(it *lockkeeper.Item) string {
+	if name := run.FlowOf(it); name != "" {
+		return "lockkeeper run --flow " + name + ", because no run takes it now"
+	}
+	return startWorker
+}
 
 func (p *program) retryCommand() *cobra.Command {
 	return &cobra.Command{
@@ -234,7 +244,7 @@ func (p *program) leftBehind(ctx context.Context, a *project.Project, q *job.Que
 	}
 	next := "lockkeeper why " + it.ID
 	if len(others) == 0 {
-		next = startWorker
+		next = workerFor(it)
 	}
 	return &lockkeeper.RefusedError{Act: "retry of " + it.ID, Reason: "its worker " + it.Worker + " is gone, and the item " + p.goesBack(v), Next: next}
 }

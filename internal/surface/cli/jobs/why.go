@@ -165,7 +165,7 @@ func (p *program) whyWaiting(ctx context.Context, q *job.Queue, v *view.Item) er
 	case failed != nil:
 		p.Advise(retryOrCancel(failed.Item, e.Item.ID))
 	case len(workers) == 0:
-		p.Advise(startWorker)
+		p.Advise(workerFor(&e.Item))
 	case !reached:
 		p.Advise(fmt.Sprintf("lockkeeper job work --root %s, because no worker reaches that root", term.Clean(e.Item.Root)))
 	}
@@ -254,7 +254,7 @@ func (p *program) whyRunning(ctx context.Context, q *job.Queue, v *view.Item) er
 	p.detail("then", p.goesBack(v))
 	others, err := q.Workers(ctx)
 	if err == nil && len(others) == 0 {
-		p.Advise(startWorker)
+		p.Advise(workerFor(it))
 	}
 	return err
 }
