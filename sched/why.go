@@ -179,7 +179,11 @@ func (q *Queue) explainSlots(r store.Reader, e *Explanation) error {
 		if err != nil {
 			return err
 		}
-		if limit := q.limit(pool); n >= limit {
+		limit := q.limit(pool)
+		if on, waits := store.PoolOf(&e.Item, e.Item.WaitsOn); waits && on == pool {
+			limit = min(limit, n) // its worker has fewer slots than this process
+		}
+		if n >= limit && n > 0 {
 			e.Slots = append(e.Slots, SlotWait{pool, n, limit})
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/store"
 )
 
 // documents is the documents of a flow, as read.
@@ -204,11 +205,25 @@ func (p *documents) states(items map[string][]*lockkeeper.Item) []run.UnitState 
 			continue
 		}
 		states[i] = sight.Unit(u.Unit, items[u.name])
+		queueForSlots(states[i].Batches, items[u.name])
 		if states[i].Item == "" && len(u.Documents)+len(u.Malformed) == 0 && p.screens == nil {
 			states[i].Status = flow.Idle // no run has started the unit yet
 		}
 	}
 	return states
+}
+
+// queueForSlots gives batches that hold their locks and wait for the slot of an agent or a test the
+// status of batches that wait in the queue.
+func queueForSlots(batches []run.BatchState, items []*lockkeeper.Item) {
+	for _, it := range items {
+		if _, waits := store.PoolOf(it, it.WaitsOn); !waits || !it.IsHolding() || it.Stage == lockkeeper.StageRunning {
+			continue
+		}
+		if b := slices.IndexFunc(batches, func(b run.BatchState) bool { return b.Item == it.ID }); b >= 0 {
+			batches[b].Status, batches[b].Pending = flow.Queued, it.Phase
+		}
+	}
 }
 
 // open returns the open decisions, the most useful ones first.

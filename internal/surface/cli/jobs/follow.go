@@ -51,9 +51,12 @@ func (p *program) followOutput(ctx context.Context, a *project.Project, q *job.Q
 		if attempt == 0 {
 			attempt = it.Attempts
 		}
-		if says := it.ID + " is " + StateOf(it); it.Status == lockkeeper.ItemQueued && says != waiting {
+		if says := it.ID + " is " + StateOf(it); says != waiting && waits(it) {
 			fmt.Fprintln(p.Err, says)
 			waiting = says
+			if workers, err := q.Workers(ctx); err == nil && len(workers) == 0 {
+				p.Advise(workerFor(it))
+			}
 		}
 		if err := f.print(it, attempt); err != nil {
 			return err
@@ -67,6 +70,11 @@ func (p *program) followOutput(ctx context.Context, a *project.Project, q *job.Q
 			return command.WatchEnd(ctx, nil)
 		}
 	}
+}
+
+// waits reports whether an item waits in the queue, or with its locks for a slot.
+func waits(it *lockkeeper.Item) bool {
+	return it.Status == lockkeeper.ItemQueued || it.IsHolding() && it.Stage != lockkeeper.StageRunning && it.WaitsOn != ""
 }
 
 // end says how a followed item ended. A pipe gets only the output.
