@@ -121,13 +121,13 @@ func TestPostgresRefusesWhatIsNotThere(t *testing.T) {
 // names the session.
 func TestPostgresBusy(t *testing.T) {
 	s := postgresSite(t)
-	st := s.store(t, Options{Busy: 200 * time.Millisecond})
+	st := s.store(t, Options{Busy: 2 * time.Second})
 	conn := foreign(t)
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(t.Context(), `BEGIN; SELECT 1 FROM spaces WHERE id = '`+s.space+`' FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, func() {
+	within(t, 30*time.Second, func() {
 		wantStore(t, st.Update(t.Context(), func(store.Tx) error { return nil }), "locked by another session")
 		_, err := lock.New(st, lock.Options{}).TryAcquire(t.Context(), request("h", "a"))
 		wantStore(t, err, "locked by another session")
