@@ -20,7 +20,8 @@ const commonAfter = 3
 // commonFailures counts the batches that fail in the same way, and knows the questions about them. A
 // failure is counted by its parts, because a batch can fail in another way as well.
 type commonFailures struct {
-	one sync.Mutex // held while a failure is compared and asked about, so that nothing is asked twice
+	one     sync.Mutex // held while a failure is compared and asked about, so that nothing is asked twice
+	reading sync.Mutex // held while a unit is read and its questions are noted, so that no older state replaces a newer one
 
 	mu      sync.Mutex
 	batches map[string][]string                 // the batches that fail now, by part
@@ -106,11 +107,9 @@ func (l *batchRun) compare(ctx context.Context, c checks, run *flow.CheckRun) er
 	if err != nil {
 		return err
 	}
-	u, err := p.opt.Progress.Unit(ctx, l.unit.Name)
-	if err != nil {
+	if err := p.readQuestions(ctx, l.unit.Name); err != nil {
 		return err
 	}
-	p.noteQuestions(u)
 	p.askCommon()
 	return waits(progress.Ref{Kind: progress.FailureKind, Unit: l.unit.Name, Failure: id})
 }
@@ -120,7 +119,19 @@ func waits(ref progress.Ref) error {
 	return &pausedError{errors.New("it waits for the answer to " + ref.String())}
 }
 
-// noteQuestions records the stored questions of a unit.
+// readQuestions reads a unit and notes its questions.
+func (p *Pipeline) readQuestions(ctx context.Context, unit string) error {
+	p.common.reading.Lock()
+	defer p.common.reading.Unlock()
+	u, err := p.opt.Progress.Unit(ctx, unit)
+	if err == nil {
+		p.noteQuestions(u)
+	}
+	return err
+}
+
+// noteQuestions records the stored questions of a unit. The caller has held the mutex reading since
+// before it read the unit.
 func (p *Pipeline) noteQuestions(u *progress.Unit) {
 	p.common.mu.Lock()
 	defer p.common.mu.Unlock()

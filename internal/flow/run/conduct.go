@@ -283,33 +283,13 @@ func (p *Pipeline) isIdle(ctx context.Context) (bool, error) {
 
 // advance queues the next phase of a unit, unless it waits for a person.
 func (p *Pipeline) advance(ctx context.Context, unit string) error {
-	u, err := p.opt.Progress.Unit(ctx, unit)
+	u, err := p.readUnit(ctx, unit)
 	if err != nil {
 		return err
-	}
-	if u.NeedsRecovery() { // a process died while it stored decisions
-		if err := p.opt.Progress.Recover(ctx, unit); err != nil {
-			return err
-		}
-		if u, err = p.opt.Progress.Unit(ctx, unit); err != nil {
-			return err
-		}
 	}
 	for _, bad := range u.Malformed {
 		p.tell(News{Kind: NewsWarning, Unit: unit, Text: fmt.Sprintf("%s:%d: %s; its phase runs again", bad.Path, bad.Line, bad.Reason)})
 	}
-	if p.opt.Auto != nil {
-		decided, err := p.opt.Progress.AutoDecide(ctx, unit, *p.opt.Auto, p.opt.Actor.Name)
-		if err != nil {
-			return err
-		}
-		if len(decided) > 0 {
-			if u, err = p.opt.Progress.Unit(ctx, unit); err != nil {
-				return err
-			}
-		}
-	}
-	p.noteQuestions(u)
 	if err := p.queueQuestions(ctx, u); err != nil {
 		return err
 	}
@@ -324,6 +304,37 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 		return queue(ctx, u, phase)
 	}
 	return nil
+}
+
+// readUnit reads a unit, lets a policy decide, and notes the questions of the unit.
+func (p *Pipeline) readUnit(ctx context.Context, unit string) (*progress.Unit, error) {
+	p.common.reading.Lock()
+	defer p.common.reading.Unlock()
+	u, err := p.opt.Progress.Unit(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	if u.NeedsRecovery() { // a process died while it stored decisions
+		if err := p.opt.Progress.Recover(ctx, unit); err != nil {
+			return nil, err
+		}
+		if u, err = p.opt.Progress.Unit(ctx, unit); err != nil {
+			return nil, err
+		}
+	}
+	if p.opt.Auto != nil {
+		decided, err := p.opt.Progress.AutoDecide(ctx, unit, *p.opt.Auto, p.opt.Actor.Name)
+		if err != nil {
+			return nil, err
+		}
+		if len(decided) > 0 {
+			if u, err = p.opt.Progress.Unit(ctx, unit); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p.noteQuestions(u)
+	return u, nil
 }
 
 // advanceBatches queues the batches that can start.
