@@ -32,7 +32,7 @@ func (it *Item) next(at stage) stage {
 	return at
 }
 
-// testSlots has the slots for tests. Who waits for one is served in turn.
+// testSlots has the slots for tests. Stages that wait for one are served in turn.
 type testSlots[T any] struct {
 	limit, taken int // limit 0: none
 	queue        []T
