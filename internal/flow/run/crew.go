@@ -45,6 +45,9 @@ type crew struct {
 	last    int // numbers the entries of working
 	others  []fleet.Machine
 	calls   map[string]fleet.Call // the calls of the space, by id
+	looks   int                   // how many times look has begun to read calls
+	awaited map[string]int        // looks when a call of this process was added to calls, by id
+	removed map[string]bool       // calls that this process removed, by id
 	spent   int64                 // what other machines spent, in millionths of a dollar
 	waiting int                   // calls that this process waits for
 	changed chan struct{}         // closed when any of this has changed
@@ -53,7 +56,7 @@ type crew struct {
 }
 
 func newCrew(p *Pipeline) *crew {
-	c := &crew{Crew: p.opt.Crew, p: p, self: p.opt.Crew.Self, free: map[string]chan int{}, working: map[string]fleet.Working{}, calls: map[string]fleet.Call{},
+	c := &crew{Crew: p.opt.Crew, p: p, self: p.opt.Crew.Self, free: map[string]chan int{}, working: map[string]fleet.Working{}, calls: map[string]fleet.Call{}, awaited: map[string]int{}, removed: map[string]bool{},
 		changed: make(chan struct{}), poke: make(chan struct{}, 1), warned: map[string]time.Time{}}
 	for pool, slots := range map[string]int{fleet.AgentPool: p.opt.Limits.Agents, fleet.TestPool: p.opt.Limits.Tests} {
 		c.free[pool] = make(chan int, slots)
@@ -171,6 +174,10 @@ func (c *crew) announce(ctx context.Context) error {
 // look reads machines and calls, returns the calls of dead machines to the queue, and wakes those
 // who wait.
 func (c *crew) look(ctx context.Context) error {
+	c.mu.Lock()
+	c.looks++
+	look := c.looks
+	c.mu.Unlock()
 	machines, err := c.Fleet.Machines(ctx)
 	if err != nil {
 		return err
@@ -200,6 +207,12 @@ func (c *crew) look(ctx context.Context) error {
 			came = append(came, m)
 		}
 	}
+	for id, since := range c.awaited {
+		if _, read := calls[id]; !read && since >= look { // it was offered while the list was read
+			calls[id] = c.calls[id]
+		}
+	}
+	maps.DeleteFunc(calls, func(id string, _ fleet.Call) bool { return c.removed[id] }) // after the list was read
 	gone := slices.DeleteFunc(slices.Clone(c.others), func(m fleet.Machine) bool { return !left[m.ID] })
 	c.others, c.calls = others, calls
 	close(c.changed)
@@ -239,8 +252,12 @@ func (c *crew) ships() bool {
 	return len(c.others)+len(c.calls) > 0
 }
 
-// drop removes the parcels of a call in the background.
+// drop forgets a removed call, and removes its parcels in the background.
 func (c *crew) drop(ctx context.Context, call *fleet.Call) {
+	c.mu.Lock()
+	delete(c.calls, call.ID)
+	c.removed[call.ID] = true
+	c.mu.Unlock()
 	refs := []string{c.Ref("base", call.ID)}
 	if call.Result != "" {
 		refs = append(refs, c.resultRef(call))
@@ -265,9 +282,6 @@ const parcelTimeout = 10 * time.Minute
 // remove removes a call whose result is stored here.
 func (c *crew) remove(ctx context.Context, call *fleet.Call) error {
 	_, err := c.Fleet.Forget(ctx, call)
-	c.mu.Lock()
-	delete(c.calls, call.ID)
-	c.mu.Unlock()
 	c.drop(ctx, call)
 	return err
 }

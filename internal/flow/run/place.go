@@ -154,13 +154,14 @@ func (c *crew) withPurpose(purpose string) *fleet.Call {
 func (c *crew) await(ctx context.Context, w wantedCall, call *fleet.Call) (placement, error) {
 	c.mu.Lock()
 	c.waiting++
-	c.calls[call.ID] = *call
+	c.calls[call.ID], c.awaited[call.ID] = *call, c.looks
 	here := c.self.Takes(w.need)
 	c.mu.Unlock()
 	c.tell()
 	defer func() {
 		c.mu.Lock()
 		c.waiting--
+		delete(c.awaited, call.ID)
 		c.mu.Unlock()
 	}()
 	queued := time.Now()
