@@ -28,19 +28,15 @@ func readAttempts() (list []attempt) {
 	for _, path := range homeSecrets {
 		add("read ~/"+path, read(func(w *world) string { return filepath.Join(w.Home, path) }))
 	}
-	for _, path := range []string{"tokens/other-space/grant", "access/other-space/server.json"} {
+	for _, path := range []string{"tokens/other-space/grant", "access/other-space/servers/x.json"} {
 		add("read the state of another codebase: "+path, read(func(w *world) string { return filepath.Join(w.State, path) }))
 	}
-	for _, dir := range []string{"people", "sessions"} {
+	for _, dir := range []string{"people", "sessions", "servers"} {
 		add("list "+dir+" of the server", func(w *world) error {
 			_, err := os.ReadDir(filepath.Join(w.Access, dir))
 			return err
 		})
 	}
-	add("read where the server listens", func(w *world) error {
-		_, err := os.ReadFile(filepath.Join(w.Access, "server.json"))
-		return err
-	})
 	for _, end := range []string{"", "-wal"} {
 		add("read the lock database"+end, func(w *world) error {
 			_, err := os.ReadFile(filepath.Join(w.Root, ".lockkeeper", "state.db"+end))

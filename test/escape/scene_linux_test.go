@@ -101,7 +101,7 @@ func (s *scene) own(dirs ...string) {
 // plantSecrets creates the files that an agent should not read.
 func (s *scene) plantSecrets() {
 	s.t.Helper()
-	files := []string{filepath.Join(s.w.State, "tokens/other-space/grant"), filepath.Join(s.w.State, "access/other-space/server.json")}
+	files := []string{filepath.Join(s.w.State, "tokens/other-space/grant"), filepath.Join(s.w.State, "access/other-space/servers/x.json")}
 	for _, path := range homeSecrets {
 		files = append(files, filepath.Join(s.w.Home, path))
 	}

@@ -16,7 +16,7 @@ import (
 var credentials = []string{".ssh/id_ed25519", ".gnupg/private-keys-v1.d/key", ".pgpass", ".pg_service.conf", ".netrc", ".npmrc", ".aws/credentials",
 	".config/gh/hosts.yml", ".config/gcloud/credentials.db", ".docker/config.json", ".kube/config", ".git-credentials", ".m2/settings.xml",
 	".claude/.credentials.json", ".codex/auth.json", ".local/share/keyrings/login.keyring",
-	".local/state/lockkeeper/access/space/key", ".local/state/lockkeeper/access/space/server.json", ".local/state/lockkeeper/tokens/space/grant",
+	".local/state/lockkeeper/access/space/key", ".local/state/lockkeeper/access/space/servers/x.json", ".local/state/lockkeeper/tokens/space/grant",
 	".tool/credentials.toml", "notes.txt"}
 
 // home creates a home directory with secrets and a tool. It returns a Confinement that lists the

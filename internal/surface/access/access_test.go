@@ -324,21 +324,3 @@ func TestNothingToSteal(t *testing.T) {
 		}
 	}
 }
-
-func TestListening(t *testing.T) {
-	b, _ := book(t)
-	if at, err := b.Listening(); at != nil || err != nil {
-		t.Errorf("%+v %v", at, err)
-	}
-	must(t, b.Announce(t.Context(), access.Listening{Address: "http://127.0.0.1:1"}), b.Announce(t.Context(), access.Listening{Address: "http://127.0.0.1:2"}))
-	must(t, b.Withdraw("http://127.0.0.1:1")) // not the current announcement
-	at, err := b.Listening()
-	must(t, err)
-	if at == nil || at.LoginLink("x") != "http://127.0.0.1:2/login#x" {
-		t.Errorf("%+v", at)
-	}
-	must(t, b.Withdraw("http://127.0.0.1:2"), b.Withdraw("http://127.0.0.1:2"))
-	if at, err := b.Listening(); at != nil || err != nil {
-		t.Errorf("%+v %v", at, err)
-	}
-}

@@ -11,7 +11,7 @@
 //	people/<id>.json    a name and its role; the id is the SHA-256 of the token
 //	tickets/<id>.json   whom a ticket logs in, and until when; the id is its SHA-256
 //	sessions/<id>.json  whose session it is, and until when; the id is its SHA-256
-//	server.json         where the server listens
+//	servers/<id>.json   where a server of the codebase listens, and its process
 //
 // Invariants:
 //
@@ -25,6 +25,7 @@
 //  5. The number of tickets and sessions of a person is bounded.
 //  6. All secrets are random: a weak one cannot be chosen.
 //  7. A name that is removed and added again is another person (Person.ID).
+//  8. Each server has a record of its own: one that ends, or was killed, hides no other.
 //
 // The package starts no goroutines, and several processes may use one directory.
 package access

@@ -122,10 +122,11 @@ func TestListening(t *testing.T) {
 		t.Errorf("%s", open.Address())
 	}
 	must(t, open.Close())
-	at, err := s.People.Listening()
+	alive := func(lockkeeper.Process) lockkeeper.Liveness { return lockkeeper.ProcessAlive }
+	at, err := s.People.Servers(alive)
 	must(t, err)
-	if at != nil {
-		t.Errorf("%+v is announced, and gone", at)
+	if len(at) != 1 || at[0].Address != s.server.Address() {
+		t.Errorf("%+v are announced, and only %s runs", at, s.server.Address())
 	}
 }
 
@@ -191,4 +192,25 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	pool = x509.NewCertPool()
 	pool.AddCert(parsed)
 	return cert, key, pool
+}
+
+// Browsers get pages, also at addresses that do not exist and before a login. Programs get JSON.
+func TestUnknownAddresses(t *testing.T) {
+	s := newScene(t)
+	browser := header("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	for _, path := range []string{"/nowhere", "/unit/a/b/c/d?x=1", "/api/v1/nowhere", "/api/v1/locks", "/items"} {
+		a := s.as("", "GET", path, nil, browser).want(http.StatusSeeOther)
+		if to := a.header.Get("Location"); to != "/login" {
+			t.Errorf("%s leads to %q", path, to)
+		}
+	}
+	s.as("", "GET", "/login", nil, browser).want(http.StatusOK).has("lockkeeper login")
+	s.as("", "GET", "/nowhere", nil).want(http.StatusUnauthorized).has(`"code":"unauthorized"`)
+	s.as("", "GET", "/nowhere", nil, browser, header("HX-Request", "true")).want(http.StatusUnauthorized).has(`"code":"unauthorized"`)
+	s.as(access.Viewer, "GET", "/nowhere", nil, browser).want(http.StatusNotFound).has(`"code":"not_found"`)
+
+	session := s.login(s.member("vic", access.Viewer))
+	s.send("GET", "/nowhere/<b>", nil, browser, session).want(http.StatusNotFound).has("<!DOCTYPE html>").has("no page has the address /nowhere/&lt;b&gt;").has(`href="/board"`)
+	s.send("GET", "/do/retry", nil, browser, session).want(http.StatusMethodNotAllowed).has("<!DOCTYPE html>")
+	s.send("GET", "/nowhere", nil, session).want(http.StatusNotFound).has(`"code":"not_found"`)
 }

@@ -39,6 +39,7 @@ type Options struct {
 	Session        time.Duration // how long a login lasts; default 7 days
 	Owner          string        // the account that LoginLink logs in; empty: none
 	Clients        string        // which clients on this machine are admitted: ClientsOutside (default), ClientsUnseen or ClientsAny
+	Command        string        // the command that serves, for logins: serve, run, …
 	Version        string        // version of the program
 
 	Log    *slog.Logger     // default: no log
@@ -113,15 +114,16 @@ type Server struct {
 	logins  *attempts
 	metrics *metrics
 
-	listener net.Listener
-	http     *http.Server
-	address  string
-	running  context.Context // canceled when all requests must stop
-	leaving  context.Context // canceled when streams and waits for locks must end
-	leave    context.CancelFunc
-	stop     context.CancelFunc
-	done     sync.WaitGroup
-	handlers sync.RWMutex // running handlers hold it for reading, because net/http does not wait for handlers whose connections it closes
+	listener  net.Listener
+	http      *http.Server
+	address   string
+	announced string          // id of its record for logins
+	running   context.Context // canceled when all requests must stop
+	leaving   context.Context // canceled when streams and waits for locks must end
+	leave     context.CancelFunc
+	stop      context.CancelFunc
+	done      sync.WaitGroup
+	handlers  sync.RWMutex // running handlers hold it for reading, because net/http does not wait for handlers whose connections it closes
 }
 
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
@@ -185,7 +187,8 @@ func (s *Server) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.accounts.Announce(ctx, access.Listening{Address: s.address, Process: &self, Since: s.opt.Now().UTC()})
+	s.announced, err = s.accounts.Announce(ctx, access.Server{Address: s.address, Command: s.opt.Command, Process: &self, Since: s.opt.Now().UTC()})
+	return err
 }
 
 // start accepts connections and starts the background goroutines.
@@ -224,7 +227,7 @@ func (s *Server) LoginLink(ctx context.Context) (string, error) {
 		return "", err
 	}
 	ticket, err := s.accounts.Ticket(ctx, who, s.opt.Now())
-	return access.Listening{Address: s.address}.LoginLink(ticket), err
+	return access.Server{Address: s.address}.LoginLink(ticket), err
 }
 
 // closing is how long active requests may take to finish when the server closes.
@@ -233,7 +236,7 @@ const closing = 5 * time.Second
 // Close stops the server. Streams and waits for locks end at once, and clients reconnect to the next server.
 // Other requests get a short time to finish. No goroutine of the server runs when Close returns.
 func (s *Server) Close() error {
-	err := s.accounts.Withdraw(s.address)
+	err := s.accounts.Withdraw(s.announced)
 	s.leave()
 	feedErr := s.feed.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closing)

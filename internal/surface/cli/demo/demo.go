@@ -155,7 +155,7 @@ func (w *walk) withUI(ctx context.Context, body func() error) error {
 		own, io := *w.Program, *w.IO
 		io.Env = w.env
 		own.IO = &io
-		b, err := server.OpenDashboard(ctx, &own, a)
+		b, err := server.OpenDashboard(ctx, &own, a, "demo")
 		if err != nil {
 			return err
 		}

@@ -338,7 +338,7 @@ func (r *flowRun) withUI(ctx context.Context, body func() error) error {
 	if r.o.noUI {
 		return body()
 	}
-	b, err := server.OpenDashboard(ctx, r.Program, r.a)
+	b, err := server.OpenDashboard(ctx, r.Program, r.a, "run")
 	if err != nil {
 		r.Note("cannot serve the dashboard: %s", term.Clean(err.Error()))
 		return body()

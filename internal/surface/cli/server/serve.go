@@ -30,6 +30,7 @@ func Commands(core *command.Program) []*cobra.Command {
 }
 
 type serveOptions struct {
+	command   string // the command that serves
 	listen    string
 	cert, key string
 	beyond    bool
@@ -37,7 +38,7 @@ type serveOptions struct {
 }
 
 func (p *program) serveCommand() *cobra.Command {
-	var o serveOptions
+	o := serveOptions{command: "serve"}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the dashboard and the HTTP API of this codebase",
@@ -126,7 +127,7 @@ func (p *program) serving(a *project.Project, runs *acts.Runs, o serveOptions, l
 	return api.Options{
 		App: a, View: view.New(a), Runs: runs,
 		Listen: cmp.Or(o.listen, c.Listen), Certificate: o.cert, Key: o.key, BeyondLoopback: o.beyond, AllowHosts: append(c.AllowHosts, o.hosts...),
-		Webhook: c.Webhook, Session: c.Session, Clients: c.LocalClients, Owner: p.ownName(), Version: project.Version(), Log: log,
+		Webhook: c.Webhook, Session: c.Session, Clients: c.LocalClients, Owner: p.ownName(), Command: o.command, Version: project.Version(), Log: log,
 	}
 }
 
@@ -162,13 +163,13 @@ type Dashboard struct {
 	server *api.Server
 }
 
-// OpenDashboard serves the dashboard of a project. It prints the warnings of runs that were
+// OpenDashboard serves the dashboard of a project during a command, which it names. It prints the warnings of runs that were
 // started in the dashboard, and no other errors of the server.
-func OpenDashboard(ctx context.Context, core *command.Program, a *project.Project) (*Dashboard, error) {
+func OpenDashboard(ctx context.Context, core *command.Program, a *project.Project, command string) (*Dashboard, error) {
 	p := &program{core}
 	b := &Dashboard{p: p, runs: acts.NewRuns(a, p.Env, warnings(p.logger()))}
 	var err error
-	if b.server, err = api.Open(ctx, p.serving(a, b.runs, serveOptions{}, slog.New(slog.DiscardHandler))); err != nil {
+	if b.server, err = api.Open(ctx, p.serving(a, b.runs, serveOptions{command: command}, slog.New(slog.DiscardHandler))); err != nil {
 		return nil, errors.Join(err, b.runs.Close())
 	}
 	return b, nil

@@ -123,7 +123,11 @@ func (p *program) loginCommand() *cobra.Command {
 		Short: "Print a link that logs you in to the running server",
 		Long: `Print a link that logs you in to the running server of this codebase. The link works
 once, within ten minutes. You log in with your own name as an admin, or with --as under
-a name in lockkeeper token list and its role. Agents cannot run it.`,
+a name in lockkeeper token list and its role. Agents cannot run it.
+
+If several servers run, such as one of serve and one of run, the link names one that
+outlasts the runs, and the others are listed. A browser that has logged in at one is
+logged in at the others, if they have the same host name and scheme.`,
 		Example: `  lockkeeper login
   xdg-open "$(lockkeeper login)"
   lockkeeper login --as guest`,
@@ -137,9 +141,12 @@ a name in lockkeeper token list and its role. Agents cannot run it.`,
 
 func (p *program) login(ctx context.Context, a *project.Project, as string) error {
 	book := access.Open(a.AccessDir())
-	at, err := p.server(a, book)
+	running, err := book.Servers(a.Host.Liveness)
 	if err != nil {
 		return err
+	}
+	if len(running) == 0 {
+		return &lockkeeper.RefusedError{Act: "login", Reason: "no server runs for this codebase", Next: "lockkeeper serve, which prints a link"}
 	}
 	who, err := p.account(ctx, book, as)
 	if err != nil {
@@ -149,22 +156,14 @@ func (p *program) login(ctx context.Context, a *project.Project, as string) erro
 	if err != nil {
 		return err
 	}
-	link := at.LoginLink(ticket)
-	return p.Show(map[string]any{"link": link, "name": who.Name, "role": who.Role, "expires": p.Now().Add(access.TicketLife).UTC()}, func() {
+	link := running[0].LoginLink(ticket)
+	return p.Show(map[string]any{"link": link, "name": who.Name, "role": who.Role, "expires": p.Now().Add(access.TicketLife).UTC(), "servers": running}, func() {
 		fmt.Fprintln(p.Out, link)
 		fmt.Fprintf(p.Err, "logs %s in as %s once, within %d minutes\n", who.Name, who.Role, int(access.TicketLife/time.Minute))
+		for _, other := range running[1:] {
+			fmt.Fprintf(p.Err, "also served at %s by lockkeeper %s, since %s\n", other.Address, other.Command, term.Stamp(other.Since))
+		}
 	})
-}
-
-func (p *program) server(a *project.Project, book *access.Accounts) (*access.Listening, error) {
-	at, err := book.Listening()
-	if err != nil {
-		return nil, err
-	}
-	if at == nil || at.Process == nil || a.Host.Liveness(*at.Process) == lockkeeper.ProcessDead {
-		return nil, &lockkeeper.RefusedError{Act: "login", Reason: "no server runs for this codebase", Next: "lockkeeper serve, which prints a link"}
-	}
-	return at, nil
 }
 
 // account returns the account to log in: the named one, or the caller's own.
