@@ -36,7 +36,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.metrics.answered(c.label(), seen.status, time.Since(began))
 	}()
-	if err := s.answer(c); err != nil && err != errAnswered && !isGone(r, err) {
+	if err := s.answer(c); err != nil && err != errAnswered && !isGone(r, err) && !s.failPage(c, err) {
 		if status := fail(seen, c.r, err); status == http.StatusInternalServerError {
 			s.opt.Log.Error("a request failed", "route", c.label(), "who", c.who.Name, "error", err)
 		}
@@ -133,9 +133,11 @@ func (s *Server) locate(c *call) (err error) {
 	if err == nil {
 		return nil
 	}
-	if _, _, known, _ := s.whoIs(c.r); !known {
-		return errStranger // do not reveal routes to strangers
+	who, by, known, _ := s.whoIs(c.r)
+	if !known { // do not reveal routes to strangers
+		return stranger(c)
 	}
+	c.know(who, by)
 	return err
 }
 
@@ -148,16 +150,57 @@ func (s *Server) identify(c *call) error {
 	case err != nil:
 		return err
 	case known:
-		c.who, c.proof = who, by
-		c.r = c.r.WithContext(access.With(c.r.Context(), who))
-	case c.route.open:
-	case c.route.media == mediaPage && c.r.Method == http.MethodGet && c.r.Header.Get("HX-Request") == "":
-		http.Redirect(c.w, c.r, "/login", http.StatusSeeOther)
-		return errAnswered
-	default:
-		return errStranger
+		c.know(who, by)
+	case !c.route.open:
+		return stranger(c)
 	}
 	return nil
+}
+
+// know sets the person of a request.
+func (c *call) know(who access.Person, by proof) {
+	c.who, c.proof = who, by
+	c.r = c.r.WithContext(access.With(c.r.Context(), who))
+}
+
+// stranger answers a request of an unknown person. A browser gets the login page, which says how to
+// log in, whether the address exists or not.
+func stranger(c *call) error {
+	isPage := wantsPage(c.r) || c.route != nil && c.route.media == mediaPage && c.r.Method == http.MethodGet
+	if !isPage || c.r.Header.Get("HX-Request") != "" {
+		return errStranger
+	}
+	http.Redirect(c.w, c.r, "/login", http.StatusSeeOther)
+	return errAnswered
+}
+
+// wantsPage reports whether a request is that of a browser for a page. A client that sends a token
+// gets JSON.
+func wantsPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), mediaPage)
+}
+
+// failPage answers a person's browser with a page that says why its request failed. It reports
+// false if the request is not of that kind.
+func (s *Server) failPage(c *call, err error) bool {
+	var refused *refusal
+	if c.proof != proofSession || !wantsPage(c.r) || !errors.As(err, &refused) {
+		return false
+	}
+	leave, busy := s.rooms[roomUsual].enter(c.r.Context())
+	if busy != nil {
+		return false
+	}
+	defer leave()
+	what, next := refused.reason, refused.next
+	if refused.code == codeNotFound {
+		what, next = "no page has the address "+c.r.URL.Path, "choose a page in the menu"
+	}
+	if refused.allow != "" {
+		c.w.Header().Set("Allow", refused.allow)
+	}
+	s.pages.Refuse(c.w, c.r, statuses[refused.code], what, next)
+	return true
 }
 
 // errAnswered means that a layer has answered the request.

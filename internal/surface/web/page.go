@@ -176,6 +176,11 @@ func (d *Dashboard) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	d.problem(w, r, status, lockkeeper.LocalTimes(lockkeeper.Message(err)), lockkeeper.LocalTimes(lockkeeper.NextStep(err)))
 }
 
+// Refuse responds with a page that says why a request was refused.
+func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, status int, what, next string) {
+	d.problem(w, r, status, what, next)
+}
+
 func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, what, next string) {
 	if r.Method == http.MethodPost {
 		d.say(w, r, status, said{Bad: true, Lines: []string{what}, Next: next})
