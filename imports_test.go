@@ -47,7 +47,7 @@ var ranks = [][]string{
 
 // testSupport lists packages made for tests: only test files and each other
 // may import them, and they may import the packages that they test.
-var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/project/projecttest", "internal/machine/machinetest", "internal/git/gittest", "internal/flow/simulate/drawn", "test/agents", "test/escape", "test/machines", "test/ui"}
+var testSupport = []string{"store/storetest", "durable/durabletest", "internal/agent/scriptedapi", "internal/project/projecttest", "internal/machine/machinetest", "internal/git/gittest", "internal/flow/simulate/drawn", "test/agents", "test/escape", "test/largerun", "test/machines", "test/ui"}
 
 // plain lists packages that, including all their imports, use only the standard library.
 var plain = []string{".", "lock", "store/memstore"}

@@ -35,8 +35,9 @@ type Settings struct {
 	Wait         time.Duration // how long a store that cannot be reached for some time is tried again
 	Brief        bool          // the process ends after one task, so it opens the store only once
 
-	Place         *Place         // the root, which Find has just found; nil: Open looks for it from Dir
-	Configuration *Configuration // configuration of this codebase, from the same settings; nil: Open reads it
+	Clock         func() store.Moment // replaces the clock of an SQLite store, in tests
+	Place         *Place              // the root, which Find has just found; nil: Open looks for it from Dir
+	Configuration *Configuration      // configuration of this codebase, from the same settings; nil: Open reads it
 }
 
 func (s Settings) flags() map[string]string {
@@ -118,7 +119,7 @@ func Open(ctx context.Context, s Settings) (_ *Project, err error) {
 		return nil, err
 	}
 	err = store.Retry(ctx, s.Wait, func() (err error) {
-		a.Store, err = openStore(ctx, a.Config.Store, root, a.Space, sqlstore.Options{Mark: a.alive, OneConnection: s.Brief})
+		a.Store, err = openStore(ctx, a.Config.Store, root, a.Space, sqlstore.Options{Mark: a.alive, OneConnection: s.Brief, Clock: s.Clock})
 		return err
 	})
 	if err != nil {

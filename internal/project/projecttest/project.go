@@ -12,19 +12,27 @@ import (
 	"lockkeeper/internal/agent/scripted"
 	"lockkeeper/internal/flow/sample"
 	"lockkeeper/internal/project"
+	"lockkeeper/store"
 )
 
 // A Project is a codebase and the environment of its users.
 type Project struct {
-	Dir  string // contains Root and everything else
-	Root string
-	Env  []string
+	Dir   string // contains Root and everything else
+	Root  string
+	Env   []string
+	Clock func() store.Moment // the clock of the store; nil: its own
 }
 
 // Empty returns a codebase that contains only its configuration.
 func Empty(t testing.TB, config string) *Project {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	return In(t, t.TempDir(), config)
+}
+
+// In returns a codebase like Empty in a directory, which must be empty.
+func In(t testing.TB, dir, config string) *Project {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(dir)
 	Must(t, err)
 	root, home := filepath.Join(dir, "blog"), filepath.Join(dir, "beside")
 	Must(t, os.Mkdir(root, 0o755), os.Mkdir(home, 0o700))
@@ -111,6 +119,7 @@ func (p *Project) Open(t testing.TB) *project.Project {
 	s := project.Settings{Dir: p.Root, Env: Lookup(p.Env)}
 	_, err := project.Init(t.Context(), s, project.InitOptions{})
 	Must(t, err)
+	s.Clock = p.Clock
 	a, err := project.Open(t.Context(), s)
 	Must(t, err)
 	t.Cleanup(func() { Must(t, a.Close()) })
