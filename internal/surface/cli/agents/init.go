@@ -327,8 +327,11 @@ func enrolledOf(root string, plan *enrol.Enrolment, undone bool, report *doctor.
 // run it with --yes if no session is open, because an open session would continue unchecked.
 func (p *program) mayDismiss(ctx context.Context, act string, yes bool) error {
 	return p.AsPerson(ctx, act, func(a *project.Project) error {
-		if !yes || p.Attended() {
-			return p.MayForce(act)
+		switch {
+		case !yes:
+			return p.MayForceWithoutYes(act)
+		case p.Attended():
+			return nil
 		}
 		live, err := session.Open(a).Live(ctx)
 		if err != nil || len(live) == 0 {

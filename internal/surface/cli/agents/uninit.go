@@ -35,7 +35,8 @@ type removal struct {
 	Kept      string              `json:"kept,omitempty"` // where unlanded content was moved
 
 	edits    []*enrol.Enrolment
-	resolved int // resolved changes, which are removed
+	resolved int      // resolved changes, which are removed
+	stay     []string // documents that are not removed
 }
 
 func (p *program) uninitCommand() *cobra.Command {
@@ -125,13 +126,15 @@ func (p *program) survey(ctx context.Context, r *removal, o uninitOptions) error
 			return &lockkeeper.RefusedError{Act: "uninit", Reason: fmt.Sprintf("%s did not land, such as %s", term.Counted(len(open.Entries), "kept change"), open.Entries[0].Path),
 				Next: "lockkeeper uninit --export DIRECTORY keeps them; or lockkeeper rescue, and land or drop them"}
 		}
+		documents := &r.stay
 		if o.documents {
-			for _, dir := range a.Config.DocumentDirs() {
-				if _, err := os.Lstat(a.Below(dir)); err == nil {
-					r.Documents = append(r.Documents, a.Below(dir))
-				}
-			}
+			documents = &r.Documents
 			r.Presets, err = presetDocuments(a)
+		}
+		for _, dir := range a.Config.DocumentDirs() {
+			if _, err := os.Lstat(a.Below(dir)); err == nil {
+				*documents = append(*documents, a.Below(dir))
+			}
 		}
 		return err
 	})
@@ -176,6 +179,9 @@ func (p *program) showRemoval(r *removal) {
 	}
 	if config.IsPostgres(r.Store) {
 		fmt.Fprintf(p.Out, "keep     the locks and the queue of space %s in %s: other machines may use them\n", r.Space, term.Clean(r.Store))
+	}
+	for _, path := range r.stay {
+		fmt.Fprintf(p.Out, "keep     %s, documents of runs; --documents removes them\n", term.Clean(path))
 	}
 	for _, h := range r.Hooks {
 		fmt.Fprintf(p.Out, "git hook %s: %s\n", term.Clean(h.Path), h.What)

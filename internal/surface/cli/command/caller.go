@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -169,12 +168,19 @@ func (p *Program) Changer(a *project.Project) acts.Changer {
 
 // MayForce refuses an act that needs a person if there is no terminal, or inside an
 // agent's environment.
-func (p *Program) MayForce(act string) error {
+func (p *Program) MayForce(act string) error { return p.mayForce(act, "run it in a terminal") }
+
+// MayForceWithoutYes is MayForce for commands that do not ask with --yes, which is not given.
+func (p *Program) MayForceWithoutYes(act string) error {
+	return p.mayForce(act, "run it in a terminal, or with --yes")
+}
+
+func (p *Program) mayForce(act, next string) error {
 	if err := p.NoAgent(act); err != nil {
 		return err
 	}
 	if !p.Attended() {
-		return &lockkeeper.RefusedError{Act: act, Reason: "it needs a typed answer and this is not a terminal", Next: "run it in a terminal"}
+		return &lockkeeper.RefusedError{Act: act, Reason: "it needs a typed answer and this is not a terminal", Next: next}
 	}
 	return nil
 }
@@ -225,9 +231,8 @@ func (p *Program) AgreeUnlessYes(yes bool, act, facts string) error {
 	if yes {
 		return nil
 	}
-	err := p.Agree(act, facts)
-	if refused, ok := errors.AsType[*lockkeeper.RefusedError](err); ok && !term.IsTerminal(p.In) {
-		refused.Next += ", or with --yes"
+	if err := p.MayForceWithoutYes(act); err != nil {
+		return err
 	}
-	return err
+	return p.Agree(act, facts)
 }
