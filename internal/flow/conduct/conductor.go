@@ -41,7 +41,7 @@ func New(ctx context.Context, a *project.Project, o Options) (*Conductor, error)
 	if o.Flow, err = FlowName(a, o.Flow, o.Plan); err != nil {
 		return nil, err
 	}
-	if o.Plan == "" && !named && o.Flow == flow.Default().Name && a.Config.Run.DiscoveryGlob == "" {
+	if o.Plan == "" && !named && o.Flow == flow.Default().Name && needsPlan(a) {
 		return nil, &lockkeeper.InputError{Field: "plan", Reason: "a run of this codebase needs a plan of tasks, because run.discovery_glob names no controllers", Next: firstPlan(a)}
 	}
 	parts, err := assemble(ctx, a, o)

@@ -11,6 +11,17 @@ import (
 	"lockkeeper/internal/project"
 )
 
+// FirstRun returns the command that starts the first run of a codebase.
+func FirstRun(a *project.Project) string {
+	if needsPlan(a) {
+		return "lockkeeper run --plan FILE (see lockkeeper run --help)"
+	}
+	return "lockkeeper run"
+}
+
+// needsPlan reports whether the default flow finds nothing here.
+func needsPlan(a *project.Project) bool { return a.Config.Run.DiscoveryGlob == "" }
+
 // firstPlan returns commands that write a plan and run it.
 func firstPlan(a *project.Project) string {
 	return "write a plan and run it: " + `printf 'tasks:\n  - name: first\n    prompt: Say what to change.\n    writes: ["%s"]\n' ` + shellword.Quote(exampleFile(a)) + " >tasks.yaml; lockkeeper run --plan tasks.yaml"

@@ -175,8 +175,30 @@ func (d *Decider) askAPI(ctx context.Context, b *progress.Tracker, r progress.Re
 	return "will be answered by the API", b.ChooseAPI(ctx, r.Unit, r.Topic, d.By.Name)
 }
 
+// Gives reports whether an answer with this word can be given to an open decision. The follow-up
+// of a gap outside of the allowlist could not land.
+func (d *Decider) Gives(ctx context.Context, word string, r progress.Ref) bool {
+	return word != "follow-up" || d.checkFollowUp(ctx, r) == nil
+}
+
+func (d *Decider) checkFollowUp(ctx context.Context, r progress.Ref) error {
+	u, err := d.Tracker.Unit(ctx, r.Unit)
+	if err != nil {
+		return err
+	}
+	if b, known := u.Batch(r.Batch); known {
+		if g, known := b.Gap(r.Gap); known {
+			return conduct.CheckTargets(d.App, []string{g.Path})
+		}
+	}
+	return nil // the answer reports what is unknown
+}
+
 // followUp adds a batch that makes the change of a gap.
 func (d *Decider) followUp(ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
+	if err := d.checkFollowUp(ctx, r); err != nil {
+		return "", err
+	}
 	change, err := d.changeOf(ctx, r)
 	if err != nil {
 		return "", err

@@ -160,8 +160,11 @@ func nextPhase(p acts.Progress) string {
 
 func (d *decider) next(v acts.Verdict) string {
 	run := d.flow.Command("run")
-	if v.Failed > 0 { // a run retries failed work only with --retry
+	switch {
+	case v.Failed > 0: // a run retries failed work only with --retry
 		run = d.flow.Command("run", "--retry")
+	case !slices.ContainsFunc(v.Units, func(u acts.Progress) bool { return u.Next != "" }):
+		run = d.continuation()
 	}
 	more := ""
 	if v.Waiting > 0 {
@@ -176,6 +179,20 @@ func (d *decider) next(v acts.Verdict) string {
 		return more + ", then " + run
 	}
 	return run
+}
+
+// continuation returns the command that continues the flow, starts its first run, or shows what its
+// completed run changed.
+func (d *decider) continuation() string {
+	last, err := conduct.CurrentRun(d.flow.App)
+	switch {
+	case err != nil: // the run says what is wrong
+	case last == nil && d.name == "":
+		return conduct.FirstRun(d.flow.App)
+	case last != nil && last.Flow == d.flow.Flow.Name && !last.Ended.IsZero():
+		return d.flow.Command("report")
+	}
+	return d.flow.Command("run")
 }
 
 // waitingList is the list of open decisions, as JSON.
@@ -199,7 +216,7 @@ func (d *decider) list(ctx context.Context) error {
 	if len(l.Waiting)+len(l.Failed) == 0 {
 		fmt.Fprintf(d.Out, "no decision of the flow %s waits for you\n", l.Flow)
 		if l.Conductor == "" {
-			d.Advise(d.flow.Command("run"))
+			d.Advise(d.continuation())
 		}
 		return nil
 	}
@@ -223,7 +240,7 @@ func (d *decider) list(ctx context.Context) error {
 		}
 		t.Print(d.Out, paint)
 	}
-	d.Advise(d.answerFirst(l))
+	d.Advise(d.answerFirst(ctx, l))
 	return nil
 }
 
@@ -343,14 +360,14 @@ func errorLine(text string) string {
 }
 
 // answerFirst returns the commands that answer the first decision.
-func (d *decider) answerFirst(l *waitingList) string {
+func (d *decider) answerFirst(ctx context.Context, l *waitingList) string {
 	if len(l.Waiting) == 0 {
 		return d.flow.Command("decide", "retry", shellword.Join([]string{l.Failed[0].Name()}))
 	}
 	first := l.Waiting[0].Ref
 	next := d.flow.Command("decide", "show", first.String())
 	for _, a := range acts.Answers() {
-		if a.Kind == first.Kind {
+		if a.Kind == first.Kind && d.flow.Gives(ctx, a.Word, first) {
 			next += ", " + d.flow.Command("decide", a.Word, first.String())
 			break
 		}

@@ -59,7 +59,7 @@ func (d *decider) show(ctx context.Context, ref progress.Ref) error {
 	}
 	return d.Show(s, func() {
 		d.printFacts(d.Out, s)
-		d.Advise(d.steps(s))
+		d.Advise(d.steps(ctx, s))
 	})
 }
 
@@ -97,13 +97,13 @@ func harmless(line string) string {
 }
 
 // steps returns the commands that answer an open decision.
-func (d *decider) steps(s *factSheet) string {
+func (d *decider) steps(ctx context.Context, s *factSheet) string {
 	if !s.Waits {
 		return ""
 	}
 	var steps []string
 	for _, a := range acts.Answers() {
-		if a.Kind == s.Ref.Kind && a.Word != "api" {
+		if a.Kind == s.Ref.Kind && a.Word != "api" && d.flow.Gives(ctx, a.Word, s.Ref) {
 			step := d.flow.Command("decide", a.Word, s.Ref.String())
 			if a.Asks != "" {
 				step += ` --note "…"`

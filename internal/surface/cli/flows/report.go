@@ -56,7 +56,7 @@ func (p *program) flowReport(ctx context.Context, a *project.Project, name, file
 			return err
 		}
 		if last == nil {
-			return &lockkeeper.RefusedError{Act: "report", Reason: "no flow has run here yet", Next: "lockkeeper run"}
+			return &lockkeeper.RefusedError{Act: "report", Reason: "no flow has run here yet", Next: conduct.FirstRun(a)}
 		}
 		name = last.Flow
 	}
