@@ -64,7 +64,7 @@ only with --all.`,
 				_, err = fmt.Fprintf(p.Out, "no kept change needs you; %d resolved: lockkeeper rescue list --all\n", hidden)
 				return err
 			case len(list) == 0:
-				_, err = fmt.Fprintln(p.Out, "no changes are kept: every write has landed")
+				_, err = fmt.Fprintln(p.Out, "no changes are kept")
 				return err
 			}
 			Rescued(list, p.Now()).Print(p.Out, p.Painter(p.Out))
