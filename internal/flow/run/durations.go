@@ -160,3 +160,31 @@ func (d *Durations) Call(phase flow.Phase) Took {
 	}
 	return t
 }
+
+// checkTakes is the weight of a check phase without records.
+const checkTakes = sched.DefaultEstimate / 5
+
+// Weights returns the usual seconds of each phase of a flow, by which progress is measured, and
+// whether any of them was recorded. Phases of people and of the program itself have none. Nil
+// Durations have no records.
+func (d *Durations) Weights(f flow.Flow) (weights map[string]float64, recorded bool) {
+	weights = map[string]float64{}
+	for _, phase := range f.Phases {
+		var took time.Duration
+		if d != nil {
+			took = d.usual.phase(phase).sum() + d.usual.handling[phase.Name]
+		}
+		recorded = recorded || took > 0
+		switch {
+		case took > 0:
+		case phase.Executor == flow.Agent || phase.Executor == flow.API:
+			took = sched.DefaultEstimate
+		case phase.Executor == flow.Command:
+			took = checkTakes
+		}
+		if took > 0 {
+			weights[phase.Name] = took.Seconds()
+		}
+	}
+	return weights, recorded
+}

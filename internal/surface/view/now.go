@@ -29,6 +29,8 @@ type Now struct {
 	Blocked     int           `json:"blocked"` // how many queued items are blocked
 	Enforcement Enforcement   `json:"enforcement"`
 	Problems    []string      `json:"problems"` // what could not be read
+
+	Cockpit
 }
 
 type RunLine struct {
@@ -169,6 +171,7 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	var stale []lock.RequestInfo
 	var lease lockkeeper.Instant
 	var orphan *lockkeeper.Item
+	var waits QueueWaits
 	s, p, err := rd.flowState(ctx, "", func(s *snapshot, r store.Reader) (err error) {
 		if err := s.addBlocked(r); err != nil {
 			return err
@@ -179,6 +182,9 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 		if n.Changes, err = rd.changes.since(r, since); err != nil {
 			return err
 		}
+		if waits, err = countWaits(r); err != nil {
+			return err
+		}
 		lease = r.Now().Lease
 		stale, err = rd.project.Locks.StaleIn(r)
 		return err
@@ -186,7 +192,7 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, apart := rd.sharing(ctx, s)
+	machines, apart := rd.sharing(ctx, s)
 	states, open := p.states(s.items), p.open()
 	n.Moment, n.Slots, n.Queued, n.Blocked = s.Moment, s.slots, s.census.Queued(), s.census.Waiting
 	n.Run, n.Needs, n.Failed = s.line(states, len(open)), needs(open), p.failures(s.items)
@@ -198,7 +204,14 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	if n.Cost, err = rd.cost(s, p, states); err != nil {
 		n.Problems = append(n.Problems, "the cost: "+err.Error())
 	}
-	silent, err := rd.silent(s)
+	entries, err := rd.journal.All(s.flow)
+	if err != nil {
+		n.Problems = append(n.Problems, "calls of agents: "+err.Error())
+	}
+	silent, err := rd.silent(s, entries)
+	if err == nil {
+		n.Cockpit, err = rd.cockpit(s, p, states, machines, entries, waits, n.Needs.Total)
+	}
 	if err != nil {
 		n.Problems = append(n.Problems, "the output of agents: "+err.Error())
 	}
@@ -228,8 +241,7 @@ func (rd *Reader) longBlocked(s *snapshot, lease lockkeeper.Instant) (list []Stu
 
 // silent lists running agents without recent output. With an error the list may be
 // incomplete.
-func (rd *Reader) silent(s *snapshot) (list []Stuck, err error) {
-	entries, err := rd.journal.All(s.flow)
+func (rd *Reader) silent(s *snapshot, entries []run.CallRecord) (list []Stuck, err error) {
 	for _, it := range s.active {
 		if it.Stage != lockkeeper.StageRunning || run.FlowOf(it) != s.flow {
 			continue

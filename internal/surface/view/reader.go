@@ -24,6 +24,7 @@ type Reader struct {
 	shared  sharedReads
 	changes changes
 	grants  grants
+	laneOf  laneMemory
 
 	found  sync.Map // a *kept[discovery] by flow
 	probed kept[Enforcement]

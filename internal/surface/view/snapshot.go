@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
@@ -251,10 +252,32 @@ func (rd *Reader) cost(s *snapshot, p *documents, states []run.UnitState) (c Cos
 			c.add(call.Call)
 		}
 	}
+	c.HourUSD = rounded(s.perHour(ofRun), 1e2)
 	c.RestUSD = rounded(run.Rest(p.flow, ofRun, states), 1e2)
 	c.TotalUSD = rounded(c.USD+c.RestUSD, 1e2)
 	c.Exhausted = c.BudgetUSD > 0 && c.USD >= c.BudgetUSD || c.BudgetTokens > 0 && c.Tokens >= c.BudgetTokens
 	return c, err
+}
+
+// spentLately is the time over which the money per hour is measured, and spentLeast is the shortest
+// time of a run for which there is one.
+const (
+	spentLately = 30 * time.Minute
+	spentLeast  = time.Minute
+)
+
+// perHour returns what the calls of the current run that ended lately cost per hour; 0: nothing runs.
+func (s *snapshot) perHour(calls []flow.Call) (usd float64) {
+	if s.conductor == nil || !s.isThisRun() || s.At.Sub(s.run.Began) < spentLeast {
+		return 0
+	}
+	over := min(spentLately, s.At.Sub(s.run.Began))
+	for _, c := range calls {
+		if s.At.Sub(c.Began.Add(c.Took)) <= over {
+			usd += c.USD
+		}
+	}
+	return usd / over.Hours()
 }
 
 func (c *Cost) add(call flow.Call) {

@@ -102,6 +102,8 @@ type Cost struct {
 	RestUSD      float64 `json:"rest_usd"`      // estimated from the cost of completed phases
 	TotalUSD     float64 `json:"total_usd"`     // USD and RestUSD
 	Exhausted    bool    `json:"exhausted"`     // the budget is used up, and no call starts
+
+	HourUSD float64 `json:"usd_per_hour,omitempty"` // what the run spent recently
 }
 
 func (rd *Reader) State(ctx context.Context) (*State, error) {

@@ -1,0 +1,156 @@
+package view
+
+import (
+	"errors"
+	"time"
+
+	"lockkeeper/internal/flow/fleet"
+	"lockkeeper/internal/flow/run"
+)
+
+// A Cockpit says what each slot does now, how far the run is, when it probably ends, and why work
+// failed. It is a part of Now.
+type Cockpit struct {
+	Lanes    []SlotLane   `json:"lanes"` // one for each slot: agents first, then tests
+	Aside    []LaneWork   `json:"aside"` // work that holds locks and no slot: it gets ready, waits for a slot, or stores what it made
+	Waiting  QueueWaits   `json:"waiting"`
+	Funnel   []FunnelStep `json:"funnel"` // the phases in order, then landing
+	Progress RunProgress  `json:"progress"`
+	Forecast *Forecast    `json:"forecast,omitempty"` // nil: no process conducts the run, or nothing is known
+	Causes   []Cause      `json:"causes"`             // the causes of failures, the most frequent first
+}
+
+// A SlotLane is one slot for an agent or a test. It has either Work or Free.
+type SlotLane struct {
+	ID      string    `json:"id"`                // stable while the run goes on, such as agent-1
+	Pool    string    `json:"pool"`              // the pool of the slot, as in Slots
+	Machine string    `json:"machine,omitempty"` // the machine that has the slot; empty: only one works
+	Work    *LaneWork `json:"work,omitempty"`
+	Free    *FreeSlot `json:"free,omitempty"`
+}
+
+// LaneWork is a piece of work that runs now.
+type LaneWork struct {
+	Item   string    `json:"item"`
+	Name   string    `json:"name"`
+	Unit   string    `json:"unit,omitempty"` // empty: the item belongs to no flow
+	Part   string    `json:"part,omitempty"` // the batch, screen or topic
+	Phase  string    `json:"phase"`
+	State  string    `json:"state"`          // as of an item, or "waiting for a slot"
+	Since  time.Time `json:"since"`          // when the call or check began, or else the item
+	Line   string    `json:"line,omitempty"` // the last line of output; empty: there is none, or another machine has it
+	Said   time.Time `json:"said,omitzero"`  // the time of the last output
+	Silent bool      `json:"silent,omitempty"`
+	Calls  int       `json:"calls"` // calls of agents that ended
+	USD    float64   `json:"usd"`   // what they cost
+}
+
+// A FreeSlot says why nothing uses a slot.
+type FreeSlot struct {
+	Reason FreeReason `json:"reason"`
+	Text   string     `json:"text"`
+	Until  time.Time  `json:"until,omitzero"` // for a rate limit
+}
+
+// FreeReason is why a slot is free.
+type FreeReason string
+
+// Reasons why a slot is free.
+const (
+	FreeStarting FreeReason = "starting"   // work is ready and starts next
+	FreeNothing  FreeReason = "nothing"    // no work is ready
+	FreeLocks    FreeReason = "locks"      // all queued work is blocked by locks
+	FreeAfter    FreeReason = "after"      // queued work waits for other work
+	FreePeople   FreeReason = "people"     // the next steps need a decision
+	FreeLimited  FreeReason = "rate_limit" // nothing starts before the end of a rate limit
+	FreeBudget   FreeReason = "budget"     // the budget is used up
+	FreeStopping FreeReason = "stopping"   // the run or the machine starts nothing new
+)
+
+// QueueWaits counts queued work by what it waits for.
+type QueueWaits struct {
+	Slot  int `json:"slot"`  // ready, or waiting for a free slot
+	Locks int `json:"locks"` // blocked by locks
+	After int `json:"after"` // waiting for other work
+	Other int `json:"other"` // waiting for a machine with a current copy
+}
+
+// Total returns the number of queued items.
+func (w QueueWaits) Total() int { return w.Slot + w.Locks + w.After + w.Other }
+
+// A FunnelStep counts the units or batches in one phase. Each unit or batch is in one of the counts
+// of each phase that it needs.
+type FunnelStep struct {
+	Phase    string `json:"phase"`
+	Counts   string `json:"counts"`   // unit, screen or batch
+	ToCome   int    `json:"to_come"`  // earlier phases are left
+	Waiting  int    `json:"waiting"`  // in the phase, and queued or about to be
+	Active   int    `json:"active"`   // in the phase, and at work
+	People   int    `json:"people"`   // in the phase, and a person must decide
+	Failed   int    `json:"failed"`   // failed in the phase
+	Excluded int    `json:"excluded"` // excluded from the run in the phase
+	Done     int    `json:"done"`
+}
+
+// Total returns how many units or batches the phase has.
+func (s FunnelStep) Total() int {
+	return s.ToCome + s.Waiting + s.Active + s.People + s.Failed + s.Excluded + s.Done
+}
+
+// RunProgress is how much of the known work is done. It grows with each phase that ends.
+type RunProgress struct {
+	Share    float64 `json:"share"`    // 0 to 1: each unit counts the same, and its phases by their usual durations
+	Failed   float64 `json:"failed"`   // the share of the work that is left behind failures
+	Assumed  bool    `json:"assumed"`  // no durations were recorded when the run began, so all phases of agents count the same
+	Batches  int     `json:"batches"`  // batches that are planned
+	Landed   int     `json:"landed"`   // batches that landed, or changed nothing
+	Excluded int     `json:"excluded"` // units and batches that people excluded
+}
+
+// A Forecast predicts when the run has done what it can do without people.
+type Forecast struct {
+	Made    time.Time `json:"made"`
+	Finish  time.Time `json:"finish"`
+	Left    Seconds   `json:"left_seconds"`
+	Error   float64   `json:"error"`                  // relative error of the time that is left; 0: unknown
+	From    string    `json:"error_from"`             // past_runs, durations, or assumed: what the error comes from
+	Runs    int       `json:"past_runs,omitempty"`    // how many past predictions were compared
+	Calls   int       `json:"recorded_calls"`         // the calls from which the durations come
+	Later   int       `json:"unknown_work,omitempty"` // units with later work that is not known
+	Overdue bool      `json:"overdue,omitempty"`
+}
+
+// Earliest returns when the run ends if the prediction is too long by its error.
+func (f *Forecast) Earliest() time.Time { return f.shifted(-f.Error) }
+
+// Latest returns when the run ends if the prediction is too short by its error.
+func (f *Forecast) Latest() time.Time { return f.shifted(f.Error) }
+
+func (f *Forecast) shifted(by float64) time.Time {
+	return f.Finish.Add(time.Duration(by * float64(f.Left.Duration())))
+}
+
+// A Cause is one reason for which work failed: a test, or a message.
+type Cause struct {
+	ID     string   `json:"id"` // the same for the same cause
+	Title  string   `json:"title"`
+	Test   string   `json:"test,omitempty"` // the test that failed; empty: the message is the cause
+	Phases []string `json:"phases"`         // where the work failed
+	Lines  []string `json:"lines"`          // the first lines of the output of the newest failure
+	Output string   `json:"output,omitempty"`
+
+	Failures []run.Failure `json:"failures"` // the oldest first
+	First    time.Time     `json:"first"`
+	Last     time.Time     `json:"last"`
+}
+
+// cockpit returns what the slots do and how far the run is. With an error, it is incomplete.
+func (rd *Reader) cockpit(s *snapshot, p *documents, states []run.UnitState, machines []fleet.Machine, entries []run.CallRecord, waits QueueWaits, people int) (c Cockpit, err error) {
+	records := recordsOf(entries)
+	lanes, unread := rd.lanes(s, machines, records, s.freeSlots(waits, people, FreeSlot{}))
+	aside, err := rd.aside(s, records)
+	weights, recorded := (*run.Durations)(nil).Weights(p.flow)
+	c = Cockpit{Lanes: lanes, Aside: aside, Waiting: waits, Funnel: p.funnel(states), Progress: p.progressOf(states, weights), Causes: []Cause{}}
+	c.Progress.Assumed = !recorded
+	return c, errors.Join(unread, err)
+}
