@@ -25,7 +25,7 @@ const module = "lockkeeper"
 // rank of every package in that folder that has no entry of its own.
 var ranks = [][]string{
 	{".", "internal/agent/program"},
-	{"store", "tree", "durable", "internal/encoding/...", "internal/machine/...", "internal/project/protect", "internal/project/generated", "internal/git/gitcmd", "internal/git/manager"},
+	{"store", "tree", "durable", "internal/encoding/...", "internal/machine/...", "internal/merge", "internal/project/protect", "internal/project/generated", "internal/git/gitcmd", "internal/git/manager"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore", "internal/machine/process", "internal/project/config", "internal/session/snapshot", "internal/session/refusal"},
 	{"gate", "internal/git", "internal/git/parcel", "internal/project/detect", "internal/agent/...", "internal/flow", "internal/flow/documents", "internal/flow/failure", "internal/flow/fleet", "internal/compat/lease", "internal/compat/bookfile", "internal/surface/feed"},
 	{"sched", "internal/agent/enrol", "internal/agent/toolcache", "internal/compat/resource", "internal/compat/links", "internal/flow/progress", "internal/flow/research", "internal/flow/sample", "internal/project"},

@@ -18,6 +18,7 @@
 //	apply, rollback, away   renames into the tree and back; directories that moved
 //	recover, takeover       landings that a crashed process left
 //	undo, restore           undoing a landing, of files or of a directory; the originals that it needs
+//	original                the content of an earlier version
 //	refused                 keeps content that did not land on the rescue shelf
 //	observe                 the content of a path, as a version
 //

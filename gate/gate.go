@@ -98,8 +98,8 @@ func Open(root *tree.Root, st store.Store, locks *lock.Manager, opt Options) (_ 
 		opt.Site = host + ":" + root.Dir()
 	}
 	g := &Gate{paths: root, store: st, locks: locks, opt: opt, disk: opt.Disk,
-		shelf: rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir), opt.Limits),
-		done:  map[string][]store.TakenLanding{}, commits: map[string]*inFlight{}}
+		done: map[string][]store.TakenLanding{}, commits: map[string]*inFlight{}}
+	g.shelf = rescue.Open(filepath.Join(root.Dir(), stateDir, shelfDir), opt.Limits).WithBases(g.Original)
 	g.elsewhere.paths = map[string]bool{}
 	if err := g.openDirs(); err != nil {
 		return nil, errors.Join(err, g.closeDirs())

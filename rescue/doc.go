@@ -2,7 +2,8 @@
 // refused writes, and edits that a landing displaced.
 //
 // An entry is a directory named by its id. The file meta.json describes the entry, and the
-// file content, if there is one, has the content. The path that the content was meant for is
+// file content, if there is one, has the content. The file base, if there is one, has the content
+// that the change was based on; entries of earlier versions have none. The path that the content was meant for is
 // only text in meta.json, never part of a file name. Anything that is not a regular file is
 // not copied. The caller moves it elsewhere, and the content is a note that says where.
 //

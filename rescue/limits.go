@@ -100,11 +100,13 @@ func (s *Shelf) measure(shelf *os.File) (r room, err error) {
 		return r, err
 	}
 	for _, id := range ids {
-		size, err := s.sizeOf(shelf, id)
-		if err != nil {
-			return r, err
+		for _, name := range []string{contentName, baseName} {
+			size, err := s.sizeOf(shelf, id, name)
+			if err != nil {
+				return r, err
+			}
+			r.used += size
 		}
-		r.used += size
 	}
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(shelf.Fd()), &st); err != nil {
@@ -114,8 +116,8 @@ func (s *Shelf) measure(shelf *os.File) (r room, err error) {
 	return r, nil
 }
 
-// sizeOf returns the size of an entry's content; 0 if the entry is damaged.
-func (s *Shelf) sizeOf(shelf *os.File, id string) (size int64, err error) {
+// sizeOf returns the size of a file of an entry; 0 if the entry is damaged or has no such file.
+func (s *Shelf) sizeOf(shelf *os.File, id, name string) (size int64, err error) {
 	dir, err := s.disk.OpenDir(shelf, id)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, fs.ErrPermission) {
 		return 0, nil
@@ -124,7 +126,7 @@ func (s *Shelf) sizeOf(shelf *os.File, id string) (size int64, err error) {
 		return 0, err
 	}
 	defer s.closing(dir, &err)
-	stat, err := s.disk.Lstat(dir, contentName)
+	stat, err := s.disk.Lstat(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

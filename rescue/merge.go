@@ -15,7 +15,7 @@ func (s *Shelf) Merge(e Entry, counts func(Entry) bool) (Entry, error) {
 			if id >= e.ID {
 				return nil
 			}
-			if size, err := s.sizeOf(shelf, id); err != nil || size != e.Size {
+			if size, err := s.sizeOf(shelf, id, contentName); err != nil || size != e.Size {
 				continue // an entry that cannot be read is not equal
 			}
 			if o, err := s.read(shelf, id); err == nil && o.equals(e) && counts(o) {

@@ -21,6 +21,7 @@ import (
 const (
 	metaName    = "meta.json"
 	contentName = "content"
+	baseName    = "base" // content of the version that the entry's content was based on; optional
 )
 
 // maxMeta bounds the size of meta.json.
@@ -130,6 +131,9 @@ func (s *Shelf) fill(ctx context.Context, shelf *os.File, temp string, e *Entry,
 			return err
 		}
 		e.Sum = hex.EncodeToString(sum.Sum(nil))
+	}
+	if err := s.keepBase(ctx, dir, e); err != nil {
+		return err
 	}
 	meta, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {

@@ -22,6 +22,7 @@ type Shelf struct {
 	name   string
 	disk   durable.Disk
 	limits Limits
+	bases  Bases // nil: entries are kept without their bases
 }
 
 // Open returns the shelf in dir. The first Put creates the directory, whose parent must

@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -194,9 +195,19 @@ func (a *Project) FileAt(base, path string) (string, error) {
 	return l.Path, err
 }
 
-// Shelf returns the shelf with the content that could not land. It needs no gate.
+// Shelf returns the shelf with the content that could not land. It opens the gate only to find the base of a change that it
+// keeps.
 func (a *Project) Shelf() *rescue.Shelf {
-	return rescue.Open(filepath.Join(a.Root.Dir(), DirName, "rescue"), a.shelfLimits())
+	return rescue.Open(filepath.Join(a.Root.Dir(), DirName, "rescue"), a.shelfLimits()).WithBases(a.original)
+}
+
+// original opens the content that a path had in a version; nil if it is not available.
+func (a *Project) original(ctx context.Context, path string, v lockkeeper.Version) (io.ReadCloser, error) {
+	g, err := a.Gate()
+	if err != nil {
+		return nil, err
+	}
+	return g.Original(ctx, path, v)
 }
 
 func (a *Project) shelfLimits() rescue.Limits {
