@@ -73,7 +73,7 @@ func TestGateKeepsProtected(t *testing.T) {
 				e, err := a.Shelf().Put(t.Context(), rescue.Entry{Kind: rescue.Gap, Path: path, Mode: 0o755, Reason: "kept"}, strings.NewReader("new\n"))
 				projecttest.Must(t, err)
 				return under(t, a, func(g *lockkeeper.Grant) error {
-					_, err := landing.LandRescued(t.Context(), a, g, e, true)
+					_, err := landing.LandRescued(t.Context(), a, g, e, landing.Onto{Current: true})
 					return err
 				}, path)
 			}

@@ -35,10 +35,22 @@ func Barred(ctx context.Context, a *project.Project, path string) (*lockkeeper.L
 	return nil, err
 }
 
+// A Merged is the content that lands in place of that of a kept change, because the file moved on.
+type Merged struct {
+	Content []byte
+	Base    lockkeeper.Version // what the file must be
+}
+
+// Onto says on which version of the file a kept change lands.
+type Onto struct {
+	Current bool    // the file as it is now, which is replaced
+	Merged  *Merged // nil: the content as it was kept
+}
+
 // LandRescued lands an entry of the rescue shelf under a grant that holds its path, and
-// drops the entry. The path must still have the base version of the entry, unless
-// ontoCurrent is set.
-func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, e rescue.Entry, ontoCurrent bool) (_ *lockkeeper.Landing, err error) {
+// drops the entry. Unless onto says otherwise, the path must still have the base version of the
+// entry.
+func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Grant, e rescue.Entry, onto Onto) (_ *lockkeeper.Landing, err error) {
 	g, err := a.Gate()
 	if e.Kind == rescue.Uncommitted { // the file existed before, even if agents may not write there
 		if g, err = a.GateFor(e.Path); err == nil {
@@ -50,7 +62,7 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 	}
 	shelf := a.Shelf()
 	if e.Kind == rescue.Whole {
-		l, err := g.LandKeptDir(ctx, grant, e, ontoCurrent)
+		l, err := g.LandKeptDir(ctx, grant, e, onto.Current)
 		if err != nil {
 			return nil, err
 		}
@@ -60,10 +72,10 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 	if e.Mode != 0 && !e.Delete {
 		change.Mode = &e.Mode
 	}
-	if !ontoCurrent {
+	if !onto.Current {
 		change.Base = &e.Base
 	}
-	if ontoCurrent && e.Kind == rescue.Uncommitted { // the landing may not be undoable
+	if onto.Current && e.Kind == rescue.Uncommitted { // the landing may not be undoable
 		if err := keepReplaced(ctx, a, e); err != nil {
 			return nil, err
 		}
@@ -73,6 +85,12 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 			return nil, err
 		}
 		change.Body = func() (io.ReadCloser, error) { return shelf.Content(e.ID) }
+	}
+	if m := onto.Merged; m != nil {
+		change.Body, change.Base, change.Delete = gate.Bytes(m.Content), &m.Base, false
+		if e.Mode == e.Base.Mode {
+			change.Mode = nil // the change leaves the permissions as they are
+		}
 	}
 	l, err := g.Commit(ctx, grant, []gate.Change{change})
 	if err != nil {

@@ -5,23 +5,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
-	"golang.org/x/sys/unix"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/project"
-	"lockkeeper/internal/session"
-	"lockkeeper/rescue"
 )
 
 // diffLimit is the maximum size that is compared line by line.
@@ -76,59 +69,10 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		text, _, err := Difference(d.App, e)
-		return text, err
+		fit, err := FitOf(ctx, d.App, e)
+		return fit.Text, err
 	}
 	return "", nil
-}
-
-// Difference returns the diff of a kept change, or a note if it has none. The content may
-// be in place already, for example after an unlocked command. Then the diff is against the
-// previous version of the file, if a session knows it.
-func Difference(a *project.Project, e rescue.Entry) (text, note string, err error) {
-	shelf := a.Shelf()
-	content := shelf.ContentPath(e.ID)
-	switch e.Kind {
-	case rescue.Archive:
-		return "", "an archive of many files; to list them: " + ListArchive(a, e), nil
-	case rescue.Whole, rescue.Noted:
-		where, err := readSome(shelf.Content(e.ID))
-		return "", strings.TrimSpace(string(where)), err
-	case rescue.Damaged:
-		return "", "the remaining content is in " + content, nil
-	}
-	now, name := e.Path, e.Path
-	there, err := readSome(os.OpenFile(filepath.Join(a.Root.Dir(), filepath.FromSlash(e.Path)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		now = nothing
-	case err != nil:
-		return "", "the current content of " + e.Path + " cannot be read: " + err.Error(), nil
-	}
-	var kept []byte
-	switch {
-	case e.Sum == "" && !e.Delete:
-		return "", fmt.Sprintf("no content is kept; the change only sets the permissions %04o", e.Mode.Perm()), nil
-	case e.Delete:
-		name = nothing
-	default:
-		if kept, err = readSome(shelf.Content(e.ID)); err != nil {
-			return "", "", err
-		}
-	}
-	switch {
-	case len(kept) > diffLimit || len(there) > diffLimit:
-		return "", "too large to be shown as a diff; the content is in " + content, nil
-	case isBinary(kept) || isBinary(there):
-		return "", "binary content, SHA-256 " + e.Sum + "; it is in " + content, nil
-	case bytes.Equal(kept, there):
-		was := session.Copy(a, fmt.Sprintf("%x", e.Base.Sum))
-		if was == nil || isBinary(was) || bytes.Equal(was, kept) {
-			return "", "the file has this content already", nil
-		}
-		return string(diff.Diff(e.Path, was, name, kept)), "the file has this content already; the diff shows what it changed", nil
-	}
-	return string(diff.Diff(now, there, name, kept)), "", nil
 }
 
 // readSome reads a file, and at most one byte beyond the limit.

@@ -150,14 +150,14 @@ func TestAgentsChangeOnlyTheirOwn(t *testing.T) {
 	must(t, err)
 	for _, by := range []acts.Changer{{Actor: agent}, wrote("bob")} {
 		_, undoing := acts.UndoLanding(ctx, o.app, l.Seq, by, hold)
-		_, _, landing := acts.LandRescued(ctx, o.app, e.ID, false, by, hold)
+		_, _, landing := acts.LandRescued(ctx, o.app, e.ID, acts.Landing{}, by, hold)
 		for _, err := range []error{undoing, landing} {
 			if lockkeeper.CodeOf(err) != lockkeeper.CodeRefused || !strings.Contains(err.Error(), "it is from ann") {
 				t.Errorf("%v", err)
 			}
 		}
 	}
-	_, _, err = acts.LandRescued(ctx, o.app, e.ID, false, wrote("ann"), hold)
+	_, _, err = acts.LandRescued(ctx, o.app, e.ID, acts.Landing{}, wrote("ann"), hold)
 	must(t, err)
 	_, err = acts.UndoLanding(ctx, o.app, l.Seq, wrote("ann"), hold)
 	must(t, err)
@@ -225,7 +225,7 @@ func TestLandRescuedOutsideTheAllowlist(t *testing.T) {
 	ctx := t.Context()
 	e, err := o.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Gap, Path: "lib/tasks/a.rake", Holder: "blog/posts/b1", Reason: "allowlist: it lies outside"}, strings.NewReader("x\n"))
 	must(t, err)
-	_, _, err = acts.LandRescued(ctx, o.app, e.ID, false, acts.Changer{Actor: person("ann")}, acts.Holding(o.app, person("ann")))
+	_, _, err = acts.LandRescued(ctx, o.app, e.ID, acts.Landing{}, acts.Changer{Actor: person("ann")}, acts.Holding(o.app, person("ann")))
 	var v *lockkeeper.LockViolationError
 	if !errors.As(err, &v) || v.Check != "allowlist" || v.HeldBy != nil {
 		t.Fatalf("%v", err)
@@ -234,7 +234,7 @@ func TestLandRescuedOutsideTheAllowlist(t *testing.T) {
 
 	e, err = o.app.Shelf().Put(ctx, rescue.Entry{Kind: rescue.Gap, Path: other, Mode: 0o644, Holder: "blog/posts/b1", Reason: "coverage: not declared"}, strings.NewReader("x\n"))
 	must(t, err)
-	got, l, err := acts.LandRescued(ctx, o.app, e.ID, false, acts.Changer{Actor: person("ann")}, acts.Holding(o.app, person("ann")))
+	got, l, err := acts.LandRescued(ctx, o.app, e.ID, acts.Landing{}, acts.Changer{Actor: person("ann")}, acts.Holding(o.app, person("ann")))
 	must(t, err)
 	if l == nil || got.Path != other || o.read(other) != "x\n" {
 		t.Errorf("%+v %+v", got, l)

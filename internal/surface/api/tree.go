@@ -224,10 +224,8 @@ type landedAgain struct {
 	Landing *lockkeeper.Landing `json:"landing"`
 }
 
-func landRescued(s *Server, c *call, in struct {
-	OntoCurrent bool `json:"onto_current,omitempty"` // land the change even if the file has changed
-}) (landedAgain, error) {
-	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in.OntoCurrent, c.changer(), acts.Holding(s.opt.App, c.who.Actor()))
+func landRescued(s *Server, c *call, in acts.Landing) (landedAgain, error) {
+	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in, c.changer(), acts.Holding(s.opt.App, c.who.Actor()))
 	return landedAgain{e, l}, err
 }
 

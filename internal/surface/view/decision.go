@@ -65,8 +65,9 @@ type GapDetail struct {
 	Batch string        `json:"batch"`
 	Title string        `json:"title"` // title of the batch
 	Kept  *rescue.Entry `json:"kept,omitempty"`
-	Diff  *Diff         `json:"diff,omitempty"`
-	Plan  string        `json:"plan"` // a plan for the flow tasks that makes the change, as YAML
+	Diff  *Diff         `json:"diff,omitempty"` // what the change does to its base
+	Fit   *acts.Fit     `json:"fit,omitempty"`  // whether it applies to the file as it is now
+	Plan  string        `json:"plan"`           // a plan for the flow tasks that makes the change, as YAML
 }
 
 // Diff is a set of changes, file by file.
@@ -111,14 +112,14 @@ func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Re
 			d.OpenDecision, d.Waits = waitingOf(g, asked), true
 		}
 	}
-	if err := rd.fill(d, p, u.Unit); err != nil {
+	if err := rd.fill(ctx, d, p, u.Unit); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
 // fill adds the fields of d that its kind of decision needs.
-func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) {
+func (rd *Reader) fill(ctx context.Context, d *Decision, p *documents, u *progress.Unit) (err error) {
 	missing := func() error {
 		return &lockkeeper.InputError{Field: "reference", Value: d.Ref.String(), Reason: u.Name + " has no such " + string(d.Ref.Kind), Next: "lockkeeper decide show plan " + u.Name}
 	}
@@ -169,7 +170,7 @@ func (rd *Reader) fill(d *Decision, p *documents, u *progress.Unit) (err error) 
 			return missing()
 		}
 		d.title(g.Path)
-		d.Gap, err = rd.gapDetail(batch, g)
+		d.Gap, err = rd.gapDetail(ctx, batch, g)
 	default:
 		return missing()
 	}
@@ -248,7 +249,7 @@ func (d *Diff) add(path string, was, is bool, text, note string) {
 	d.Added, d.Removed = d.Added+f.Added, d.Removed+f.Removed
 }
 
-func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, error) {
+func (rd *Reader) gapDetail(ctx context.Context, b *progress.Batch, g progress.Gap) (*GapDetail, error) {
 	d := &GapDetail{Gap: g, Batch: b.ID, Title: b.Title}
 	change := ""
 	if g.Rescue != "" {
@@ -258,10 +259,10 @@ func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, erro
 		case err != nil:
 			return nil, err
 		default:
-			if d.Diff, _, err = rd.keptDiff(e); err != nil {
+			if d.Diff, d.Fit, err = rd.keptDiff(ctx, e); err != nil {
 				return nil, err
 			}
-			d.Kept, change = &e, d.Diff.Files[0].Text
+			d.Kept, change = &e, d.Fit.Text
 		}
 	}
 	var err error
@@ -269,9 +270,10 @@ func (rd *Reader) gapDetail(b *progress.Batch, g progress.Gap) (*GapDetail, erro
 	return d, err
 }
 
-func (rd *Reader) keptDiff(e rescue.Entry) (d *Diff, note string, err error) {
-	text, note, err := acts.Difference(rd.project, e)
+// keptDiff compares a kept change with what it was based on, and with the file as it is now.
+func (rd *Reader) keptDiff(ctx context.Context, e rescue.Entry) (d *Diff, fit *acts.Fit, err error) {
+	f, err := acts.FitOf(ctx, rd.project, e)
 	d = &Diff{}
-	d.add(e.Path, e.Base.Exists(), !e.Delete, text, note)
-	return d, note, err
+	d.add(e.Path, e.Base.Exists(), !e.Delete, f.Text, f.Note)
+	return d, &f, err
 }

@@ -32,7 +32,8 @@ type Rescue struct {
 // KeptChange is a kept change, with its permissions in octal.
 type KeptChange struct {
 	rescue.Entry
-	Mode string `json:"mode"` // empty: unchanged
+	Mode string    `json:"mode"`          // empty: unchanged
+	Fit  *acts.Fit `json:"fit,omitempty"` // whether it applies to the file as it is now; nil: not compared
 }
 
 func KeptOf(e rescue.Entry) KeptChange {
@@ -57,10 +58,11 @@ type RescueEntry struct {
 type RescueDetail struct {
 	Moment
 	RescueEntry
-	Diff    *Diff  `json:"diff,omitempty"`
-	Note    string `json:"note,omitempty"` // why there is no diff
-	Content string `json:"content"`        // where the content is on disk
-	Next    string `json:"next"`           // what to do with an entry that is not dropped
+	Diff    *Diff  `json:"diff,omitempty"`   // what the change does to its base
+	Note    string `json:"note,omitempty"`   // why there is no diff, or how to read it
+	Merged  string `json:"merged,omitempty"` // the file after the change; has markers around conflicts
+	Content string `json:"content"`          // where the content is on disk
+	Next    string `json:"next"`             // what to do with an entry that is not dropped
 }
 
 func (rd *Reader) Rescue(ctx context.Context) (*Rescue, error) {
@@ -182,20 +184,23 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 	if v.Moment, err = rd.at(ctx, nil); err != nil {
 		return nil, err
 	}
-	if v.Diff, v.Note, err = rd.keptDiff(e); err != nil {
+	if v.Diff, v.Fit, err = rd.keptDiff(ctx, e); err != nil {
 		return nil, err
 	}
-	v.Next, err = rd.rescueStep(ctx, e)
+	v.Note, v.Merged = v.Fit.Note, v.Fit.Merged
+	v.Next, err = rd.rescueStep(ctx, e, *v.Fit)
 	return v, err
 }
 
 // rescueStep returns what to do with an entry, if it is not dropped.
-func (rd *Reader) rescueStep(ctx context.Context, e rescue.Entry) (string, error) {
+func (rd *Reader) rescueStep(ctx context.Context, e rescue.Entry, fit acts.Fit) (string, error) {
 	land, where := "lockkeeper rescue land "+e.ID, rd.project.Shelf().ContentPath(e.ID)
 	reason, instead := acts.CannotLand(rd.project, e)
 	switch {
 	case reason != "":
 		return instead, nil
+	case fit.State == acts.FitConflict, fit.State == acts.FitUnknown:
+		return acts.ResolveStep(e, fit.Now), nil
 	case e.Kind == rescue.Uncommitted:
 		return "lockkeeper rescue restore " + e.ID, nil
 	case !strings.HasPrefix(e.Reason, "allowlist: "):

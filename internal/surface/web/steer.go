@@ -178,7 +178,8 @@ func startPhase(d *Dashboard, ctx context.Context, f form) (said, error) {
 }
 
 func land(d *Dashboard, ctx context.Context, f form) (said, error) {
-	e, l, err := acts.LandRescued(ctx, d.app, f.Get("id"), f.Get("onto") != "", acts.Changer{Actor: f.who.Actor()}, acts.Holding(d.app, f.who.Actor()))
+	how := acts.Landing{OntoCurrent: f.Get("onto") != "", Resolved: f.Values.Get("resolved"), Base: f.Get("base")}
+	e, l, err := acts.LandRescued(ctx, d.app, f.Get("id"), how, acts.Changer{Actor: f.who.Actor()}, acts.Holding(d.app, f.who.Actor()))
 	if err != nil {
 		return said{}, err
 	}
