@@ -142,6 +142,8 @@ func audit(s *Server, c *call, q struct {
 	Path  string    `json:"path"`
 	Kind  []string  `json:"kind" doc:"A kind of event. Can be repeated."`
 	Text  string    `json:"text" doc:"Text to find in the line."`
+
+	Internal bool `json:"internal" doc:"Also list locks of documents, .lockkeeper and .git that came and went in order. A query with who or path always lists them."`
 }) (*view.Audit, error) {
-	return s.opt.View.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Before: q.After, Limit: *q.Limit})
+	return s.opt.View.Audit(c.r.Context(), view.AuditQuery{Since: q.Since, Until: q.Until, Who: q.Who, Path: q.Path, Kinds: q.Kind, Text: q.Text, Internal: q.Internal, Before: q.After, Limit: *q.Limit})
 }

@@ -18,9 +18,13 @@ type AuditQuery struct {
 	Path         string
 	Kinds        []string // kinds of events
 	Text         string   // text to find in the line, ignoring case
+	Internal     bool     // also locks of Lockkeeper's own files; a query by Who or Path always has them
 	Before       uint64   // the Next of the previous page; 0: the newest
 	Limit        int      // default 100
 }
+
+// hides reports whether the query leaves out routine events of internal locks.
+func (q AuditQuery) hides() bool { return !q.Internal && q.Who == "" && q.Path == "" }
 
 // Audit is one page of the event log.
 type Audit struct {
@@ -30,6 +34,7 @@ type Audit struct {
 	Oldest    uint64   `json:"oldest"`         // oldest event in the log
 	Kinds     []string `json:"kinds"`          // every kind of event
 	Forgotten bool     `json:"forgotten"`      // the log does not reach back to Since
+	Hidden    bool     `json:"hidden"`         // events of internal locks are left out
 }
 
 // Line is an event with its text.
@@ -40,7 +45,8 @@ type Line struct {
 	What string `json:"what"` // what happened
 	Text string `json:"text"` // the whole event in one line, without the time
 
-	Details []string `json:"-"` // the parts of Text after What
+	Details []string          `json:"-"` // the parts of Text after What
+	Shown   []lockkeeper.Lock `json:"-"` // the locks of the event, without internal ones if the reader did not ask for them
 }
 
 // auditRead limits the events that one page reads. A search for rare events continues with
@@ -49,7 +55,7 @@ const auditRead = 50_000
 
 // Audit searches the event log.
 func (rd *Reader) Audit(ctx context.Context, q AuditQuery) (*Audit, error) {
-	v := &Audit{Lines: []Line{}}
+	v := &Audit{Lines: []Line{}, Hidden: q.hides()}
 	for _, k := range EventKinds() {
 		v.Kinds = append(v.Kinds, string(k))
 	}
@@ -64,7 +70,7 @@ func (rd *Reader) Audit(ctx context.Context, q AuditQuery) (*Audit, error) {
 		}
 		v.Oldest = oldest[0].Seq
 		v.Forgotten = !q.Since.IsZero() && oldest[0].Seq > 1 && oldest[0].At.After(q.Since)
-		v.Lines, v.Next, err = search(r, q, want)
+		v.Lines, v.Next, err = search(r, q, rd.leftOut(q), want)
 		return err
 	})
 	return v, err
@@ -72,7 +78,7 @@ func (rd *Reader) Audit(ctx context.Context, q AuditQuery) (*Audit, error) {
 
 // search reads the log backwards. It returns the matching lines and the start of the next
 // page.
-func search(r store.Reader, q AuditQuery, want func(Line) bool) (lines []Line, next uint64, err error) {
+func search(r store.Reader, q AuditQuery, without internalPaths, want func(Line) bool) (lines []Line, next uint64, err error) {
 	limit, known, read, before := pageLimit(q.Limit), names{}, 0, q.Before
 	lines = []Line{}
 	for ev, err := range eachEvent(r, store.EventQuery{Before: q.Before, Latest: true}) {
@@ -85,7 +91,7 @@ func search(r store.Reader, q AuditQuery, want func(Line) bool) (lines []Line, n
 		if read++; read > auditRead {
 			return lines, before, nil
 		}
-		if line := lineOf(ev, known, pathsInLine); want(line) {
+		if line := lineOf(ev, known, pathsInLine, without); want(line) {
 			if len(lines) == limit {
 				return lines, before, nil
 			}
@@ -112,13 +118,22 @@ func (rd *Reader) wanted(q AuditQuery) (func(Line) bool, error) {
 		}
 	}
 	text := strings.ToLower(q.Text)
+	without := rd.leftOut(q)
 	return func(line Line) bool {
 		ev := line.Event
-		return (q.Until.IsZero() || !ev.At.After(q.Until)) &&
+		return !without.isRoutine(ev) && (q.Until.IsZero() || !ev.At.After(q.Until)) &&
 			(q.Who == "" || slices.Contains([]string{ev.Holder, ev.Actor.Name, line.Item, line.Name}, q.Who)) &&
 			(len(q.Kinds) == 0 || slices.Contains(q.Kinds, string(ev.Kind))) && concerns(ev) &&
 			(text == "" || strings.Contains(strings.ToLower(line.Name+" "+line.Text+" "+ev.GrantID), text))
 	}, nil
+}
+
+// leftOut returns the paths whose locks a query leaves out.
+func (rd *Reader) leftOut(q AuditQuery) internalPaths {
+	if !q.hides() {
+		return nil
+	}
+	return rd.internalPaths()
 }
 
 // Lines yields the events since q.Since that match q, the oldest first; with a limit only the latest. A
@@ -126,9 +141,10 @@ func (rd *Reader) wanted(q AuditQuery) (func(Line) bool, error) {
 func (rd *Reader) Lines(ctx context.Context, q AuditQuery, limit int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		want, err := rd.wanted(q)
+		without := rd.leftOut(q)
 		after, found := uint64(0), 0
 		if err == nil && (q.Limit > 0 || !q.Since.IsZero()) {
-			for line, failed := range rd.eachLine(ctx, store.EventQuery{Latest: true}, limit) {
+			for line, failed := range rd.eachLine(ctx, store.EventQuery{Latest: true}, limit, without) {
 				if failed != nil || line.At.Before(q.Since) || q.Limit > 0 && found == q.Limit {
 					after, err = line.Seq, failed
 					break
@@ -142,7 +158,7 @@ func (rd *Reader) Lines(ctx context.Context, q AuditQuery, limit int) iter.Seq2[
 			yield(Line{}, err)
 			return
 		}
-		for line, err := range rd.eachLine(ctx, store.EventQuery{After: after}, limit) {
+		for line, err := range rd.eachLine(ctx, store.EventQuery{After: after}, limit, without) {
 			if (err != nil || want(line)) && !yield(line, err) {
 				return
 			}
@@ -150,14 +166,14 @@ func (rd *Reader) Lines(ctx context.Context, q AuditQuery, limit int) iter.Seq2[
 	}
 }
 
-func (rd *Reader) eachLine(ctx context.Context, q store.EventQuery, limit int) iter.Seq2[Line, error] {
+func (rd *Reader) eachLine(ctx context.Context, q store.EventQuery, limit int, without internalPaths) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		known := names{}
 		for ev, err := range Events(ctx, rd.project, q) {
 			if err == nil && known.lacks(ev) {
 				err = rd.project.Store.View(ctx, func(r store.Reader) error { return known.in(r, ev) })
 			}
-			if !yield(lineOf(ev, known, limit), err) || err != nil {
+			if !yield(lineOf(ev, known, limit, without), err) || err != nil {
 				return
 			}
 		}

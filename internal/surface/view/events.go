@@ -36,7 +36,7 @@ func (rd *Reader) Recent(ctx context.Context, most, limit int, matches func(lock
 	_, err = rd.at(ctx, func(r store.Reader) error {
 		events, err := latest(r, store.EventQuery{}, most, eventPage, matches)
 		if err == nil {
-			lines, err = linesOf(r, events, limit)
+			lines, err = linesOf(r, events, limit, nil)
 		}
 		return err
 	})
@@ -125,8 +125,9 @@ const pathsInLine = 3
 // maxPaths is a limit above the number of paths in any line.
 const maxPaths = math.MaxInt
 
-// lineOf returns an event with its text, which names up to limit paths and holders.
-func lineOf(ev lockkeeper.Event, known names, limit int) Line {
+// lineOf returns an event with its text, which names up to limit paths and holders. It counts the
+// locks of the paths in without.
+func lineOf(ev lockkeeper.Event, known names, limit int, without internalPaths) Line {
 	line := Line{Event: ev, Item: sched.ItemID(ev), What: strings.ReplaceAll(string(ev.Kind), "_", " ")}
 	line.Name = eventName(ev)
 	if line.Item == "" && known[ev.Holder] != "" {
@@ -136,12 +137,20 @@ func lineOf(ev lockkeeper.Event, known names, limit int) Line {
 		line.Name = name
 	}
 	add := func(format string, args ...any) { line.Details = append(line.Details, fmt.Sprintf(format, args...)) }
-	if len(ev.Locks) > 0 {
+	line.Shown = without.others(ev.Locks)
+	if len(line.Shown) > 0 {
 		var locks []string
-		for _, l := range ev.Locks {
+		for _, l := range line.Shown {
 			locks = append(locks, l.String())
 		}
 		add("%s", few(locks, limit))
+	}
+	switch internal := len(ev.Locks) - len(line.Shown); internal {
+	case 0:
+	case 1:
+		add("1 internal lock")
+	default:
+		add("%d internal locks", internal)
 	}
 	switch ev.Kind {
 	case lockkeeper.EventLanded:
@@ -203,13 +212,13 @@ func idsOf(ev lockkeeper.Event) []string {
 	return ids
 }
 
-func linesOf(r store.Reader, events []lockkeeper.Event, limit int) ([]Line, error) {
+func linesOf(r store.Reader, events []lockkeeper.Event, limit int, without internalPaths) ([]Line, error) {
 	known, lines := names{}, []Line{}
 	for _, ev := range events {
 		if err := known.in(r, ev); err != nil {
 			return nil, err
 		}
-		lines = append(lines, lineOf(ev, known, limit))
+		lines = append(lines, lineOf(ev, known, limit, without))
 	}
 	return lines, nil
 }
@@ -275,7 +284,7 @@ func (c *changes) since(r store.Reader, last uint64) (Changes, error) {
 	}
 	latest := slices.DeleteFunc(slices.Clone(c.latest), func(ev lockkeeper.Event) bool { return ev.Seq <= last })
 	var err error
-	if v.Latest, err = linesOf(r, latest, pathsInLine); err != nil || last == 0 {
+	if v.Latest, err = linesOf(r, latest, pathsInLine, nil); err != nil || last == 0 {
 		return v, err
 	}
 	v.Cut = last+1 < c.from

@@ -156,7 +156,7 @@ func (rd *Reader) addFromStore(ctx context.Context, v *Item, q *job.Queue) (err 
 		if err != nil {
 			return err
 		}
-		if v.Events, err = linesOf(r, events, pathsInLine); err != nil {
+		if v.Events, err = linesOf(r, events, pathsInLine, rd.internalPaths()); err != nil {
 			return err
 		}
 		workers, err := q.WorkersIn(r)

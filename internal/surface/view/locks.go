@@ -43,8 +43,9 @@ func (rd *Reader) Holding(e lock.RequestInfo) Holding {
 // LockStatus is a Holding, with the name of its work and the acts that a person can perform on it.
 type LockStatus struct {
 	Holding
-	Locks      []PathLock             `json:"locks"` // strongest first
-	Name       string                 `json:"name"`  // name of the work that the grant is for, or the holder
+	Locks      []PathLock             `json:"locks"`              // strongest first
+	Internal   bool                   `json:"internal,omitempty"` // every lock is internal: of documents, .lockkeeper or .git
+	Name       string                 `json:"name"`               // name of the work that the grant is for, or the holder
 	Item       string                 `json:"item,omitempty"`
 	Reason     string                 `json:"reason,omitempty"`
 	Conditions []lockkeeper.Condition `json:"conditions,omitempty"` // for a stale grant: what must hold before a person can release it
@@ -52,8 +53,9 @@ type LockStatus struct {
 }
 
 type PathLock struct {
-	Path string          `json:"path"`
-	Mode lockkeeper.Mode `json:"mode"`
+	Path     string          `json:"path"`
+	Mode     lockkeeper.Mode `json:"mode"`
+	Internal bool            `json:"internal,omitempty"` // only Lockkeeper itself locks the path
 }
 
 // QueuedWait is an item that waits for locks.
@@ -182,6 +184,12 @@ const waitingState = "waiting"
 
 func (rd *Reader) lockStatus(e lock.RequestInfo, known names) LockStatus {
 	s := LockStatus{Holding: rd.Holding(e), Locks: PathLocks(e), Name: known.holder(e), Item: e.Metadata[lock.ItemKey], Reason: e.Metadata["reason"], Acts: []Act{}}
+	internal := rd.internalPaths()
+	s.Internal = len(s.Locks) > 0
+	for i, l := range s.Locks {
+		s.Locks[i].Internal = internal.has(l.Path)
+		s.Internal = s.Internal && s.Locks[i].Internal
+	}
 	if e.State != waitingState {
 		s.Acts = append(s.Acts, Act{Name: "force-release", Target: e.ID, Command: "lockkeeper lock force-release " + e.ID})
 	}

@@ -76,6 +76,7 @@ func TestAWholeRun(t *testing.T) {
 	s.batchItem()
 	s.rescue(v.Refused[0].Rescue)
 	s.record()
+	s.quiet()
 	s.undone()
 }
 
@@ -265,6 +266,38 @@ func (s *scene) record() {
 				s.t.Errorf("%s: found %+v", what, line)
 			}
 		}
+	}
+}
+
+// quiet checks that the audit trail leaves out the locks of documents that came and went, unless a
+// query asks for them.
+func (s *scene) quiet() {
+	s.t.Helper()
+	count := func(q view.AuditQuery) (documents, all int) {
+		s.t.Helper()
+		q.Limit = 1_000
+		page, err := s.look.Audit(s.t.Context(), q)
+		must(s.t, err)
+		for _, line := range page.Lines {
+			if line.Kind == lockkeeper.EventAcquired && !slices.ContainsFunc(line.Locks, func(l lockkeeper.Lock) bool { return !strings.HasPrefix(l.Path, ".") }) {
+				documents++
+			}
+			if !page.Hidden && strings.Contains(line.Text, "internal lock") {
+				s.t.Errorf("a complete line is %s", line.Text)
+			}
+		}
+		return documents, len(page.Lines)
+	}
+	some, fewer := count(view.AuditQuery{})
+	every, all := count(view.AuditQuery{Internal: true})
+	if some != 0 || every == 0 || all-fewer < 2*every {
+		s.t.Errorf("%d of %d locks of documents are listed in %d of %d lines", some, every, fewer, all)
+	}
+	if own, _ := count(view.AuditQuery{Path: ".pipeline"}); own == 0 {
+		s.t.Error("a query by path misses locks of documents")
+	}
+	if page, err := s.look.Audit(s.t.Context(), view.AuditQuery{Text: "internal lock"}); err != nil || len(page.Lines) == 0 || len(page.Lines[0].Shown) == len(page.Lines[0].Locks) {
+		s.t.Errorf("no line counts its internal locks: %v", err)
 	}
 }
 

@@ -14,18 +14,19 @@ type auditData struct {
 	*view.Audit
 	Who, Path, Kind, Text string
 	Since, Until          string
+	Internal              bool
 	Older                 string // URL of the next page
 	Newest                string // URL of the first page; empty: this page is the first
 }
 
 func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q := r.URL.Query()
-	data := auditData{Who: strings.TrimSpace(q.Get("who")), Path: strings.TrimSpace(q.Get("path")), Kind: q.Get("kind"), Text: strings.TrimSpace(q.Get("q")), Since: q.Get("since"), Until: q.Get("until")}
+	data := auditData{Who: strings.TrimSpace(q.Get("who")), Path: strings.TrimSpace(q.Get("path")), Kind: q.Get("kind"), Text: strings.TrimSpace(q.Get("q")), Since: q.Get("since"), Until: q.Get("until"), Internal: q.Get("internal") != ""}
 	before, err := pageNumber(q.Get("before"))
 	if err != nil {
 		return nil, err
 	}
-	ask := view.AuditQuery{Who: data.Who, Path: data.Path, Text: data.Text, Before: before}
+	ask := view.AuditQuery{Who: data.Who, Path: data.Path, Text: data.Text, Internal: data.Internal, Before: before}
 	if data.Kind != "" {
 		ask.Kinds = []string{data.Kind}
 	}
@@ -38,7 +39,7 @@ func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	if data.Audit, err = d.view.Audit(r.Context(), ask); err != nil {
 		return nil, err
 	}
-	same := map[string]string{"who": data.Who, "path": data.Path, "kind": data.Kind, "q": data.Text, "since": data.Since, "until": data.Until}
+	same := map[string]string{"who": data.Who, "path": data.Path, "kind": data.Kind, "q": data.Text, "since": data.Since, "until": data.Until, "internal": q.Get("internal")}
 	if before > 0 {
 		data.Newest = address("/audit", same)
 	}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"exact":   exact,
 		"dollars": dollars,
 		"counted": counted,
+		"plural":  plural,
 		"grouped": grouped,
 		"bytes":   view.Bytes,
 		"bar":     bar,
@@ -110,13 +112,22 @@ type heldPaths struct {
 	Mode  lockkeeper.Mode
 	Paths []string
 	More  int
+
+	Internal int // internal locks that are only counted; then there are no paths
 }
 
 // pathsShown limits how many paths of one mode a list shows.
 const pathsShown = 8
 
+// modes groups locks by mode. It only counts internal locks, unless there are no others.
 func modes(locks []view.PathLock) (list []heldPaths) {
+	onlyInternal := !slices.ContainsFunc(locks, func(l view.PathLock) bool { return !l.Internal })
+	internal := 0
 	for _, l := range locks {
+		if l.Internal && !onlyInternal {
+			internal++
+			continue
+		}
 		if len(list) == 0 || list[len(list)-1].Mode != l.Mode {
 			list = append(list, heldPaths{Mode: l.Mode})
 		}
@@ -126,6 +137,9 @@ func modes(locks []view.PathLock) (list []heldPaths) {
 			continue
 		}
 		last.Paths = append(last.Paths, l.Path)
+	}
+	if internal > 0 {
+		list = append(list, heldPaths{Internal: internal})
 	}
 	return list
 }
@@ -137,10 +151,10 @@ func detail(l view.Line) string {
 		return shortened(l.Reason, letters)
 	}
 	var list []string
-	for _, lock := range l.Locks[:min(paths, len(l.Locks))] {
+	for _, lock := range l.Shown[:min(paths, len(l.Shown))] {
 		list = append(list, lock.Path)
 	}
-	if more := len(l.Locks) - paths; more > 0 {
+	if more := len(l.Shown) - paths; more > 0 {
 		list[paths-1] += fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(list, ", ")

@@ -81,19 +81,6 @@ type Views interface {
 	Audit(ctx context.Context, q view.AuditQuery) (*view.Audit, error)
 }
 
-type locksData struct {
-	*view.Locks
-	Picture picture
-}
-
-func (d *Dashboard) locksPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	locks, err := d.view.Locks(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return locksData{Locks: locks, Picture: draw(locks.Graph)}, nil
-}
-
 type nodesData struct {
 	*view.Nodes
 	People []access.Account

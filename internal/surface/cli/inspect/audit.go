@@ -25,10 +25,15 @@ func (p *program) auditCommand() *cobra.Command {
 		Long: `List events, newest last: every acquire, refusal, release, recovery and forced act, and
 every landing and gap, with who, when and why. A gap is a write that was refused, or made
 without a lock, and kept: see lockkeeper rescue. With --json each line is one object.
-By default it lists the last 100 events.`,
+By default it lists the last 100 events.
+
+Locks of documents of runs, of .lockkeeper and of .git that came and went in order are left
+out, also with --json, and counted in other events; --internal lists them. Events of one
+--holder or about one --path are complete.`,
 		Example: `  lockkeeper audit --since 1h
   lockkeeper audit --holder otter --path app/user.rb
   lockkeeper audit --kind landed
+  lockkeeper audit --internal --limit 0 --json > audit.jsonl
   lockkeeper audit --since 2026-01-31T09:00:00Z --json | jq -r .kind`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -52,6 +57,7 @@ By default it lists the last 100 events.`,
 	f.StringVar(&q.Who, "holder", "", "only events of this `holder`, or of an item such as j12")
 	f.StringVar(&q.Path, "path", "", "only events about this `path`")
 	f.StringVar(&kind, "kind", "", "only events of this `kind`, such as acquired, landed or gap, a write that was refused or had no lock")
+	f.BoolVar(&q.Internal, "internal", false, "also list locks of documents, .lockkeeper and .git that came and went in order")
 	f.IntVar(&q.Limit, "limit", 100, "how many of the newest events to list; 0: all")
 	return cmd
 }
