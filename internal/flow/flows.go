@@ -3,6 +3,7 @@ package flow
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"lockkeeper"
 )
@@ -60,12 +61,13 @@ func IsCheck(phase string) bool {
 	return slices.ContainsFunc(checkPhases(), func(p Phase) bool { return p.Name == phase })
 }
 
-func checkPhases() (list []Phase) {
+// checkPhases returns the check phases of all flows. Readers of thousands of records call it for each.
+var checkPhases = sync.OnceValue(func() (list []Phase) {
 	for _, f := range All() {
 		list = append(list, f.Checks()...)
 	}
 	return list
-}
+})
 
 func Names() (names []string) {
 	for _, f := range All() {

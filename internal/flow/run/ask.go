@@ -64,6 +64,7 @@ func (p *Pipeline) callOnce(ctx context.Context, t *timed, q question, w *worksp
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ready.close()) }()
+	waiting := time.Now()
 	if err := t.Phase(ctx, cmp.Or(q.queue, q.phase), sched.PoolAgent); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (p *Pipeline) callOnce(ctx context.Context, t *timed, q question, w *worksp
 		return nil, err
 	}
 	defer done()
-	tr, err := p.ledger.begin(q.purpose, w.Home(), t.ID())
+	tr, err := p.ledger.begin(q.purpose, w.Home(), t.ID(), waiting)
 	if err != nil {
 		return nil, err
 	}

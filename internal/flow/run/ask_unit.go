@@ -237,7 +237,7 @@ func (p *Pipeline) askAPI(ctx context.Context, t execution, q question, prompt s
 		if err := p.ledger.start(); err != nil {
 			return agent.Result{}, err
 		}
-		tr, err := p.ledger.begin(q.purpose, "", t.ID())
+		tr, err := p.ledger.begin(q.purpose, "", t.ID(), time.Time{})
 		if err == nil {
 			err = tr.keep(tr.files().Prompt(), prompt)
 		}

@@ -25,6 +25,7 @@ const (
 	checkFile     = "check.json" // the record of a check, once it has ended
 	itemFile      = "item"       // the id of the call's item
 	workspaceFile = "workspace"  // the home of the call's workspace
+	askedFile     = "asked"      // since when the call waited for its slot
 	outputFile    = "output"
 	logFile       = "stderr"
 	livelogFile   = "log"
@@ -260,8 +261,9 @@ func (t trace) workspace() (string, error) {
 	return string(text), err
 }
 
-// begin creates the folder of the next call for a purpose and an item.
-func (l *ledger) begin(purpose, workspace, item string) (trace, error) {
+// begin creates the folder of the next call for a purpose and an item. asked is since when the call
+// waited for its slot; zero: it did not wait.
+func (l *ledger) begin(purpose, workspace, item string, asked time.Time) (trace, error) {
 	last, err := l.last(purpose)
 	if err != nil {
 		return trace{}, err
@@ -270,8 +272,11 @@ func (l *ledger) begin(purpose, workspace, item string) (trace, error) {
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return trace{}, err
 	}
-	return t, errors.Join(os.WriteFile(filepath.Join(t.dir, itemFile), []byte(item), 0o600),
-		os.WriteFile(filepath.Join(t.dir, workspaceFile), []byte(workspace), 0o600))
+	err = os.WriteFile(filepath.Join(t.dir, itemFile), []byte(item), 0o600)
+	if !asked.IsZero() {
+		err = errors.Join(err, os.WriteFile(filepath.Join(t.dir, askedFile), []byte(asked.UTC().Format(time.RFC3339Nano)), 0o600))
+	}
+	return t, errors.Join(err, os.WriteFile(filepath.Join(t.dir, workspaceFile), []byte(workspace), 0o600))
 }
 
 func (l *ledger) start() error {

@@ -341,7 +341,7 @@ func (l *batchRun) takeTestSlot(ctx context.Context, phase string, begin func() 
 // changes land. If the command changes a file of the batch, it fails, because it tested other
 // files than would land.
 func (l *batchRun) runOne(ctx context.Context, c checks, attempt int, command string, begin func() error) (flow.CheckRun, error) {
-	tr, err := l.p.ledger.begin(l.ask(c.Name, "").purpose, "", l.t.ID())
+	tr, err := l.p.ledger.begin(l.ask(c.Name, "").purpose, "", l.t.ID(), time.Time{})
 	if err != nil {
 		return flow.CheckRun{}, err
 	}

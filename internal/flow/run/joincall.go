@@ -36,7 +36,7 @@ func (j *Joiner) do(ctx context.Context, call *fleet.Call, slot int) (commit str
 		return "", err
 	}
 	defer func() { err = errors.Join(err, w.Close(context.WithoutCancel(ctx), false)) }()
-	tr, err := j.p.ledger.begin(call.Purpose+"/"+call.ID, w.Home(), call.Item)
+	tr, err := j.p.ledger.begin(call.Purpose+"/"+call.ID, w.Home(), call.Item, time.Time{})
 	if err != nil {
 		return "", err
 	}
@@ -209,7 +209,7 @@ func (j *Joiner) pack(ctx context.Context, call *fleet.Call, w *workspace.Worksp
 		return "", err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || slices.Contains([]string{callFile, itemFile, workspaceFile}, e.Name()) || strings.HasPrefix(e.Name(), ".") {
+		if !e.Type().IsRegular() || slices.Contains([]string{callFile, itemFile, workspaceFile, askedFile}, e.Name()) || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		if p.Files[e.Name()], err = os.ReadFile(filepath.Join(tr.dir, e.Name())); err != nil {

@@ -40,13 +40,16 @@ type CallRecord struct {
 	Item string    // the item of the call; empty: unknown
 	Dir  string    // the folder of the call
 	Call *PastCall // nil for a check, and for a call that has not ended
+
+	Checked bool // it is a check that has ended
 }
 
 // A Trace records when an agent or a check ran, and for which work.
 type Trace struct {
 	Work  string // the unit, or unit/part
 	Phase string
-	Began time.Time // zero: another process is creating or removing the folder
+	Asked time.Time // since when it waited for its slot; zero: not recorded
+	Began time.Time // when it had its slot; of a check that has not ended, when it was asked for. Zero: another process is creating or removing the folder
 	Ended time.Time // the time of the last output
 	Cut   bool      // the agent was interrupted
 }
@@ -114,6 +117,8 @@ func (j *Journal) read(flowName string) (list []CallRecord, err error) {
 			}
 			if e.Call != nil {
 				e.Call.Flow = flowName
+			}
+			if e.Call != nil || e.Checked {
 				ended[dir] = e
 			}
 			list = append(list, e)
@@ -150,7 +155,10 @@ func readCall(dir string) (e CallRecord, err error) {
 		e.Ended = e.Began
 	}
 	if e.IsCheck() {
-		return e, nil
+		return e, e.readCheck()
+	}
+	if err := e.readAsked(); err != nil {
+		return e, err
 	}
 	rec, err := trace{dir: dir}.record()
 	if err != nil {
@@ -161,6 +169,32 @@ func readCall(dir string) (e CallRecord, err error) {
 		e.Call = &PastCall{Call: rec.Call, Unit: rec.Unit, Run: rec.Run}
 	}
 	return e, nil
+}
+
+// readCheck adds when an ended check had its slot. Its folder is made before it waits for the slot.
+func (e *CallRecord) readCheck() error {
+	rec, err := trace{dir: e.Dir}.checked()
+	if err != nil || rec == nil || e.Began.IsZero() {
+		return err
+	}
+	end, err := modTime(e.Dir, checkFile)
+	if began := end.Add(-rec.Took); err == nil && began.After(e.Began) {
+		e.Asked, e.Began, e.Ended = e.Began, began, end
+	}
+	e.Checked = err == nil && !end.IsZero()
+	return err
+}
+
+// readAsked adds since when a call waited for its slot. Calls of earlier versions have no record of it.
+func (e *CallRecord) readAsked() error {
+	text, err := os.ReadFile(filepath.Join(e.Dir, askedFile))
+	if errors.Is(err, fs.ErrNotExist) || e.Began.IsZero() { // begin writes the file before the one that Began is read from
+		return nil
+	}
+	if err == nil {
+		e.Asked, err = time.Parse(time.RFC3339Nano, string(text))
+	}
+	return err
 }
 
 // modTime returns when a file in a folder last changed, or the zero time if the file is missing.

@@ -22,6 +22,39 @@ func leave(t *testing.T, dir, purpose string, n int, files map[string]string) st
 	return at
 }
 
+// The journal tells the wait for a slot from the work in it, also of calls of earlier versions.
+func TestJournalKnowsWaits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "calls")
+	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	set := func(at string, times map[string]time.Duration) {
+		t.Helper()
+		for name, d := range times {
+			must(t, os.Chtimes(filepath.Join(at, name), noon.Add(d), noon.Add(d)))
+		}
+	}
+	const m = time.Minute
+	set(leave(t, dir, "controllers/a/analyze", 1, map[string]string{"item": "j1", "workspace": "", "output": "", "asked": noon.Format(time.RFC3339Nano)}), map[string]time.Duration{"workspace": 2 * m, "output": 3 * m})
+	set(leave(t, dir, "controllers/a/extract", 1, map[string]string{"item": "j1", "workspace": "", "output": ""}), map[string]time.Duration{"workspace": 4 * m, "output": 5 * m})
+	set(leave(t, dir, "controllers/a/b1/test@12345678", 1, map[string]string{"item": "j2", "workspace": "", "output": "", "check.json": `{"took": 60000000000}`}), map[string]time.Duration{"workspace": 6 * m, "output": 8 * m, "check.json": 9 * m})
+	set(leave(t, dir, "controllers/a/b1/test@12345678", 2, map[string]string{"item": "j2", "workspace": "", "output": ""}), map[string]time.Duration{"workspace": 10 * m, "output": 11 * m})
+	j := run.OpenJournal(dir)
+	for range 2 { // the second time from the cache
+		list, err := j.All("controllers")
+		must(t, err)
+		got := ""
+		for _, e := range list {
+			asked := "-"
+			if !e.Asked.IsZero() {
+				asked = fmt.Sprint(e.Asked.Sub(noon).Minutes())
+			}
+			got += fmt.Sprintf("%s %s %v %v %v; ", e.Phase, asked, e.Began.Sub(noon).Minutes(), e.Ended.Sub(noon).Minutes(), e.Checked)
+		}
+		if want := "analyze 0 2 3 false; extract - 4 5 false; test 6 8 9 true; test - 10 11 false; "; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // A journal that is read repeatedly sees new calls, ended calls and removed calls.
 func TestJournal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "calls")

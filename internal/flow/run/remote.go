@@ -241,7 +241,7 @@ func (c *crew) fetchFiles(ctx context.Context, call *fleet.Call, tr trace) error
 		switch {
 		case name == replyFile:
 			continue
-		case name != filepath.Base(name) || strings.HasPrefix(name, ".") || slices.Contains([]string{callFile, itemFile, workspaceFile}, name):
+		case name != filepath.Base(name) || strings.HasPrefix(name, ".") || slices.Contains([]string{callFile, itemFile, workspaceFile, askedFile}, name):
 			return &hostileError{fmt.Sprintf("it has a file %q", name)}
 		}
 		text, err := c.Parcels.File(ctx, call.Result, name, maxOutput)

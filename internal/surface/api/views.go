@@ -32,8 +32,10 @@ func viewRoutes() []route {
 		ask(api+"/timeline", viewers, "When each piece of work ran, waited and landed.", func(s *Server, c *call, q struct {
 			From time.Time `json:"from"`
 			To   time.Time `json:"to"`
+			Text string    `json:"text" doc:"Text to find in the name of the work."`
+			Sort string    `json:"sort" doc:"name, start, time, waited or cost."`
 		}) (*view.Timeline, error) {
-			return s.opt.View.Timeline(c.r.Context(), q.From, q.To)
+			return s.opt.View.Timeline(c.r.Context(), view.TimelineQuery{From: q.From, To: q.To, Text: q.Text, Sort: q.Sort})
 		}),
 		ask(api+"/run", viewers, "What a flow did, what was refused, what landed.", func(s *Server, c *call, q flowQuery) (*view.Run, error) {
 			run, err := s.opt.View.Run(c.r.Context(), q.Flow)

@@ -121,7 +121,7 @@ func (s *scene) landings(list []view.Landing) {
 // timeline checks that every agent, check and landing is shown, and that a period limits them.
 func (s *scene) timeline(v *view.Run) {
 	s.t.Helper()
-	t, err := s.look.Timeline(s.t.Context(), time.Time{}, time.Time{})
+	t, err := s.look.Timeline(s.t.Context(), view.TimelineQuery{})
 	must(s.t, err)
 	count := map[view.Activity]int{}
 	for _, lane := range t.Lanes {
@@ -132,7 +132,7 @@ func (s *scene) timeline(v *view.Run) {
 			}
 		}
 	}
-	if count[view.ActivityAgent] != v.Report.Cost.Calls || count[view.ActivityLanded] != len(v.Landings) || count[view.ActivityCheck] == 0 || count[view.ActivityHolding] == 0 {
+	if count[view.ActivityAgent] != v.Report.Cost.Calls || count[view.ActivityLanded] != len(v.Landings) || count[view.ActivityCheck] == 0 || count[view.ActivityPreparing] == 0 || count[view.ActivityLanding] == 0 {
 		s.t.Errorf("there are %v, %d calls and %d landings", count, v.Report.Cost.Calls, len(v.Landings))
 	}
 	for _, w := range t.Waits {
@@ -144,13 +144,13 @@ func (s *scene) timeline(v *view.Run) {
 		s.t.Errorf("busy is %+v", t.Busy)
 	}
 	whole := t.Over.Sub(t.Began)
-	inside, err := s.look.Timeline(s.t.Context(), t.Began.Add(whole*49/100), t.Began.Add(whole*51/100))
+	inside, err := s.look.Timeline(s.t.Context(), view.TimelineQuery{From: t.Began.Add(whole * 49 / 100), To: t.Began.Add(whole * 51 / 100)})
 	must(s.t, err)
 	if !inside.Began.Equal(t.Began) || inside.Over.Before(t.Over) {
 		s.t.Errorf("seen through a window the run is from %s to %s, and it is from %s to %s", inside.Began, inside.Over, t.Began, t.Over)
 	}
 	middle := t.Began.Add(whole / 2)
-	part, err := s.look.Timeline(s.t.Context(), middle, t.Over)
+	part, err := s.look.Timeline(s.t.Context(), view.TimelineQuery{From: middle, To: t.Over})
 	must(s.t, err)
 	for _, lane := range part.Lanes {
 		for _, st := range lane.Stretches {
@@ -371,7 +371,7 @@ func TestARunUnderWay(t *testing.T) {
 	if row.Batches[0].Mark != view.MarkActive || row.Batches[1].Mark != view.MarkQueued || row.Phase != "apply" || !slices.Contains(row.Cells, view.MarkActive) {
 		t.Errorf("the row is %+v", row)
 	}
-	tl, err := s.look.Timeline(ctx, time.Time{}, time.Time{})
+	tl, err := s.look.Timeline(ctx, view.TimelineQuery{})
 	must(t, err)
 	if len(tl.Waits) != 1 || !tl.Waits[0].Open || tl.Waits[0].Behind[0] != "blog/users/b1" {
 		t.Errorf("the waits are %+v", tl.Waits)

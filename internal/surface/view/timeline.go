@@ -3,16 +3,15 @@ package view
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"lockkeeper"
-	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/acts"
-	"lockkeeper/sched"
 	"lockkeeper/store"
 )
 
@@ -26,6 +25,7 @@ type Timeline struct {
 	Lanes     []Lane      `json:"lanes"`
 	Waits     []LockWait  `json:"waits"`     // longest first
 	Busy      []BusyPoint `json:"busy"`      // number of agents at work over time
+	Sort      string      `json:"sort"`      // the order of Lanes
 	Forgotten bool        `json:"forgotten"` // the log does not reach back to From
 	Problems  []string    `json:"problems"`  // what could not be read
 }
@@ -35,7 +35,24 @@ type Lane struct {
 	Work      string     `json:"work"`
 	Unit      string     `json:"unit,omitempty"`
 	Stretches []Interval `json:"stretches"` // sorted by start
+
+	Totals   map[Activity]Seconds `json:"totals"`   // the time of each activity in the period
+	Waited   Seconds              `json:"waited"`   // for slots, locks and other work
+	Worked   Seconds              `json:"worked"`   // the rest
+	USD      float64              `json:"usd"`      // the cost of the calls that are shown
+	Landings int                  `json:"landings"` // landings in the period
 }
+
+// TimelineQuery selects a period and the lanes of a timeline.
+type TimelineQuery struct {
+	From, To time.Time // zero: the last run
+	Text     string    // text to find in the name of the work, ignoring case
+	Sort     string    // one of TimelineSorts; empty: name
+}
+
+// TimelineSorts are the orders of lanes: by name, by start, or those with the most time, waiting or
+// cost first.
+func TimelineSorts() []string { return []string{"name", "start", "time", "waited", "cost"} }
 
 // Interval is one activity with its start and end.
 type Interval struct {
@@ -47,6 +64,8 @@ type Interval struct {
 	Phase string    `json:"phase,omitempty"`
 	Text  string    `json:"text,omitempty"` // for example, the blockers or the landing
 	USD   float64   `json:"usd,omitempty"`
+
+	gone bool // the process of the item was gone at the end
 }
 
 // Activity is the kind of an interval.
@@ -54,13 +73,20 @@ type Activity string
 
 // Kinds of activity.
 const (
-	ActivityQueued  Activity = "queued"  // the item waits for its turn or a slot
-	ActivityBlocked Activity = "blocked" // the item waits for locks
-	ActivityHolding Activity = "holds"   // the item holds locks, and nothing runs
-	ActivityAgent   Activity = "agent"
-	ActivityCheck   Activity = "check" // tests or CI run
-	ActivityLanded  Activity = "landed"
+	ActivityAfter     Activity = "after"     // the item waits for another one
+	ActivityQueued    Activity = "queued"    // the item waits for its turn or a slot
+	ActivityBlocked   Activity = "blocked"   // the item waits for locks
+	ActivityPreparing Activity = "preparing" // a workspace is prepared, or the work of an agent is stored
+	ActivityAgent     Activity = "agent"
+	ActivityCheck     Activity = "check" // tests or CI run
+	ActivityLanding   Activity = "landing"
+	ActivityLanded    Activity = "landed" // the moment of a landing
 )
+
+// IsWait reports whether work waits in an activity.
+func (a Activity) IsWait() bool {
+	return a == ActivityAfter || a == ActivityQueued || a == ActivityBlocked
+}
 
 type LockWait struct {
 	Work   string    `json:"work"`
@@ -81,8 +107,42 @@ type BusyPoint struct {
 // timelineEvents limits the events that a timeline reads, the latest ones.
 const timelineEvents = 50_000
 
-// Timeline returns the activity between two times; zero times: the last run.
-func (rd *Reader) Timeline(ctx context.Context, from, to time.Time) (*Timeline, error) {
+// Timeline returns what each piece of work did in a period.
+func (rd *Reader) Timeline(ctx context.Context, q TimelineQuery) (*Timeline, error) {
+	if q.Sort = cmp.Or(q.Sort, "name"); !slices.Contains(TimelineSorts(), q.Sort) {
+		return nil, &lockkeeper.InputError{Field: "sort", Value: q.Sort, Reason: "unknown order", Next: "use one of " + strings.Join(TimelineSorts(), ", ")}
+	}
+	name := fmt.Sprintf("timeline %d %d", q.From.UnixNano(), q.To.UnixNano())
+	all, err := share(ctx, &rd.shared, name, func(ctx context.Context) (*Timeline, error) { return rd.timeline(ctx, q.From, q.To) })
+	if err != nil {
+		return nil, err
+	}
+	t := *all
+	t.Sort, t.Lanes = q.Sort, q.lanes(all.Lanes)
+	return &t, nil
+}
+
+// lanes returns the lanes that match, in the order of the query.
+func (q TimelineQuery) lanes(all []Lane) []Lane {
+	text := strings.ToLower(q.Text)
+	list := slices.DeleteFunc(slices.Clone(all), func(l Lane) bool { return !strings.Contains(strings.ToLower(l.Work), text) })
+	slices.SortStableFunc(list, func(a, b Lane) int {
+		switch q.Sort {
+		case "start":
+			return a.Stretches[0].Began.Compare(b.Stretches[0].Began)
+		case "time":
+			return cmp.Compare(b.Worked, a.Worked)
+		case "waited":
+			return cmp.Compare(b.Waited, a.Waited)
+		case "cost":
+			return cmp.Compare(b.USD, a.USD)
+		}
+		return 0 // they are sorted by name
+	})
+	return list
+}
+
+func (rd *Reader) timeline(ctx context.Context, from, to time.Time) (*Timeline, error) {
 	d := newTimeline()
 	s, err := rd.snapshot(ctx, "", func(s *snapshot, r store.Reader) error {
 		d = newTimeline()
@@ -126,11 +186,18 @@ type timelineBuilder struct {
 	names    names
 	lanes    map[string]*Lane
 	since    map[string]Interval  // the current activity by item
-	waits    map[string]*LockWait // waits for locks, by item
+	waits    map[string]*lockWait // waits for locks, by item
+
+	following map[string][]*lockkeeper.Item // the items that wait for each item
+
+	holds []hold                      // when items held their locks
+	calls map[string][]run.CallRecord // the calls and checks of each item, in order
+	lands map[string][]time.Time      // the landings of each item
 }
 
 func newTimeline() *timelineBuilder {
-	return &timelineBuilder{items: map[string]*lockkeeper.Item{}, names: names{}, lanes: map[string]*Lane{}, since: map[string]Interval{}, waits: map[string]*LockWait{}}
+	return &timelineBuilder{items: map[string]*lockkeeper.Item{}, names: names{}, lanes: map[string]*Lane{}, since: map[string]Interval{}, waits: map[string]*lockWait{},
+		calls: map[string][]run.CallRecord{}, lands: map[string][]time.Time{}, following: map[string][]*lockkeeper.Item{}}
 }
 
 // read reads the items of a flow that existed in the period, and their events.
@@ -155,6 +222,7 @@ func (d *timelineBuilder) read(r store.Reader, flowName string) error {
 	first := uint64(math.MaxUint64)
 	for _, it := range d.items {
 		first = min(first, it.Seq)
+		d.follow(it)
 	}
 	if len(d.items) == 0 {
 		return nil
@@ -180,13 +248,18 @@ func (d *timelineBuilder) take(items []*lockkeeper.Item, flowName string) (alive
 	return alive
 }
 
-// label sets the item and phase of an interval. A batch passes through several phases, so
-// its phase is unknown here.
-func (d *timelineBuilder) label(it *lockkeeper.Item, s Interval) Interval {
-	if s.Item = it.ID; it.Unit != string(flow.BatchUnit) {
-		s.Phase = it.Phase
+// follow sets for which other items an item waits at first.
+func (d *timelineBuilder) follow(it *lockkeeper.Item) {
+	for _, id := range it.After {
+		d.following[id] = append(d.following[id], it)
 	}
-	return s
+	isOpen := func(id string) bool {
+		first := d.items[id]
+		return first != nil && (first.CompletedAt.IsZero() || first.CompletedAt.After(it.QueuedAt))
+	}
+	if slices.ContainsFunc(it.After, isOpen) {
+		d.since[it.ID] = d.label(it, Interval{What: ActivityAfter, Began: it.QueuedAt})
+	}
 }
 
 func (d *timelineBuilder) readEvents(r store.Reader, first uint64) error {
@@ -211,114 +284,21 @@ func (d *timelineBuilder) readEvents(r store.Reader, first uint64) error {
 	return nil
 }
 
-func (d *timelineBuilder) see(ev lockkeeper.Event) {
-	id := cmp.Or(sched.ItemID(ev), ev.Holder)
-	it := d.items[id]
-	if it == nil {
-		return
-	}
-	switch ev.Kind {
-	case lockkeeper.EventAcquired:
-		d.turn(it, Interval{What: ActivityHolding, Began: ev.At})
-		d.endWait(id, ev.At, false)
-	case lockkeeper.EventReleased, lockkeeper.EventExpired, lockkeeper.EventRecovered, lockkeeper.EventForceReleased, lockkeeper.EventFailed:
-		d.turn(it, Interval{Began: ev.At})
-		d.endWait(id, ev.At, false)
-	case lockkeeper.EventRequeued:
-		d.turn(it, Interval{What: ActivityQueued, Began: ev.At})
-	case lockkeeper.EventLanded:
-		d.add(it.Workflow, Interval{What: ActivityLanded, Began: ev.At, Over: ev.At, Item: id, Text: "landing " + itoa(ev.Seq)})
-	case lockkeeper.EventBlocked:
-		if d.since[id].What == ActivityQueued {
-			d.turn(it, Interval{What: ActivityBlocked, Began: ev.At})
-		}
-		d.blocked(it, ev)
-	}
-}
-
-// turn ends the current activity of an item and starts the next one, if it has a kind.
-func (d *timelineBuilder) turn(it *lockkeeper.Item, next Interval) {
-	did := d.since[it.ID]
-	if did.Over = next.Began; did.What != "" {
-		if w := d.waits[it.ID]; w != nil && did.What == ActivityBlocked {
-			did.Text = "for " + few(w.Behind, pathsInLine)
-		}
-		d.add(it.Workflow, did)
-	}
-	d.since[it.ID] = d.label(it, next)
-}
-
-func (d *timelineBuilder) blocked(it *lockkeeper.Item, ev lockkeeper.Event) {
-	w := d.waits[it.ID]
-	if w == nil {
-		w = &LockWait{Work: it.Workflow, Item: it.ID, Began: ev.At, Behind: []string{}, Paths: []string{}}
-		d.waits[it.ID] = w
-	}
-	for _, c := range ev.Conflicts {
-		if name := d.names.of(c.Holder, c.Holder); !slices.Contains(w.Behind, name) {
-			w.Behind = append(w.Behind, name)
-		}
-		if !slices.Contains(w.Paths, c.BlockingPath) {
-			w.Paths = append(w.Paths, c.BlockingPath)
-		}
-	}
-}
-
-func (d *timelineBuilder) endWait(id string, at time.Time, open bool) {
-	w := d.waits[id]
-	if w == nil {
-		return
-	}
-	delete(d.waits, id)
-	if w.Took, w.Open = seconds(at.Sub(w.Began)), open; at.Before(d.from) {
-		return
-	}
-	d.Waits = append(d.Waits, *w)
-}
-
-// trace adds a call of an agent or a check.
-func (d *timelineBuilder) trace(e run.CallRecord) {
-	did := Interval{What: ActivityAgent, Began: e.Began, Over: e.Ended, Item: e.Item, Phase: e.Phase}
-	switch it := d.items[e.Item]; {
-	case e.IsCheck():
-		did.What = ActivityCheck
-	case e.Call != nil:
-		did.USD = e.Call.USD
-	case it != nil && it.Status == lockkeeper.ItemDispatched && it.Stage == lockkeeper.StageRunning:
-		did.Over, did.Open = d.to, true
-	}
-	d.add(e.Work, did)
-}
-
-// add adds an interval to its lane, if it is in the period.
-func (d *timelineBuilder) add(work string, s Interval) {
-	if s.Over.Before(s.Began) {
-		s.Over = s.Began
-	}
-	if s.Over.Before(d.from) || s.Began.After(d.to) {
-		return
-	}
-	if d.lanes[work] == nil {
-		d.lanes[work] = &Lane{Work: work}
-	}
-	d.lanes[work].Stretches = append(d.lanes[work].Stretches, s)
-}
-
 // finish ends open intervals and sorts the lanes by name.
 func (d *timelineBuilder) finish(m Moment) *Timeline {
 	t := &d.Timeline
 	t.Moment, t.From, t.To, t.Lanes = m, d.from, d.to, []Lane{}
 	for id, doing := range d.since {
-		if doing.What != "" && d.items[id].CompletedAt.IsZero() {
-			doing.Over, doing.Open = d.to, true
-			if w := d.waits[id]; w != nil && doing.What == ActivityBlocked {
-				doing.Text = "for " + few(w.Behind, pathsInLine)
-			}
-			d.add(d.items[id].Workflow, doing)
+		if it := d.items[id]; doing.What != "" && it.CompletedAt.IsZero() {
+			doing.Open = true
+			d.end(it, doing, d.to)
 		}
 	}
 	for id := range d.waits {
 		d.endWait(id, d.to, true)
+	}
+	for _, h := range d.holds {
+		d.divide(h)
 	}
 	for _, lane := range d.lanes {
 		slices.SortStableFunc(lane.Stretches, func(a, b Interval) int { return a.Began.Compare(b.Began) })
@@ -326,6 +306,7 @@ func (d *timelineBuilder) finish(m Moment) *Timeline {
 	}
 	for i := range t.Lanes {
 		t.Lanes[i].Unit = d.unitOf(t.Lanes[i])
+		t.Lanes[i].sum(d.from, d.to)
 		for _, s := range t.Lanes[i].Stretches {
 			if t.Began.IsZero() || s.Began.Before(t.Began) { // the span can belong to an earlier run
 				t.Began = s.Began
@@ -341,6 +322,28 @@ func (d *timelineBuilder) finish(m Moment) *Timeline {
 	slices.SortStableFunc(t.Waits, func(a, b LockWait) int { return cmp.Compare(b.Took, a.Took) })
 	t.Busy = busy(t.Lanes)
 	return t
+}
+
+// sum adds up the times of a lane that are in a period.
+func (l *Lane) sum(from, to time.Time) {
+	l.Totals = map[Activity]Seconds{}
+	for _, s := range l.Stretches {
+		l.USD = rounded(l.USD+s.USD, 1e6)
+		if s.What == ActivityLanded {
+			l.Landings++
+			continue
+		}
+		began, over := later(s.Began, from), s.Over
+		if over.After(to) {
+			over = to
+		}
+		took := seconds(max(0, over.Sub(began)))
+		if l.Totals[s.What] += took; s.What.IsWait() {
+			l.Waited += took
+		} else {
+			l.Worked += took
+		}
+	}
 }
 
 func (d *timelineBuilder) unitOf(lane Lane) string {

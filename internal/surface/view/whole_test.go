@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/conduct"
@@ -29,7 +28,7 @@ func (s *scene) pages(ctx context.Context) map[string]func() (any, error) {
 		"queue":    func() (any, error) { return s.look.Decisions(ctx, "") },
 		"board":    func() (any, error) { return s.look.Board(ctx, "") },
 		"locks":    func() (any, error) { return s.look.Locks(ctx) },
-		"timeline": func() (any, error) { return s.look.Timeline(ctx, time.Time{}, time.Time{}) },
+		"timeline": func() (any, error) { return s.look.Timeline(ctx, view.TimelineQuery{}) },
 		"run":      func() (any, error) { return s.look.Run(ctx, "") },
 		"landings": func() (any, error) { return s.look.Landings(ctx, view.LandingsQuery{}) },
 		"rescue":   func() (any, error) { return s.look.Rescue(ctx) },

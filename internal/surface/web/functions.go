@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
@@ -54,6 +55,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		// These functions return addresses and fields.
 		"asset":   assetURL,
 		"segment": url.PathEscape,
+		"rowid":   rowID,
 		"key":     rand.Text,
 		"seenAs":  seenAs,
 		// These functions return acts.
@@ -74,6 +76,27 @@ func (d *Dashboard) functions() template.FuncMap {
 		"steps":    func(name string) ([]string, error) { return phasesOf(name, false) },
 		"together": together,
 	}
+}
+
+// rowID returns the id of a row, derived from what names the row: letters, digits and some signs stay, others are
+// written as numbers.
+func rowID(kind string, names ...any) string {
+	var b strings.Builder
+	b.WriteString(kind)
+	for _, name := range names {
+		if at, ok := name.(time.Time); ok {
+			name = at.UnixNano()
+		}
+		b.WriteByte('-')
+		for _, r := range fmt.Sprint(name) {
+			if r < 0x7F && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("./-", r)) {
+				b.WriteRune(r)
+			} else {
+				fmt.Fprintf(&b, "_%x_", r)
+			}
+		}
+	}
+	return b.String()
 }
 
 // signs maps the marks of the board to characters, so that marks differ even without color.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/progress"
@@ -73,7 +72,7 @@ type Views interface {
 	Call(ctx context.Context, item string, number int) (*view.CallDetail, error)
 	Items(ctx context.Context, q view.ItemsQuery) (*view.Items, error)
 	Locks(ctx context.Context) (*view.Locks, error)
-	Timeline(ctx context.Context, from, to time.Time) (*view.Timeline, error)
+	Timeline(ctx context.Context, q view.TimelineQuery) (*view.Timeline, error)
 	Run(ctx context.Context, flow string) (*view.Run, error)
 	Rescue(ctx context.Context) (*view.Rescue, error)
 	Rescued(ctx context.Context, id string) (*view.RescueDetail, error)

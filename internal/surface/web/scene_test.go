@@ -55,7 +55,7 @@ func (s *scene) Items(context.Context, view.ItemsQuery) (*view.Items, error) {
 func (s *scene) Audit(context.Context, view.AuditQuery) (*view.Audit, error) {
 	return &s.audit, nil
 }
-func (s *scene) Timeline(context.Context, time.Time, time.Time) (*view.Timeline, error) {
+func (s *scene) Timeline(context.Context, view.TimelineQuery) (*view.Timeline, error) {
 	return &s.timeline, nil
 }
 func (s *scene) Decision(_ context.Context, _ string, ref progress.Ref) (*view.Decision, error) {
@@ -304,14 +304,15 @@ func (w words) locks(moment view.Moment, act func(name, target string) view.Act)
 }
 
 func (w words) timeline(moment view.Moment) view.Timeline {
-	t := view.Timeline{Moment: moment, From: ago(time.Hour), To: noon, Began: ago(3 * time.Hour), Over: noon}
+	t := view.Timeline{Moment: moment, Sort: "name", From: ago(time.Hour), To: noon, Began: ago(3 * time.Hour), Over: noon}
 	part := func(what view.Activity, from, to time.Duration) view.Interval {
 		return view.Interval{What: what, Began: ago(from), Over: ago(to), Item: "j8", Phase: "apply", Text: w.text, USD: 0.2}
 	}
 	const m = time.Minute
 	for i, name := range []string{w.unit + "/b1", w.other + "/b1", "tags/b1", "users/b2", "comments/b1"} {
 		o := time.Duration(i) * 4 * m
-		t.Lanes = append(t.Lanes, view.Lane{Work: name, Unit: name, Stretches: []view.Interval{part(view.ActivityQueued, 58*m-o, 52*m-o), part(view.ActivityBlocked, 52*m-o, 45*m-o), part(view.ActivityAgent, 45*m-o, 30*m-o), part(view.ActivityCheck, 30*m-o, 26*m-o), part(view.ActivityHolding, 26*m-o, 24*m-o), part(view.ActivityLanded, 24*m-o, 24*m-o)}})
+		t.Lanes = append(t.Lanes, view.Lane{Work: name, Unit: name, Waited: 780, Worked: 1260, USD: 1.2, Landings: 1,
+			Totals: map[view.Activity]view.Seconds{view.ActivityQueued: 360, view.ActivityBlocked: 420, view.ActivityAgent: 900, view.ActivityCheck: 240, view.ActivityLanding: 120}, Stretches: []view.Interval{part(view.ActivityQueued, 58*m-o, 52*m-o), part(view.ActivityBlocked, 52*m-o, 45*m-o), part(view.ActivityAgent, 45*m-o, 30*m-o), part(view.ActivityCheck, 30*m-o, 26*m-o), part(view.ActivityLanding, 26*m-o, 24*m-o), part(view.ActivityLanded, 24*m-o, 24*m-o)}})
 	}
 	t.Lanes[4].Stretches = append(t.Lanes[4].Stretches, view.Interval{What: view.ActivityAgent, Began: ago(3 * m), Open: true, Item: "j11"})
 	t.Busy = []view.BusyPoint{{At: ago(50 * m), Agents: 1}, {At: ago(40 * m), Agents: 3}, {At: ago(22 * m), Agents: 5}, {At: ago(12 * m), Agents: 2}}

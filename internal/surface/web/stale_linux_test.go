@@ -19,6 +19,7 @@ import (
 	"lockkeeper/internal/job"
 	"lockkeeper/internal/project/projecttest"
 	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/view"
 	"lockkeeper/sched"
 )
 
@@ -173,7 +174,7 @@ func TestPageOfARun(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // no event reports a warning, so poll
 	}
 	r.done(stop, "", "now", "1")
-	tl, err := r.View.Timeline(ctx, time.Time{}, time.Time{})
+	tl, err := r.View.Timeline(ctx, view.TimelineQuery{})
 	must(t, err)
 	whole := tl.Over.Sub(tl.Began)
 	at := func(part time.Duration) string { return tl.Began.Add(whole * part / 100).Format(time.RFC3339Nano) }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -145,9 +147,9 @@ func TestPicture(t *testing.T) {
 
 func TestTimelinePicture(t *testing.T) {
 	s := middle(usual)
-	data := timelineData{Timeline: &s.timeline}
+	data := timelineData{Timeline: &s.timeline, Shown: s.timeline.Lanes}
 	data.draw(noon)
-	data.steer()
+	data.steer(httptest.NewRequest(http.MethodGet, "/timeline?sort=cost&page=2", nil))
 	if len(data.Drawn) != 5 || len(data.Ticks) != 3 || data.Ticks[0].Label != "11:15" || data.Ticks[0].At != "25.00%" || data.Most != 5 {
 		t.Errorf("%d lanes, ticks %v, most %d", len(data.Drawn), data.Ticks, data.Most)
 	}
@@ -158,11 +160,30 @@ func TestTimelinePicture(t *testing.T) {
 			}
 		}
 	}
-	if sum := data.Drawn[0].Sum; sum != "agent 15m 00s, tests 4m 00s, blocked by locks 7m 00s, queued 6m 00s, holding locks 2m 00s, 1 landing" {
+	if sum := data.Drawn[0].Sum; sum != "waiting for a slot 6m 00s, waiting for locks 7m 00s, agent 15m 00s, tests 4m 00s, landing 2m 00s, $1.20, 1 landing" {
 		t.Error(sum)
 	}
-	if data.Earlier == "" || data.Later != "" || data.Closer == "" || data.All == "" {
+	if data.Drawn[0].Short != "waited 13m 00s, worked 21m 00s, $1.20" || data.Drawn[0].Hatched == "" || data.Drawn[0].Striped == "" {
+		t.Errorf("%+v", data.Drawn[0])
+	}
+	if data.Earlier == "" || data.Later != "" || !strings.Contains(data.Closer, "sort=cost") || strings.Contains(data.Closer, "page=2") || data.All != "/timeline?sort=cost" {
 		t.Errorf("%+v", data)
+	}
+	heights := map[string]bool{}
+	for _, e := range legend() {
+		l := looks[e.Kind]
+		if at := fmt.Sprint(l.y, l.height, l.pattern); heights[at] || l.word == "" {
+			t.Errorf("%s looks like another activity without its color", e.Kind)
+		} else {
+			heights[at] = true
+		}
+	}
+	many := timelineData{Timeline: &view.Timeline{Moment: view.Moment{At: noon}, From: ago(time.Hour), To: noon}}
+	for i := range 20_000 {
+		many.Timeline.Busy = append(many.Timeline.Busy, view.BusyPoint{At: ago(time.Hour).Add(time.Duration(i) * 180 * time.Millisecond), Agents: i * 7 % 13})
+	}
+	if many.draw(noon); len(many.Busy) > 30_000 || many.Most != 12 {
+		t.Errorf("the line of busy agents has %d bytes, and %d are the most", len(many.Busy), many.Most)
 	}
 	for _, span := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 90 * 24 * time.Hour, 3000 * 24 * time.Hour} {
 		one := timelineData{Timeline: &view.Timeline{Moment: view.Moment{At: noon}, From: noon.Add(-span), To: noon}}

@@ -94,9 +94,9 @@ func TestPicture(t *testing.T) {
 	p := picture{crashed: at(13), Timeline: &view.Timeline{
 		Began: at(0), Over: at(20),
 		Lanes: []view.Lane{
-			{Work: "one/b1", Stretches: []view.Interval{did(view.ActivityHolding, 0, 7), did(view.ActivityAgent, 1, 3), did(view.ActivityCheck, 4, 5), did(view.ActivityLanded, 6, 6)}},
-			{Work: "one/b2", Stretches: []view.Interval{did(view.ActivityQueued, 0, 1), did(view.ActivityBlocked, 1, 10), did(view.ActivityHolding, 10, 15), killed,
-				did(view.ActivityQueued, 15, 16), did(view.ActivityHolding, 16, 20)}},
+			{Work: "one/b1", Stretches: []view.Interval{did(view.ActivityPreparing, 0, 7), did(view.ActivityAgent, 1, 3), did(view.ActivityCheck, 4, 5), did(view.ActivityLanded, 6, 6)}},
+			{Work: "one/b2", Stretches: []view.Interval{did(view.ActivityQueued, 0, 1), did(view.ActivityBlocked, 1, 10), did(view.ActivityPreparing, 10, 15), killed,
+				did(view.ActivityQueued, 15, 16), did(view.ActivityPreparing, 16, 20)}},
 		},
 		Waits: []view.LockWait{{Work: "one/b2", Behind: []string{"one/b1"}, Paths: []string{"app/a.rb"}, Took: 9}},
 	}}

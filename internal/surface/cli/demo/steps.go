@@ -247,7 +247,7 @@ func (w *walk) sum(ctx context.Context) error {
 	picture := picture{crashed: w.crashed}
 	err := w.inside(ctx, func(a *project.Project) (err error) {
 		if rec, err = view.ReadRecord(ctx, a); err == nil {
-			picture.Timeline, err = view.New(a).Timeline(ctx, time.Time{}, time.Time{})
+			picture.Timeline, err = view.New(a).Timeline(ctx, view.TimelineQuery{})
 		}
 		return err
 	})

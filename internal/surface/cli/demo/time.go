@@ -23,8 +23,8 @@ const (
 	actLand
 )
 
-var actOf = map[view.Activity]act{view.ActivityQueued: actWait, view.ActivityBlocked: actWait, view.ActivityHolding: actHold,
-	view.ActivityAgent: actAgent, view.ActivityCheck: actCheck, view.ActivityLanded: actLand}
+var actOf = map[view.Activity]act{view.ActivityAfter: actWait, view.ActivityQueued: actWait, view.ActivityBlocked: actWait,
+	view.ActivityPreparing: actHold, view.ActivityLanding: actHold, view.ActivityAgent: actAgent, view.ActivityCheck: actCheck, view.ActivityLanded: actLand}
 
 // picture shows who ran when, and who waited for whom.
 type picture struct {
@@ -82,7 +82,7 @@ func (p picture) print(to io.Writer, s symbols, columns int, paint func(color, t
 // over returns the end of an interval. Work that ran at the crash ended there: such an agent
 // has reported no cost.
 func (p picture) over(s view.Interval) time.Time {
-	held := s.What == view.ActivityHolding && s.Over.After(p.crashed)
+	held := s.What == view.ActivityPreparing && s.Over.After(p.crashed)
 	killed := s.What == view.ActivityAgent && s.USD == 0
 	if s.Began.Before(p.crashed) && (held || killed) {
 		return p.crashed
