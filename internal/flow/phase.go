@@ -94,6 +94,8 @@ const (
 	Complete   = "complete"
 	NoChange   = "no_change" // a batch passed every phase and changed nothing
 	Failed     = "error"
+
+	AwaitingReview = "awaiting_review" // a batch passed every phase, and a person must review it before it lands
 )
 
 // IsDone reports whether a unit or a batch with this status has nothing left to do.

@@ -102,7 +102,7 @@ func (u *Unit) batch(f flow.Flow, def flow.Batch, approved bool) Batch {
 	b.AwaitsReview = b.Review != nil && b.Review.State == Wanted
 	switch {
 	case b.AwaitsReview:
-		b.Next, b.Status, b.Landed = ReviewPhase, last.Status, nil
+		b.Next, b.Status, b.Landed = ReviewPhase, flow.AwaitingReview, nil
 	case b.Returned():
 		fixes := b.phases[max(0, slices.IndexFunc(b.phases, func(p flow.Phase) bool { return p.Step == flow.Checking }))]
 		b.Next, b.Status, b.Landed = fixes.Name, cmp.Or(fixes.Fixing, fixes.Status), nil

@@ -204,7 +204,7 @@ func TestReviews(t *testing.T) {
 	wantRefused(t, b.PutReview(ctx, unit, "b1", nil), "verified")
 	ok(t, b.PutReview(ctx, unit, "b1", changed))
 	is, _ := b.see(t, unit).Batch("b1")
-	if is.Next != ReviewPhase || is.Status != "verifying" || !is.AwaitsReview {
+	if is.Next != ReviewPhase || is.Status != flow.AwaitingReview || !is.AwaitsReview {
 		t.Errorf("%s %s", is.Next, is.Status)
 	}
 	wantRefused(t, b.PutLanded(ctx, unit, "b1", landed), "review")

@@ -8,8 +8,9 @@ import (
 	"lockkeeper/internal/flow/documents"
 )
 
-// ReviewPhase and LandPhase are the last two phases of every batch. No flow lists them. In these
-// phases the batch keeps the status of its last listed phase.
+// ReviewPhase and LandPhase are the last two phases of every batch. No flow lists them. A batch that
+// waits for its review has the status flow.AwaitingReview. While it waits to land, it keeps the
+// status of its last listed phase.
 const (
 	ReviewPhase = "review"
 	LandPhase   = "land"

@@ -100,8 +100,28 @@ func (s Overlay) Unit(u *progress.Unit, items []*lockkeeper.Item) UnitState {
 		b := &at.Batches[i]
 		s.overlay(current, Work{Unit: u.Name, Kind: string(b.kind), Part: b.ID}, &b.WorkState)
 	}
+	if u.Plan != nil {
+		at.follow()
+	}
 	at.fail()
 	return at
+}
+
+// follow gives a unit the status of its first batch that can continue. Its documents have the
+// status of the first batch that is not complete, which may have failed.
+func (u *UnitState) follow() {
+	if u.Item != "" || u.Status == flow.Failed {
+		return
+	}
+	can := func(b BatchState) bool {
+		return b.Status != flow.Failed && !flow.IsDone(b.Status) && len(b.Blocked) == 0
+	}
+	left := func(b BatchState) bool { return !flow.IsDone(b.Status) }
+	first, next := slices.IndexFunc(u.Batches, left), slices.IndexFunc(u.Batches, can)
+	if first >= 0 && next >= 0 && u.Batches[first].Status == flow.Failed {
+		b := u.Batches[next]
+		u.Status, u.Pending, u.Since = b.Status, b.Pending, b.Since
+	}
 }
 
 // fail marks a unit as failed if a batch failed and no other batch can continue.

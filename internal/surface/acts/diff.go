@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -15,6 +14,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/project"
 )
 
 // diffLimit is the maximum size that is compared line by line.
@@ -26,15 +26,41 @@ const nothing = "/dev/null"
 // FileDifference returns the diff of a file that a batch changed, from the stored original
 // and result, or a note if it has none.
 func FileDifference(tracker *progress.Tracker, unit, batch string, f flow.File) (text, note string, err error) {
-	content := func(v lockkeeper.Version, name string) ([]byte, string, error) {
+	return difference(f, func(v lockkeeper.Version, _ bool) ([]byte, error) { return readSome(tracker.Kept(unit, batch, v.Sum)) })
+}
+
+// LandingDifference returns the diff of change n of a landing, or a note if it has none. The batch is the one
+// that landed; its unit is empty if there is none.
+func LandingDifference(ctx context.Context, a *project.Project, tracker *progress.Tracker, l *lockkeeper.Landing, n int, unit, batch string) (text, note string, err error) {
+	g, err := a.Gate()
+	if err != nil {
+		return "", err.Error(), nil
+	}
+	c := l.Changes[n]
+	if c.Old.Kind == lockkeeper.Dir || c.New.Kind == lockkeeper.Dir {
+		return "", "a directory", nil
+	}
+	return difference(flow.File{Path: c.Path, Old: c.Old, New: c.New}, func(v lockkeeper.Version, after bool) ([]byte, error) {
+		text, err := readSome(g.Content(ctx, l, n, after))
+		if errors.Is(err, fs.ErrNotExist) && unit != "" {
+			return readSome(tracker.Kept(unit, batch, v.Sum))
+		}
+		return text, err
+	})
+}
+
+// difference returns the diff of a file, or a note if it has none. The function read returns the content of
+// the old version or, with after, of the new one.
+func difference(f flow.File, read func(v lockkeeper.Version, after bool) ([]byte, error)) (text, note string, err error) {
+	content := func(v lockkeeper.Version, name string, after bool) ([]byte, string, error) {
 		if !v.Exists() {
 			return nil, nothing, nil
 		}
-		text, err := readSome(tracker.Kept(unit, batch, v.Sum))
+		text, err := read(v, after)
 		return text, name, err
 	}
-	was, from, err := content(f.Old, "a/"+f.Path)
-	is, to, failed := content(f.New, "b/"+f.Path)
+	was, from, err := content(f.Old, "a/"+f.Path, false)
+	is, to, failed := content(f.New, "b/"+f.Path, true)
 	switch err := cmp.Or(err, failed); {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", "its content is no longer kept", nil
@@ -76,7 +102,7 @@ func (d *Decider) changeOf(ctx context.Context, r progress.Ref) (string, error) 
 }
 
 // readSome reads a file, and at most one byte beyond the limit.
-func readSome(f *os.File, err error) ([]byte, error) {
+func readSome[F io.ReadCloser](f F, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -287,6 +287,12 @@ func (u *tour) tourRun() {
 		u.t.Fatalf("%+v", landings)
 	}
 	last := landings.Landings[0]
+	u.ask("GET", fmt.Sprintf("/api/v1/landings/%d", last.Seq), nil).has(last.Paths[0])
+	u.ask("GET", "/api/v1/units/blog/posts", nil).has("blog/posts")
+	u.ask("GET", "/api/v1/diffs/blog/posts/b1", nil).has("b1")
+	for _, unknown := range []string{"landings/1", "units/blog/nothing", "diffs/blog/posts/b77"} {
+		u.as(access.Viewer, "GET", "/api/v1/"+unknown, nil).want(http.StatusNotFound)
+	}
 	u.as(access.Agent, "POST", fmt.Sprintf("/api/v1/landings/%d/undo", last.Seq), nil).want(http.StatusConflict, "refused")
 	u.conforms(u.as(access.Operator, "POST", fmt.Sprintf("/api/v1/landings/%d/undo", last.Seq), nil)).has(last.Paths[0])
 	u.as(access.Operator, "POST", fmt.Sprintf("/api/v1/landings/%d/undo", last.Seq), nil).want(http.StatusConflict)

@@ -23,6 +23,14 @@ func treeRoutes() []route {
 		act(api+"/write", writers, "Write files under a grant, through the gate. Refused changes are kept and reported; with whole, all changes land or none.", write).withLargeBody(),
 		act(api+"/replace-dir", writers, "Replace a directory as a whole with a copy of another one in the codebase, under a grant that holds the directory above it.", replaceDir),
 		ask(api+"/landings", viewers, "Landings, the newest first.", listLandings),
+		ask(api+"/landings/{landing}", viewers, "A landing with its diff, the tests of its batch, and later landings of its files.", func(s *Server, c *call, _ nothing) (*view.LandingDetail, error) {
+			seq, err := landingIn(c)
+			if err != nil {
+				return nil, err
+			}
+			landing, err := s.opt.View.Landing(c.r.Context(), seq)
+			return landing, unknownName(err)
+		}),
 		act(api+"/landings/{landing}/undo", writers, "Undo a landing. An agent undoes only its own.", undoLanding),
 		ask(api+"/rescue", viewers, "Rescued changes, which could not land, the newest first.", listRescued),
 		ask(api+"/rescue/{id}", viewers, "One rescued change, with its diff.", func(s *Server, c *call, _ nothing) (*view.RescueDetail, error) {
@@ -164,10 +172,19 @@ func listLandings(s *Server, c *call, q struct {
 	return s.opt.View.Landings(c.r.Context(), view.LandingsQuery{Before: q.After, Limit: *q.Limit, Path: q.Path})
 }
 
-func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
+// landingIn returns the number of the landing in the URL.
+func landingIn(c *call) (uint64, error) {
 	seq, err := strconv.ParseUint(c.r.PathValue("landing"), 10, 63)
 	if err != nil || seq == 0 {
-		return nil, &refusal{code: codeNotFound, reason: "landings have numbers", next: "GET " + api + "/landings lists them all"}
+		return 0, &refusal{code: codeNotFound, reason: "landings have numbers", next: "GET " + api + "/landings lists them all"}
+	}
+	return seq, nil
+}
+
+func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
+	seq, err := landingIn(c)
+	if err != nil {
+		return nil, err
 	}
 	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.changer(), acts.Holding(s.opt.App, c.who.Actor()))
 }

@@ -2,8 +2,10 @@ package api
 
 import (
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"lockkeeper"
@@ -25,6 +27,15 @@ func viewRoutes() []route {
 		ask(api+"/waiting/{kind}/{name...}", viewers, "The details of one open or past decision.", gateDetail),
 		ask(api+"/board", viewers, "The phase of every unit of a flow.", func(s *Server, c *call, q flowQuery) (*view.Board, error) {
 			return s.opt.View.Board(c.r.Context(), q.Flow)
+		}),
+		ask(api+"/units/{name...}", viewers, "One unit: what was found, decided, changed and landed, its calls, its cost, and what it waits for.", func(s *Server, c *call, q flowQuery) (*view.Unit, error) {
+			unit, err := s.opt.View.Unit(c.r.Context(), q.Flow, c.r.PathValue("name"))
+			return unit, unknownName(err)
+		}),
+		ask(api+"/diffs/{name...}", viewers, "A batch, named unit/batch, with its diff.", func(s *Server, c *call, q flowQuery) (*view.BatchChange, error) {
+			unit, batch := path.Split(c.r.PathValue("name"))
+			change, err := s.opt.View.BatchChange(c.r.Context(), q.Flow, strings.TrimSuffix(unit, "/"), batch)
+			return change, unknownName(err)
 		}),
 		ask(api+"/locks", viewers, "Who holds what, who waits for whom, who wrote last.", func(s *Server, c *call, _ nothing) (*view.Locks, error) {
 			return s.opt.View.Locks(c.r.Context())
@@ -123,16 +134,21 @@ func waiting(s *Server, c *call, q struct {
 	return page, nil
 }
 
+// unknownName returns an error about a name in the URL as one about a missing resource.
+func unknownName(err error) error {
+	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
+		return &notFound{err}
+	}
+	return err
+}
+
 func gateDetail(s *Server, c *call, q flowQuery) (*view.Decision, error) {
 	ref, err := progress.ParseRef(c.r.PathValue("kind") + " " + c.r.PathValue("name"))
 	if err != nil {
 		return nil, &notFound{err}
 	}
 	detail, err := s.opt.View.Decision(c.r.Context(), q.Flow, ref)
-	if lockkeeper.CodeOf(err) == lockkeeper.CodeInput {
-		err = &notFound{err}
-	}
-	return detail, err
+	return detail, unknownName(err)
 }
 
 func audit(s *Server, c *call, q struct {

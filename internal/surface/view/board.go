@@ -50,6 +50,7 @@ const (
 	MarkFailed  Mark = "failed"
 	MarkWaiting Mark = "waiting" // the phase can start, and is not queued yet
 	MarkToCome  Mark = "to_come"
+	MarkSkipped Mark = "skipped" // the unit is complete and had nothing to do in this phase
 )
 
 // BoardBatch is a batch or screen of a unit.
@@ -68,10 +69,7 @@ func (rd *Reader) Board(ctx context.Context, flowName string) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Board{Moment: s.Moment, Flow: s.flow, Phases: []BoardPhase{}, Units: []BoardUnit{}, Statuses: map[string]int{}, Problems: problems(p.problem)}
-	for _, phase := range columns(p.flow) {
-		b.Phases = append(b.Phases, BoardPhase{Name: phase.Name, Executor: string(phase.Executor)})
-	}
+	b := &Board{Moment: s.Moment, Flow: s.flow, Phases: boardPhases(p.flow), Units: []BoardUnit{}, Statuses: map[string]int{}, Problems: problems(p.problem)}
 	states := p.states(s.items)
 	waiting := 0
 	for i, u := range p.units {
@@ -82,6 +80,14 @@ func (rd *Reader) Board(ctx context.Context, flowName string) (*Board, error) {
 	}
 	b.Run = s.line(states, waiting)
 	return b, nil
+}
+
+func boardPhases(f flow.Flow) []BoardPhase {
+	list := []BoardPhase{}
+	for _, phase := range columns(f) {
+		list = append(list, BoardPhase{Name: phase.Name, Executor: string(phase.Executor)})
+	}
+	return list
 }
 
 // columns returns the phases that produce a document.
@@ -111,8 +117,11 @@ func (b *Board) row(f flow.Flow, u *unit, at run.UnitState) BoardUnit {
 	if here >= 0 {
 		b.Phases[here].Units++
 	}
+	phases := columns(f)
 	for i := range row.Cells {
 		switch {
+		case row.Status == flow.Complete && skipped(u.Unit, phases[i]):
+			row.Cells[i] = MarkSkipped
 		case row.Status == flow.Complete || i < here:
 			row.Cells[i] = MarkDone
 		case i == here:
@@ -122,6 +131,20 @@ func (b *Board) row(f flow.Flow, u *unit, at run.UnitState) BoardUnit {
 		}
 	}
 	return row
+}
+
+// skipped reports whether a complete unit had nothing to do in a phase: no item to decide on, or none to
+// plan and make batches for.
+func skipped(u *progress.Unit, phase flow.Phase) bool {
+	switch {
+	case phase.Unit == flow.BatchUnit:
+		return len(u.Batches) == 0
+	case phase.Output == flow.DecisionsFile:
+		return len(u.Items) == 0
+	case phase.Output == flow.BatchesFile:
+		return u.Plan == nil
+	}
+	return false
 }
 
 // phaseOn returns the phase of a unit, or "" if it is complete.

@@ -8,6 +8,7 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/rescue"
 )
@@ -54,9 +55,11 @@ type BatchDetail struct {
 	Unit    string `json:"unit"`
 	Version string `json:"version,omitempty"` // version of the open review of the batch
 	progress.Batch
-	Does []progress.Item `json:"does"` // the items of the batch
-	Gaps []progress.Gap  `json:"gaps"`
-	Diff *Diff           `json:"diff,omitempty"` // nil if it was not requested
+	Status string          `json:"status"`          // from its documents and the queue
+	Error  string          `json:"error,omitempty"` // why it failed
+	Does   []progress.Item `json:"does"`            // the items of the batch
+	Gaps   []progress.Gap  `json:"gaps"`
+	Diff   *Diff           `json:"diff,omitempty"` // nil if it was not requested
 }
 
 // GapDetail is a refused change with its diff.
@@ -103,7 +106,8 @@ func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Re
 	if err != nil {
 		return nil, err
 	}
-	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: u.Status(), Questions: u.Questions(), Malformed: u.Malformed, Unit: u.Unit}
+	at := p.state(u, s.items[u.name])
+	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: at.Status, Questions: u.Questions(), Malformed: u.Malformed, Unit: u.Unit}
 	if u.Analysis != nil {
 		d.Purpose = u.Analysis.Purpose
 	}
@@ -112,14 +116,14 @@ func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Re
 			d.OpenDecision, d.Waits = waitingOf(g, asked), true
 		}
 	}
-	if err := rd.fill(ctx, d, p, u.Unit); err != nil {
+	if err := rd.fill(ctx, d, p, u.Unit, at); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
 // fill adds the fields of d that its kind of decision needs.
-func (rd *Reader) fill(ctx context.Context, d *Decision, p *documents, u *progress.Unit) (err error) {
+func (rd *Reader) fill(ctx context.Context, d *Decision, p *documents, u *progress.Unit, at run.UnitState) (err error) {
 	missing := func() error {
 		return &lockkeeper.InputError{Field: "reference", Value: d.Ref.String(), Reason: u.Name + " has no such " + string(d.Ref.Kind), Next: "lockkeeper decide show plan " + u.Name}
 	}
@@ -142,18 +146,18 @@ func (rd *Reader) fill(ctx context.Context, d *Decision, p *documents, u *progre
 		}
 		d.Item = &ItemDetail{Item: item}
 		if b, ok := batchOf(u, item.ID); ok {
-			d.Item.Batch, d.Item.Status = b.ID, b.Status
+			d.Item.Batch, d.Item.Status = b.ID, stateOf(at, b).Status
 		}
 		d.title(item.Description)
 	case progress.PlanKind:
-		d.Plan = planDetail(u)
+		d.Plan = planDetail(u, at)
 		d.title("the batches of " + u.Name)
 	case progress.ReviewKind:
 		if !known {
 			return missing()
 		}
 		d.title(batch.Title)
-		d.Review, err = reviewDetail(p, u, batch)
+		d.Review, err = reviewDetail(p, u, batch, stateOf(at, batch))
 	case progress.FailureKind:
 		f, known := u.CommonFailure(d.Ref.Failure)
 		if !known {
@@ -184,21 +188,21 @@ func (d *Decision) title(text string) {
 	}
 }
 
-func planDetail(u *progress.Unit) *PlanDetail {
+func planDetail(u *progress.Unit, at run.UnitState) *PlanDetail {
 	d := &PlanDetail{Items: acts.OrEmpty(u.Items), Gone: acts.OrEmpty(u.DroppedItems()), Batches: []BatchDetail{}, Warnings: acts.OrEmpty(u.Warnings)}
 	if u.Plan != nil {
 		d.Approved = u.Plan.Approved
 	}
 	for i := range u.Batches {
-		d.Batches = append(d.Batches, batchDetail(u, &u.Batches[i]))
+		d.Batches = append(d.Batches, batchDetail(u, &u.Batches[i], stateOf(at, &u.Batches[i])))
 	}
 	return d
 }
 
 // reviewDetail returns the details of a batch, with its diff and the version of its open
 // review.
-func reviewDetail(p *documents, u *progress.Unit, b *progress.Batch) (*BatchDetail, error) {
-	d := batchDetail(u, b)
+func reviewDetail(p *documents, u *progress.Unit, b *progress.Batch, at run.WorkState) (*BatchDetail, error) {
+	d := batchDetail(u, b, at)
 	for _, g := range u.OpenDecisions() {
 		if g.Ref.Kind == progress.ReviewKind && g.Ref.Batch == b.ID {
 			d.Version = g.Version
@@ -209,8 +213,42 @@ func reviewDetail(p *documents, u *progress.Unit, b *progress.Batch) (*BatchDeta
 	return &d, err
 }
 
-func batchDetail(u *progress.Unit, b *progress.Batch) BatchDetail {
-	return BatchDetail{Unit: u.Name, Batch: *b, Does: itemsOf(u, b), Gaps: acts.OrEmpty(b.Gaps())}
+// BatchChange is a batch with its diff.
+type BatchChange struct {
+	Moment
+	Flow string `json:"flow"`
+	BatchDetail
+}
+
+// BatchChange returns a batch of a unit with its diff. The flow "" is the current or last one.
+func (rd *Reader) BatchChange(ctx context.Context, flowName, unit, batch string) (*BatchChange, error) {
+	s, p, err := rd.flowState(ctx, flowName, nil)
+	if err != nil {
+		return nil, err
+	}
+	u, b, known := p.batch(unit, batch)
+	if !known {
+		return nil, &lockkeeper.InputError{Field: "batch", Value: unit + "/" + batch, Reason: "the flow " + s.flow + " has no such batch", Next: "lockkeeper status"}
+	}
+	d, err := reviewDetail(p, u.Unit, b, stateOf(p.state(u, s.items[u.name]), b))
+	if err != nil {
+		return nil, err
+	}
+	return &BatchChange{Moment: s.Moment, Flow: s.flow, BatchDetail: *d}, nil
+}
+
+// stateOf returns the state of a batch, from that of its unit.
+func stateOf(at run.UnitState, b *progress.Batch) run.WorkState {
+	for _, s := range at.Batches {
+		if s.ID == b.ID {
+			return s.WorkState
+		}
+	}
+	return run.WorkState{Status: b.Status}
+}
+
+func batchDetail(u *progress.Unit, b *progress.Batch, at run.WorkState) BatchDetail {
+	return BatchDetail{Unit: u.Name, Batch: *b, Status: at.Status, Error: at.Error, Does: itemsOf(u, b), Gaps: acts.OrEmpty(b.Gaps())}
 }
 
 func diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {

@@ -197,20 +197,24 @@ func (rd *Reader) discovered(flowName string) discovery {
 // states returns the state of every unit from its documents and its open queue items. A
 // unit that cannot be read is failed.
 func (p *documents) states(items map[string][]*lockkeeper.Item) []run.UnitState {
-	sight := run.Overlay{Flow: p.flow, Screens: p.screens}
 	states := make([]run.UnitState, len(p.units))
 	for i, u := range p.units {
-		if u.Unit == nil {
-			states[i] = run.UnitState{Name: u.name, WorkState: run.WorkState{Status: flow.Failed, Error: "its documents cannot be read: " + u.err.Error()}}
-			continue
-		}
-		states[i] = sight.Unit(u.Unit, items[u.name])
-		queueForSlots(states[i].Batches, items[u.name])
-		if states[i].Item == "" && len(u.Documents)+len(u.Malformed) == 0 && p.screens == nil {
-			states[i].Status = flow.Idle // no run has started the unit yet
-		}
+		states[i] = p.state(u, items[u.name])
 	}
 	return states
+}
+
+// state returns the state of a unit from its documents and its open queue items.
+func (p *documents) state(u *unit, items []*lockkeeper.Item) run.UnitState {
+	if u.Unit == nil {
+		return run.UnitState{Name: u.name, WorkState: run.WorkState{Status: flow.Failed, Error: "its documents cannot be read: " + u.err.Error()}}
+	}
+	at := run.Overlay{Flow: p.flow, Screens: p.screens}.Unit(u.Unit, items)
+	queueForSlots(at.Batches, items)
+	if at.Item == "" && len(u.Documents)+len(u.Malformed) == 0 && p.screens == nil {
+		at.Status = flow.Idle // no run has started the unit yet
+	}
+	return at
 }
 
 // queueForSlots gives batches that hold their locks and wait for the slot of an agent or a test the

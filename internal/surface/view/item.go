@@ -49,6 +49,7 @@ type Wait struct {
 	Left    Seconds   `json:"left_seconds,omitempty"` // estimated rest of the wait; 0: unknown
 	Overdue bool      `json:"overdue,omitempty"`
 	Item    string    `json:"item,omitempty"` // item that must complete first
+	Name    string    `json:"name,omitempty"` // its name
 	Slots   *Slots    `json:"slots,omitempty"`
 }
 
@@ -88,7 +89,7 @@ func (rd *Reader) Item(ctx context.Context, name string) (*Item, error) {
 	}
 	it := &why.Item
 	v := &Item{Why: *why, Waits: []Wait{}, State: ItemState(it), Since: it.StatusSince(), Flow: run.FlowOf(it), Acts: itemActs(it), Calls: []Call{}, Landings: []Landing{}, Problems: []string{}}
-	if it.Status == lockkeeper.ItemQueued || it.Status == lockkeeper.ItemDispatched && it.Stage != lockkeeper.StageRunning {
+	if isWaiting(it) {
 		v.Waits = waitsOf(why)
 	}
 	if w, ok := run.WorkOf(it); ok {
@@ -126,7 +127,7 @@ func (rd *Reader) find(ctx context.Context, name string) (*job.Queue, *lockkeepe
 // has at least one entry.
 func waitsOf(e *sched.Explanation) (list []Wait) {
 	for _, first := range e.After {
-		list = append(list, Wait{Kind: WaitAfter, Text: ItemName(&first) + " (" + first.ID + "), which comes first and is " + string(first.Status), Item: first.ID})
+		list = append(list, Wait{Kind: WaitAfter, Text: ItemName(&first) + " (" + first.ID + "), which comes first and is " + string(first.Status), Item: first.ID, Name: ItemName(&first)})
 	}
 	for _, w := range e.Locks {
 		b, text := blockerOf(w), w.BlockingPath+", held by "
@@ -228,7 +229,11 @@ func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
 	if !known {
 		return nil
 	}
-	if v.Batch, err = reviewDetail(p, u.Unit, b); err != nil {
+	open, err := rd.openItems(ctx, v.Flow)
+	if err != nil {
+		return err
+	}
+	if v.Batch, err = reviewDetail(p, u.Unit, b, stateOf(p.state(u, open[u.name]), b)); err != nil {
 		return err
 	}
 	if b.Landed == nil {
@@ -240,6 +245,18 @@ func (rd *Reader) addFromFlow(ctx context.Context, v *Item) error {
 		v.Acts = append(v.Acts, Act{Name: "undo", Target: name, Command: "lockkeeper undo " + name})
 	}
 	return err
+}
+
+// openItems returns the incomplete items of a flow, by unit. In the legacy mode there are none.
+func (rd *Reader) openItems(ctx context.Context, flowName string) (items map[string][]*lockkeeper.Item, err error) {
+	if !rd.usesLocks() {
+		return nil, nil
+	}
+	_, err = rd.at(ctx, func(r store.Reader) (err error) {
+		items, err = run.OpenItems(r, flowName)
+		return err
+	})
+	return items, err
 }
 
 // itemActs returns the acts that a person can perform on an item.

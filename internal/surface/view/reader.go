@@ -25,6 +25,8 @@ type Reader struct {
 	changes changes
 	grants  grants
 	laneOf  laneMemory
+	items   itemNames
+	flow    kept[string] // the current flow
 
 	found  sync.Map // a *kept[discovery] by flow
 	probed kept[Enforcement]

@@ -160,7 +160,7 @@ func waitingIn(r *report.Report, states []run.UnitState) {
 			case b < 0 || r.Units[i].Batches[b].Failed:
 			case len(s.Blocked) > 0:
 				r.Units[i].Batches[b].Status = "waiting"
-			case s.Status == flow.Queued:
+			case s.Status == flow.Queued, s.Status == flow.AwaitingReview:
 				r.Units[i].Batches[b].Status = s.Status
 			}
 		}

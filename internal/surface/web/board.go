@@ -3,11 +3,9 @@ package web
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
-	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -45,7 +43,7 @@ func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	data := boardData{Board: board, Status: q.Get("status"), Text: strings.TrimSpace(q.Get("q")), Runs: d.runs != nil}
 	for _, u := range board.Units {
 		if (data.Status == "" || u.Status == data.Status) && strings.Contains(strings.ToLower(u.Name), strings.ToLower(data.Text)) {
-			data.Shown = append(data.Shown, rowOf(u))
+			data.Shown = append(data.Shown, d.rowOf(u, board.Flow))
 		}
 	}
 	at := func(status string) string {
@@ -61,17 +59,9 @@ func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	return data, nil
 }
 
-// rowOf returns the row of a unit. It links to the open decision, otherwise to the running work,
-// otherwise to the plan.
-func rowOf(u view.BoardUnit) boardRow {
-	ref := progress.Ref{Kind: progress.PlanKind, Unit: u.Name}
-	if u.First != nil {
-		ref = *u.First
-	}
-	row := boardRow{BoardUnit: u, Label: oneLine(u.Name), URL: filter{}.At(ref), Tone: tone(u.Status), Is: plain(u.Status)}
-	if u.First == nil && u.Item != "" {
-		row.URL = "/item/" + url.PathEscape(u.Item)
-	}
+// rowOf returns the row of a unit.
+func (d *Dashboard) rowOf(u view.BoardUnit, flowName string) boardRow {
+	row := boardRow{BoardUnit: u, Label: oneLine(u.Name), URL: d.toUnit(u.Name, flowName), Tone: tone(u.Status), Is: plain(u.Status)}
 	if u.Pending != "" {
 		row.Is += " for " + plain(u.Pending)
 	}
@@ -83,8 +73,9 @@ func rowOf(u view.BoardUnit) boardRow {
 		case len(b.Blocked) > 0:
 			part.Text = oneLine(b.ID) + " after " + strings.Join(b.Blocked, ", ")
 		}
+		part.URL = d.toBatch(u.Name, b.ID, flowName)
 		if b.Item != "" {
-			part.URL = "/item/" + url.PathEscape(b.Item)
+			part.URL = d.toItem(b.Item, u.Name+"/"+b.ID)
 		}
 		row.Parts = append(row.Parts, part)
 	}

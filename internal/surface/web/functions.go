@@ -49,15 +49,26 @@ func (d *Dashboard) functions() template.FuncMap {
 		"asked":  asked,
 		"sign":   func(m view.Mark) string { return signs[m] },
 		"marks": func() []view.Mark {
-			return []view.Mark{view.MarkDone, view.MarkActive, view.MarkQueued, view.MarkPerson, view.MarkFailed, view.MarkWaiting}
+			return []view.Mark{view.MarkDone, view.MarkActive, view.MarkQueued, view.MarkPerson, view.MarkFailed, view.MarkWaiting, view.MarkSkipped}
 		},
 		"unstyled": unstyled,
 		// These functions return addresses and fields.
-		"asset":   assetURL,
-		"segment": url.PathEscape,
-		"rowid":   rowID,
-		"key":     rand.Text,
-		"seenAs":  seenAs,
+		"asset":       assetURL,
+		"toUnit":      d.toUnit,
+		"toBatch":     d.toBatch,
+		"toDiff":      d.toDiff,
+		"toItem":      d.toItem,
+		"toLog":       d.toLog,
+		"toCall":      d.toCall,
+		"toLanding":   toLanding,
+		"toDecision":  toDecision,
+		"toDecisions": toDecisions,
+		"toFirst":     toFirst,
+		"itemName":    d.itemName,
+		"segment":     url.PathEscape,
+		"rowid":       rowID,
+		"key":         rand.Text,
+		"seenAs":      seenAs,
 		// These functions return acts.
 		"offer":     func(a view.Act) offer { return offers[a.Name].with(a) },
 		"agentPool": func() string { return sched.PoolAgent },
@@ -66,6 +77,12 @@ func (d *Dashboard) functions() template.FuncMap {
 		"diff":      diffOf,
 		"gapRef": func(unit, batch string, n int) progress.Ref {
 			return progress.Ref{Kind: progress.GapKind, Unit: unit, Batch: batch, Gap: n}
+		},
+		"itemRef": func(unit, item string) progress.Ref {
+			return progress.Ref{Kind: progress.ItemKind, Unit: unit, Item: item}
+		},
+		"topicRef": func(unit, topic string) progress.Ref {
+			return progress.Ref{Kind: progress.TopicKind, Unit: unit, Topic: topic}
 		},
 		"reviewRef": func(unit, batch string) progress.Ref {
 			return progress.Ref{Kind: progress.ReviewKind, Unit: unit, Batch: batch}
@@ -101,7 +118,7 @@ func rowID(kind string, names ...any) string {
 
 // signs maps the marks of the board to characters, so that marks differ even without color.
 var signs = map[view.Mark]string{
-	view.MarkDone: "✓", view.MarkActive: "▶", view.MarkQueued: "…", view.MarkPerson: "?", view.MarkFailed: "✕", view.MarkWaiting: "", view.MarkToCome: "·",
+	view.MarkDone: "✓", view.MarkActive: "▶", view.MarkQueued: "…", view.MarkPerson: "?", view.MarkFailed: "✕", view.MarkWaiting: "", view.MarkToCome: "·", view.MarkSkipped: "–",
 }
 
 // phasesOf returns the phases of a flow's batches if ofBatch is set, otherwise those of its units.

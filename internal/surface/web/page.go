@@ -3,10 +3,10 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -77,7 +77,14 @@ func (d *Dashboard) page(w http.ResponseWriter, r *http.Request, p pageKind) {
 	// Read Seq before the page's data, so that the data is at least as new as Seq.
 	err := d.ask(r, f)
 	if err == nil {
+		err = d.view.ReadItemNames(r.Context())
+	}
+	if err == nil {
 		f.Body, err = p.data(d, w, r)
+	}
+	if moved, ok := errors.AsType[*movedError](err); ok {
+		http.Redirect(w, r, moved.to, http.StatusFound)
+		return
 	}
 	if err != nil {
 		d.trouble(w, r, err)
@@ -101,17 +108,6 @@ func layout(r *http.Request) string {
 		return "part"
 	}
 	return "frame"
-}
-
-// address returns the address of a page with a query. It leaves out empty values.
-func address(path string, query map[string]string) string {
-	q := url.Values{}
-	for name, value := range query {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return strings.TrimSuffix(path+"?"+q.Encode(), "?")
 }
 
 // render writes a template for the role of the requesting person.

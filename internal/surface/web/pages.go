@@ -41,9 +41,12 @@ func pages() []pageKind {
 		{name: "rescue", pattern: "/rescue", title: "Rescue", question: "which writes could not land and are saved", key: "e", topics: "gate", data: (*Dashboard).rescuePage},
 		{name: "nodes", pattern: "/nodes", title: "Nodes", question: "which machines take part, and which protections are active", key: "o", topics: "locks queue", data: (*Dashboard).nodesPage},
 		{name: "audit", pattern: "/audit", title: "Audit", question: "who did what, and when", key: "a", topics: "locks queue gate people", data: (*Dashboard).auditPage},
-		{name: "item", pattern: "/item/{id}", title: "Item", question: "what the item waits for, and what you can do about it", topics: "queue gate locks people", data: (*Dashboard).itemPage},
-		{name: "item-log", pattern: "/item/{id}/log", title: "Log", question: "the output of the item's agent or command", bare: true, data: (*Dashboard).itemPage},
-		{name: "call", pattern: "/item/{id}/call/{n}", title: "Call", question: "what the agent was sent, and what it answered", topics: "queue", data: (*Dashboard).callPage},
+		{name: "unit", pattern: "/unit/{name...}", title: "Unit", question: "what was found, decided, changed and landed, what it cost, and what it waits for", topics: "queue gate locks people", data: (*Dashboard).unitPage},
+		{name: "batch-diff", pattern: "/diff/{name...}", title: "Diff", question: "what the batch changes", topics: "queue gate people", data: (*Dashboard).diffPage},
+		{name: "landing", pattern: "/landing/{seq}", title: "Landing", question: "what the landing changed, and whether it can be undone", topics: "gate people", data: (*Dashboard).landingPage},
+		{name: "item", pattern: "/item/{name...}", title: "Item", question: "what the item waits for, and what you can do about it", topics: "queue gate locks people", data: (*Dashboard).itemPage},
+		{name: "item-log", pattern: "/log/{name...}", title: "Log", question: "the output of the item's agent or command", bare: true, data: (*Dashboard).logPage},
+		{name: "call", pattern: "/call/{name...}", title: "Call", question: "what the agent was sent, and what it answered", topics: "queue", data: (*Dashboard).callPage},
 		{name: "kept", pattern: "/rescue/{id}", title: "Rescue", question: "what landing this write would change", topics: "gate", data: (*Dashboard).keptPage},
 	}
 }
@@ -68,7 +71,14 @@ type Views interface {
 	Decisions(ctx context.Context, flow string) (*view.Decisions, error)
 	Decision(ctx context.Context, flow string, ref progress.Ref) (*view.Decision, error)
 	Board(ctx context.Context, flow string) (*view.Board, error)
+	Unit(ctx context.Context, flow, name string) (*view.Unit, error)
+	BatchChange(ctx context.Context, flow, unit, batch string) (*view.BatchChange, error)
+	Landing(ctx context.Context, seq uint64) (*view.LandingDetail, error)
 	Item(ctx context.Context, name string) (*view.Item, error)
+	ReadItemNames(ctx context.Context) error
+	NewestItem(name string) string
+	NameOfItem(id string) string
+	CurrentFlow() string
 	Call(ctx context.Context, item string, number int) (*view.CallDetail, error)
 	Items(ctx context.Context, q view.ItemsQuery) (*view.Items, error)
 	Locks(ctx context.Context) (*view.Locks, error)
@@ -145,14 +155,29 @@ type itemData struct {
 	Live bool // the item is running, so its log grows
 }
 
-func (i itemData) heading() string { return i.Why.Item.Workflow }
+// Name returns the name of the item for people and in addresses.
+func (i itemData) Name() string { return view.ItemName(&i.Why.Item) }
+
+func (i itemData) heading() string { return i.Name() }
 
 func (d *Dashboard) itemPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	it, err := d.view.Item(r.Context(), r.PathValue("id"))
+	if err := d.moved(r); err != nil {
+		return nil, err
+	}
+	it, err := d.view.Item(r.Context(), d.itemIn(r))
 	if err != nil {
 		return nil, err
 	}
+	is, name := &it.Why.Item, view.ItemName(&it.Why.Item)
+	if err := d.readable(r, is.ID, is.Key, name, func() string { return d.toItem(is.ID, name) }); err != nil {
+		return nil, err
+	}
 	return itemData{Item: it, Live: it.Why.Item.Status == lockkeeper.ItemDispatched}, nil
+}
+
+func (d *Dashboard) logPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	it, err := d.view.Item(r.Context(), d.itemIn(r))
+	return itemData{Item: it}, err
 }
 
 type callData struct{ *view.CallDetail }
@@ -160,11 +185,14 @@ type callData struct{ *view.CallDetail }
 func (c callData) heading() string { return fmt.Sprintf("%s, call %d", c.Name, c.Number) }
 
 func (d *Dashboard) callPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	n, err := pageNumber(r.PathValue("n"))
+	n, err := pageNumber(r.URL.Query().Get("n"))
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.view.Call(r.Context(), r.PathValue("id"), int(min(n, math.MaxInt32)))
+	c, err := d.view.Call(r.Context(), d.itemIn(r), int(min(n, math.MaxInt32)))
+	if err == nil {
+		err = d.readable(r, c.Item, "", c.Name, func() string { return d.toCall(c.Item, c.Name, c.Number) })
+	}
 	return callData{c}, err
 }
 

@@ -27,6 +27,9 @@ type scene struct {
 	queue    view.Decisions
 	gates    map[progress.Kind]view.Decision
 	board    view.Board
+	unit     view.Unit
+	change   view.BatchChange
+	landed   view.LandingDetail
 	item     view.Item
 	call     view.CallDetail
 	items    view.Items
@@ -39,16 +42,30 @@ type scene struct {
 	audit    view.Audit
 }
 
-func (s *scene) Now(context.Context, uint64) (*view.Now, error)              { return &s.now, nil }
-func (s *scene) Decisions(context.Context, string) (*view.Decisions, error)  { return &s.queue, nil }
-func (s *scene) Board(context.Context, string) (*view.Board, error)          { return &s.board, nil }
-func (s *scene) Item(context.Context, string) (*view.Item, error)            { return &s.item, nil }
-func (s *scene) Locks(context.Context) (*view.Locks, error)                  { return &s.locks, nil }
-func (s *scene) Run(context.Context, string) (*view.Run, error)              { return &s.run, nil }
-func (s *scene) Rescue(context.Context) (*view.Rescue, error)                { return &s.rescue, nil }
-func (s *scene) Nodes(context.Context) (*view.Nodes, error)                  { return &s.nodes, nil }
-func (s *scene) Call(context.Context, string, int) (*view.CallDetail, error) { return &s.call, nil }
-func (s *scene) Rescued(context.Context, string) (*view.RescueDetail, error) { return &s.rescued, nil }
+func (s *scene) Now(context.Context, uint64) (*view.Now, error)             { return &s.now, nil }
+func (s *scene) Decisions(context.Context, string) (*view.Decisions, error) { return &s.queue, nil }
+func (s *scene) Board(context.Context, string) (*view.Board, error)         { return &s.board, nil }
+func (s *scene) Unit(context.Context, string, string) (*view.Unit, error)   { return &s.unit, nil }
+func (s *scene) BatchChange(context.Context, string, string, string) (*view.BatchChange, error) {
+	return &s.change, nil
+}
+func (s *scene) Landing(context.Context, uint64) (*view.LandingDetail, error) { return &s.landed, nil }
+func (s *scene) Item(context.Context, string) (*view.Item, error)             { return &s.item, nil }
+func (s *scene) Locks(context.Context) (*view.Locks, error)                   { return &s.locks, nil }
+func (s *scene) Run(context.Context, string) (*view.Run, error)               { return &s.run, nil }
+func (s *scene) Rescue(context.Context) (*view.Rescue, error)                 { return &s.rescue, nil }
+func (s *scene) Nodes(context.Context) (*view.Nodes, error)                   { return &s.nodes, nil }
+func (s *scene) Call(context.Context, string, int) (*view.CallDetail, error)  { return &s.call, nil }
+func (s *scene) Rescued(context.Context, string) (*view.RescueDetail, error)  { return &s.rescued, nil }
+func (s *scene) ReadItemNames(context.Context) error                          { return nil }
+func (s *scene) NameOfItem(string) string                                     { return "" }
+func (s *scene) CurrentFlow() string                                          { return "controllers" }
+func (s *scene) NewestItem(name string) string {
+	if name == view.ItemName(&s.item.Why.Item) {
+		return s.item.Why.Item.ID
+	}
+	return ""
+}
 func (s *scene) Items(context.Context, view.ItemsQuery) (*view.Items, error) {
 	return &s.items, nil
 }
@@ -76,6 +93,9 @@ func empty() *scene {
 	s.item.State = "queued"
 	s.call = view.CallDetail{Call: view.Call{Number: 1, Open: true}, Item: "j1", Name: "posts"}
 	s.nodes.Version = "dev"
+	s.unit = view.Unit{Flow: "controllers", BoardUnit: view.BoardUnit{UnitState: run.UnitState{Name: "posts", WorkState: run.WorkState{Status: flow.Idle}}}}
+	s.change = view.BatchChange{Flow: "controllers", BatchDetail: view.BatchDetail{Unit: "posts", Batch: progress.Batch{Batch: flow.Batch{ID: "b1"}}, Status: "applying"}}
+	s.landed = view.LandingDetail{Landed: view.Landing{Seq: 7, State: "committed"}, Diff: &view.Diff{}}
 	return s
 }
 
@@ -159,8 +179,11 @@ func middle(w words) *scene {
 	s.gates = w.gates(moment, s.queue.Open)
 	s.board = w.board(moment)
 	s.item = w.item(moment, act, line, blocker)
+	s.unit = w.wholeUnit(s, act)
+	s.change = view.BatchChange{Moment: moment, Flow: "controllers", BatchDetail: w.batch()}
+	s.landed = view.LandingDetail{Moment: moment, Landed: w.landing(act), Flow: "controllers", Item: "j8", Detail: &s.change.BatchDetail, Diff: w.diff(), GrantID: blocker.GrantID, Later: []view.Landing{w.landing(act)}}
 	s.call = w.call()
-	s.items = view.Items{Moment: moment, Next: 12, Items: []view.ListedItem{{Item: &s.item.Why.Item, State: "running"}}, Queue: view.QueueCount{Ready: 3, Blocked: 2, Running: 4, Completed: 70, Failed: 1}}
+	s.items = view.Items{Moment: moment, Next: 12, Items: []view.ListedItem{{Item: &s.item.Why.Item, State: "running", Name: view.ItemName(&s.item.Why.Item)}}, Queue: view.QueueCount{Ready: 3, Blocked: 2, Running: 4, Completed: 70, Failed: 1}}
 	s.locks = w.locks(moment, act)
 	s.timeline = w.timeline(moment)
 	s.run = w.run(moment, act)
@@ -185,7 +208,7 @@ func (w words) batch() view.BatchDetail {
 	b.CI = &flow.Checked{Skipped: "nothing is configured", State: flow.CheckSkipped}
 	b.Verification = &flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: w.text, Issues: []string{w.text}}}
 	items := []progress.Item{w.decided("i3", flow.Todo), w.decided("i4", flow.Todo)}
-	return view.BatchDetail{Unit: "admin/posts", Batch: b, Does: items, Diff: w.diff(), Gaps: []progress.Gap{{Gap: flow.Gap{Path: w.path, Reason: w.text, Phase: "apply", At: ago(time.Hour)}, Number: 1}}}
+	return view.BatchDetail{Unit: "admin/posts", Batch: b, Status: b.Status, Does: items, Diff: w.diff(), Gaps: []progress.Gap{{Gap: flow.Gap{Path: w.path, Reason: w.text, Phase: "apply", At: ago(time.Hour)}, Number: 1}}}
 }
 
 func (w words) decided(id string, decision flow.Decision) progress.Item {
@@ -271,6 +294,20 @@ func (w words) item(moment view.Moment, act func(name, target string) view.Act, 
 		Calls:  []view.Call{w.call().Call},
 		Events: []view.Line{line(lockkeeper.EventAcquired, "started", 7*time.Minute)}, Acts: []view.Act{act("cancel", "j8"), {Name: "retry", Target: "j8", Refused: "it runs"}},
 		Landings: []view.Landing{w.landing(act)}}
+}
+
+// wholeUnit returns a unit with something in each of its lists.
+func (w words) wholeUnit(s *scene, act func(name, target string) view.Act) view.Unit {
+	row, detail, item := s.board.Units[0], w.batch(), s.item.Why.Item
+	return view.Unit{Moment: s.board.Moment, Flow: "controllers", BoardUnit: row, Phases: s.board.Phases,
+		Batches:  []view.UnitBatch{{BoardBatch: view.BoardBatch{BatchState: run.BatchState{ID: "b1", WorkState: run.WorkState{Status: "applying", Item: "j8", Error: w.text}}, Title: w.text, Mark: view.MarkActive}, Detail: &detail}},
+		Analysis: &flow.Analysis{Purpose: w.text, Behaviour: w.text, Screens: []flow.Served{{Name: w.text, Action: w.path}}, Relations: []flow.Relation{{Controller: w.unit, How: w.text}}, Files: []string{w.path}},
+		Topics:   []progress.Topic{{Topic: flow.Topic{Slug: "pagination", Prompt: w.text}, State: progress.Pending}, {Topic: flow.Topic{Slug: "offsets", Prompt: w.text}, State: progress.Done, Text: w.text, By: w.holder}},
+		Items:    []progress.Item{w.decided("i3", flow.Todo), w.decided("i4", "")}, Gone: []progress.DroppedItem{{Ready: flow.Ready{ID: "i9", Description: w.text}, Reason: w.text}}, Approved: &flow.Approval{By: w.holder, At: ago(time.Hour)},
+		Warnings: []string{w.text}, Questions: []progress.Question{{ID: "question-1", Text: w.text, By: w.holder, At: ago(time.Hour), Answer: w.text}}, Decisions: s.queue.Open[:1],
+		Work:  []view.UnitWork{{ListedItem: view.ListedItem{Item: &item, State: "blocked", Name: w.unit + "/b1"}, Waits: s.item.Waits, Waited: 30, Took: 7}},
+		Calls: []view.UnitCall{{Call: w.call().Call, Item: "j8", Name: w.unit + "/b1"}}, More: 2, Landings: []view.Landing{w.landing(act)}, Cost: view.Cost{USD: 1.2, Tokens: 40_000, Calls: 2},
+		Spent: []view.PhaseCost{{Phase: "apply", USD: 1.2, Calls: 2, Took: 240}}}
 }
 
 func (w words) call() view.CallDetail {

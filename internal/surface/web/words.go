@@ -111,7 +111,7 @@ func tone(status string) string {
 		return "wait"
 	case "error", "failed", "stale", "lost", "unfinished", "dead", "REJECT", "gap", "refused", "advisory", "returned", "undone", "fail", "damaged":
 		return "bad"
-	case "awaiting_decisions", "person", "wanted", "high":
+	case "awaiting_decisions", flow.AwaitingReview, "person", "wanted", "high":
 		return "you"
 	case "active", "running", "dispatched", "preparing", "collecting":
 		return "run"

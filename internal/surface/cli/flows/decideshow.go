@@ -206,7 +206,7 @@ func (d *decider) facts(ctx context.Context, ref progress.Ref) (*factSheet, erro
 		s.item(v)
 	case v.Plan != nil:
 		s.Unit = v.Unit
-		s.plan(v.Unit, func(item string) string { return d.flow.Command("decide", "reenable", v.Unit.Name+"/"+item) })
+		s.plan(v, func(item string) string { return d.flow.Command("decide", "reenable", v.Unit.Name+"/"+item) })
 	case v.Review != nil:
 		s.batch(v.Review)
 		for _, f := range v.Review.Diff.Files {
@@ -288,7 +288,7 @@ func (s *factSheet) item(v *view.Decision) {
 		s.add("note", i.Notes)
 	}
 	if i.Batch != "" {
-		s.add("batch", s.Ref.Unit+"/"+i.Batch+", "+i.Status)
+		s.add("batch", s.Ref.Unit+"/"+i.Batch+", "+statusWords(i.Status, false))
 	}
 	for _, q := range v.Questions {
 		if q.Item == i.ID {
@@ -298,8 +298,9 @@ func (s *factSheet) item(v *view.Decision) {
 }
 
 // plan adds the items and batches of a unit. reenable returns the command for a dropped item.
-func (s *factSheet) plan(u *progress.Unit, reenable func(item string) string) {
-	s.add("status", u.Status())
+func (s *factSheet) plan(v *view.Decision, reenable func(item string) string) {
+	u := v.Unit
+	s.add("status", statusWords(v.Status, false))
 	for _, i := range u.Items {
 		decision := string(i.Decision)
 		if decision == "" {
@@ -313,8 +314,8 @@ func (s *factSheet) plan(u *progress.Unit, reenable func(item string) string) {
 	for _, q := range u.Questions() {
 		s.question(q)
 	}
-	for _, b := range u.Batches {
-		lines := []string{b.Title + ", " + b.Status}
+	for _, b := range v.Plan.Batches {
+		lines := []string{b.Title + ", " + statusWords(b.Status, false)}
 		for _, part := range []struct {
 			name string
 			list []string
@@ -343,7 +344,7 @@ func unfold(text string) string { return strings.Join(strings.Fields(text), " ")
 
 func (s *factSheet) batch(b *view.BatchDetail) {
 	s.add("batch", b.Title)
-	s.add("status", b.Status)
+	s.add("status", statusWords(b.Status, false))
 	if asked := b.Asked(); len(b.Checks) > 0 {
 		s.add("sent back for", strings.Join(asked, "\n"))
 	}

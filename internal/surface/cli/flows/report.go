@@ -187,7 +187,7 @@ func (w *reportWriter) changes() {
 
 // statusWords returns the status of a unit or batch for people.
 func statusWords(status string, failed bool) string {
-	if failed {
+	if failed || status == flow.Failed {
 		return "failed"
 	}
 	return strings.ReplaceAll(status, "_", " ")

@@ -318,7 +318,10 @@ func (v *runView) marks(u run.UnitState) string {
 	case u.Status == flow.Queued:
 		mark = "○"
 	}
-	if at < 0 {
+	switch {
+	case u.Status == flow.AwaitingReview:
+		at, mark = len(v.flow.Phases)-1, "?"
+	case at < 0:
 		at = 0
 	}
 	return strings.Repeat("■", at) + mark + strings.Repeat("·", len(v.flow.Phases)-at-1)

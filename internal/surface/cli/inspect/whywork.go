@@ -71,7 +71,11 @@ func (p *program) whyWork(ctx context.Context, a *project.Project, q *job.Queue,
 	}
 	w := found[0]
 	if w.batch == nil {
-		return p.Show(w.BoardUnit, func() { p.showUnit(w) })
+		unit, err := view.New(a).Unit(ctx, "", w.Name)
+		if err != nil {
+			return err
+		}
+		return p.Show(unit, func() { p.showUnit(w, unit) })
 	}
 	if it, err := q.Find(ctx, w.name()); err != nil || it != nil {
 		if err != nil {
@@ -149,7 +153,7 @@ func firstLine(text string) string {
 	return term.Clean(lockkeeper.LocalTimes(line))
 }
 
-func (p *program) showUnit(w piece) {
+func (p *program) showUnit(w piece, unit *view.Unit) {
 	fmt.Fprintln(p.Out, p.Painter(p.Out)(term.Bold, term.Clean(w.Name))+" "+words(w.Status))
 	if w.Error != "" && len(w.Batches) == 0 {
 		fmt.Fprintln(p.Out, " why   "+firstLine(w.Error))
@@ -160,6 +164,17 @@ func (p *program) showUnit(w piece) {
 	}
 	for _, b := range w.Batches {
 		fmt.Fprintf(p.Out, "  %-*s  %s\n", width, term.Clean(b.ID), w.situation(b))
+	}
+	for _, work := range unit.Work {
+		for _, wait := range work.Waits {
+			fmt.Fprintf(p.Out, " waits %s (%s) for %s\n", term.Clean(work.Name), work.ID, term.Clean(wait.Text))
+		}
+	}
+	if unit.Cost.Calls > 0 {
+		fmt.Fprintf(p.Out, " cost  $%.2f, %s\n", unit.Cost.USD, term.Counted(unit.Cost.Calls, "call"))
+	}
+	if len(unit.Landings) > 0 {
+		fmt.Fprintf(p.Out, " landings  %s\n", term.JoinFew(unit.Landings, 8, func(l view.Landing) string { return fmt.Sprint(l.Seq) }))
 	}
 	if w.First != nil {
 		p.Advise("lockkeeper decide show " + w.First.String())
