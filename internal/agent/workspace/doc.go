@@ -68,8 +68,9 @@
 // configured commands. Paths in Without do not exist for the agent. A file that it creates
 // there is a change like any other.
 //
-// The originals are not stored a second time, which would double the cost of a copy. TakeOut reads an original from the shared tree, or from git's objects. If an uncommitted
-// file was landed over, the original is lost. TakeOut then uses the current content of the
+// The originals are not stored a second time, which would double the cost of a copy. TakeOut reads
+// an original from the shared tree, or from git's objects. If an uncommitted file was landed over,
+// the original is lost. TakeOut then uses the current content of the
 // shared tree and reports it (Taken.Newer).
 //
 // Copying clones blocks if the disk supports it (FICLONE). Otherwise it reads, hashes and

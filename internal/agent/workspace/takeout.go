@@ -24,12 +24,6 @@ type Taken struct {
 	// until the workspace is closed. It is empty if there was no file. The text of a link
 	// is in Change.Now.
 	File string
-	// Patch turns the original into the agent's version, for `git apply`. It is nil if a
-	// version is not text or too long, or if the original is lost.
-	Patch []byte
-
-	// Restored is the new state of the path, or nil if it does not exist.
-	Restored *State
 	// Newer is true if the original is lost and the path has the current content of the shared
 	// tree.
 	Newer bool
@@ -73,7 +67,7 @@ func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken,
 	if err := unix.Mkdirat(w.top, takenName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, pathError("mkdir", filepath.Join(w.dir, takenName), err)
 	}
-	t := &takeOut{w: w, h: newWorker(ctx), from: from, patches: maxPatches}
+	t := &takeOut{w: w, h: newWorker(ctx), from: from}
 	if t.aside, err = openFolder(w.top, takenName, false); err != nil {
 		return nil, pathError("open", filepath.Join(w.dir, takenName), err)
 	}
@@ -83,11 +77,10 @@ func (w *Workspace) TakeOut(ctx context.Context, paths []string) (taken []Taken,
 }
 
 type takeOut struct {
-	w       *Workspace
-	h       *worker
-	from    *origin
-	aside   int // the directory taken
-	patches int // bytes left for patches
+	w     *Workspace
+	h     *worker
+	from  *origin
+	aside int // the directory taken
 }
 
 // run moves the agent's files out, innermost first, and then restores the originals, outermost
@@ -104,13 +97,10 @@ func (t *takeOut) run(taken []Taken) error {
 		if t.h.ctx.Err() != nil {
 			return context.Cause(t.h.ctx)
 		}
-		var err error
-		if taken[i].Was != nil {
-			err = t.restore(&taken[i])
-		} else {
-			err = t.describe(&taken[i])
+		if taken[i].Was == nil {
+			continue
 		}
-		if err != nil {
+		if err := t.restore(&taken[i]); err != nil {
 			return err
 		}
 	}
@@ -129,7 +119,7 @@ func (t *takeOut) remove(c *Taken) error {
 				return err
 			}
 			c.File = filepath.Join(t.w.topDir(), takenName, as)
-			return t.makeReadable(as)
+			return nil
 		case !c.Now.Mode.IsDir():
 			return unix.Unlinkat(dir, name, 0)
 		case c.Kind == ModeChanged:
@@ -145,16 +135,6 @@ func (t *takeOut) remove(c *Taken) error {
 		return pathError("take out", c.Path, err)
 	}
 	return t.pruneNew(path.Dir(c.Path))
-}
-
-// makeReadable lets the owner read a file that was taken, unless it has other hard links,
-// which would change too.
-func (t *takeOut) makeReadable(name string) error {
-	seen, err := statAt(t.aside, name)
-	if err != nil || seen.mode&0o400 != 0 || seen.links > 1 {
-		return err
-	}
-	return chmodAt(t.aside, name, seen.mode|0o400)
 }
 
 // pruneNew removes empty directories that the agent created.
@@ -181,19 +161,18 @@ func (t *takeOut) restore(c *Taken) error {
 		return &lockkeeper.RefusedError{Act: "restoring " + c.Path + " in workspace " + t.w.dir,
 			Reason: "a parent is not a directory", Next: "take out the change of the parent as well"}
 	case was.isFolder():
-		err = t.restoreFolder(c.Path, was)
+		return t.restoreFolder(c.Path, was)
 	case was.Mode.IsRegular():
 		return t.restoreFile(c, was)
-	default:
-		if err = t.w.dropTemp(); err == nil {
-			var n *node
-			if n, err = makeLink(t.w.top, tempName, was.Link); err == nil {
-				err = t.w.place(c.Path, n)
-			}
-		}
 	}
-	c.Restored = was.state()
-	return err
+	if err := t.w.dropTemp(); err != nil {
+		return err
+	}
+	n, err := makeLink(t.w.top, tempName, was.Link)
+	if err != nil {
+		return err
+	}
+	return t.w.place(c.Path, n)
 }
 
 func (t *takeOut) restoreFolder(p string, was *node) error {
@@ -218,22 +197,14 @@ func (t *takeOut) restoreFile(c *Taken, was *node) error {
 		if n == nil {
 			continue
 		}
-		if err = t.describe(c); err == nil {
-			err = t.dress(was)
-		}
-		if err != nil {
+		if err := t.dress(was); err != nil {
 			return errors.Join(pathError("restore", c.Path, err), t.w.dropTemp())
 		}
-		c.Restored = was.state()
 		return t.w.place(c.Path, n)
 	}
 	c.Newer = true
 	t.w.record(c.Path, nil)
-	err := newRefresher(t.h.ctx, t.w, t.from).bring([]string{c.Path})
-	if n := t.w.base.find(c.Path); n != nil {
-		c.Restored = n.state()
-	}
-	return err
+	return newRefresher(t.h.ctx, t.w, t.from).bring([]string{c.Path})
 }
 
 // fromShared copies the shared file to the temporary name, if it is still the original.
