@@ -181,7 +181,7 @@ func TestCommitInANewRepository(t *testing.T) {
 		r := open(t, root)
 		s, err := r.State(t.Context())
 		must(t, err)
-		equal(t, "state", s, State{Branch: "main", Unborn: true})
+		equal(t, "state", s, State{Branch: "main"})
 		found, err := r.Find(t.Context(), "Key", "1")
 		must(t, err)
 		equal(t, "found", found, "")

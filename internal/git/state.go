@@ -17,8 +17,6 @@ import (
 type State struct {
 	Branch    string // without refs/heads/; empty if HEAD is detached
 	Head      string // the commit; empty if there is no commit yet
-	Detached  bool
-	Unborn    bool   // the branch has no commit yet
 	Operation string // in progress: rebase, merge, …, or IndexLock; or empty
 }
 
@@ -135,13 +133,13 @@ func (r *Repo) head(ctx context.Context) (State, error) {
 		ref, err = r.git.Line(ctx, "symbolic-ref", "-q", "HEAD")
 		if exitOf(err) == 1 {
 			commit, err := r.git.Line(ctx, "rev-parse", "--verify", "HEAD^{commit}")
-			return State{Head: commit, Detached: true}, err
+			return State{Head: commit}, err
 		}
 		if err != nil {
 			return State{}, err
 		}
 	case !isRef:
-		return State{Head: line, Detached: true}, nil
+		return State{Head: line}, nil
 	}
 	s := State{Branch: strings.TrimPrefix(ref, branchRefs)}
 	text, err = os.ReadFile(filepath.Join(r.common, filepath.FromSlash(ref)))
@@ -153,7 +151,7 @@ func (r *Repo) head(ctx context.Context) (State, error) {
 	}
 	s.Head, err = r.git.Line(ctx, "rev-parse", "-q", "--verify", ref+"^{commit}")
 	if exitOf(err) == 1 {
-		s.Head, s.Unborn, err = "", true, nil
+		s.Head, err = "", nil
 	}
 	return s, err
 }

@@ -49,10 +49,10 @@ func TestStateNamesWhatIsInProgress(t *testing.T) {
 		"nothing": {func(string) {}, State{Branch: "main"}, ""},
 		"packed":  {func(root string) { person(t, root, "pack-refs", "--all") }, State{Branch: "main"}, ""},
 		"detached": {func(root string) { person(t, root, "checkout", "-q", "--detach", "side") },
-			State{Detached: true}, ""},
+			State{}, ""},
 		"branch of a branch": {func(root string) { person(t, root, "switch", "-q", "-c", "deep/er.x") }, State{Branch: "deep/er.x"}, ""},
-		"rebase":             {func(root string) { collide(t, root, "rebase", "side") }, State{Detached: true, Operation: "rebase"}, "git rebase --continue"},
-		"rebase --apply":     {func(root string) { collide(t, root, "rebase", "--apply", "side") }, State{Detached: true, Operation: "rebase"}, "git rebase --continue"},
+		"rebase":             {func(root string) { collide(t, root, "rebase", "side") }, State{Operation: "rebase"}, "git rebase --continue"},
+		"rebase --apply":     {func(root string) { collide(t, root, "rebase", "--apply", "side") }, State{Operation: "rebase"}, "git rebase --continue"},
 		"merge":              {func(root string) { collide(t, root, "merge", "side") }, State{Branch: "main", Operation: "merge"}, "git merge --continue"},
 		"cherry-pick":        {func(root string) { collide(t, root, "cherry-pick", "side") }, State{Branch: "main", Operation: "cherry-pick"}, "git cherry-pick --continue"},
 		"between two picks": {func(root string) {
@@ -60,7 +60,7 @@ func TestStateNamesWhatIsInProgress(t *testing.T) {
 			person(t, root, "reset", "-q", "--hard")
 		}, State{Branch: "main", Operation: "cherry-pick or revert"}, "--continue or --abort"},
 		"revert": {func(root string) { collide(t, root, "revert", "--no-edit", "HEAD~1") }, State{Branch: "main", Operation: "revert"}, "git revert --continue"},
-		"bisect": {func(root string) { person(t, root, "bisect", "start", "HEAD", "HEAD~2") }, State{Detached: true, Operation: "bisect"}, "git bisect reset"},
+		"bisect": {func(root string) { person(t, root, "bisect", "start", "HEAD", "HEAD~2") }, State{Operation: "bisect"}, "git bisect reset"},
 		"am": {func(root string) {
 			person(t, root, "format-patch", "-q", "-1", "-o", ".git/patches", "side")
 			patches, err := filepath.Glob(filepath.Join(root, ".git/patches/*"))

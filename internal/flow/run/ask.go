@@ -55,7 +55,7 @@ func (p *Pipeline) call(ctx context.Context, t *timed, q question, w *workspace.
 		}
 		return got.Result, err
 	})
-	return got, p.orPause(ctx, err)
+	return got, p.orPause(err)
 }
 
 func (p *Pipeline) callOnce(ctx context.Context, t *timed, q question, w *workspace.Workspace, adapter agent.Adapter, begin func() error) (_ *asked, err error) {
@@ -296,7 +296,7 @@ func (p *Pipeline) news(kind NewsKind, q question, text string) {
 
 // orPause pauses the whole run if the error is a rate limit or a used-up budget. Every other call
 // would fail for the same reason.
-func (p *Pipeline) orPause(ctx context.Context, err error) error {
+func (p *Pipeline) orPause(err error) error {
 	var limit *agent.Error
 	var budget *agent.BudgetError
 	var share *shareError

@@ -31,7 +31,7 @@ func (p *Pipeline) work(ctx context.Context, job *sched.Job) error {
 	if !p.wants(d.Work) || !isCurrent(u, &job.Item, d) {
 		return nil // an earlier run queued the work, the plan changed, or the work is done; advance queues the due phase
 	}
-	err = p.do(ctx, queuedWork{job: job, locks: p.opt.Locks}, d)
+	err = p.do(ctx, queuedWork{job}, d)
 	if paused, ok := errors.AsType[*pausedError](err); ok {
 		return &sched.LaterError{Reason: paused.Error()}
 	}
@@ -198,7 +198,7 @@ func (p *Pipeline) researchTopic(ctx context.Context, t *timed, d workItem, phas
 		}
 		text, err := p.askAPI(ctx, t, q, topic.Prompt)
 		if err != nil {
-			return p.orPause(ctx, err)
+			return p.orPause(err)
 		}
 		if err := p.opt.Progress.Answer(ctx, d.Unit, topic.Slug, documents.MethodAPI, text, "api"); err != nil {
 			return err

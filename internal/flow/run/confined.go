@@ -36,7 +36,6 @@ type site struct {
 type prepared struct {
 	p       *Pipeline
 	t       execution
-	at      site
 	named   sandbox.Confinement
 	environ func(env []string) []string
 	closers []func() error
@@ -44,7 +43,7 @@ type prepared struct {
 
 // prepare makes everything that a command needs beside its slot. The caller closes it.
 func (p *Pipeline) prepare(ctx context.Context, t execution, at site) (_ *prepared, err error) {
-	r := &prepared{p: p, t: t, at: at}
+	r := &prepared{p: p, t: t}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())

@@ -52,12 +52,11 @@ type crew struct {
 	waiting int                   // calls that this process waits for
 	changed chan struct{}         // closed when any of this has changed
 	poke    chan struct{}
-	warned  map[string]time.Time
 }
 
 func newCrew(p *Pipeline) *crew {
 	c := &crew{Crew: p.opt.Crew, p: p, self: p.opt.Crew.Self, free: map[string]chan int{}, working: map[string]fleet.Working{}, calls: map[string]fleet.Call{}, awaited: map[string]int{}, removed: map[string]bool{},
-		changed: make(chan struct{}), poke: make(chan struct{}, 1), warned: map[string]time.Time{}}
+		changed: make(chan struct{}), poke: make(chan struct{}, 1)}
 	for pool, slots := range map[string]int{fleet.AgentPool: p.opt.Limits.Agents, fleet.TestPool: p.opt.Limits.Tests} {
 		c.free[pool] = make(chan int, slots)
 		for n := range slots {

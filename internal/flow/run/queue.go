@@ -13,7 +13,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/documents"
-	"lockkeeper/lock"
 	"lockkeeper/sched"
 	"lockkeeper/store"
 )
@@ -254,10 +253,7 @@ func (p *Pipeline) startUnqueued(ctx context.Context, d workItem) error {
 }
 
 // A queuedWork executes an item of the queue.
-type queuedWork struct {
-	job   *sched.Job
-	locks *lock.Manager
-}
+type queuedWork struct{ job *sched.Job }
 
 func (j queuedWork) Phase(ctx context.Context, phase string, pools ...string) error {
 	err := j.job.Phase(ctx, phase, pools...)

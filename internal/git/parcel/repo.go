@@ -16,7 +16,6 @@ import (
 
 // A Repo makes and reads parcels in the repository of a root.
 type Repo struct {
-	root   string
 	prefix string // the path from the top of the work tree to the root: empty, or ending with a slash
 	dir    string // the directory of this work tree's index
 	temp   string // a directory for indexes
@@ -33,7 +32,7 @@ var identity = []string{"GIT_AUTHOR_NAME=lockkeeper", "GIT_AUTHOR_EMAIL=lockkeep
 // Open opens the repository of a root. It keeps indexes in the directory temp, which the caller
 // removes.
 func Open(ctx context.Context, root, temp string, env []string) (*Repo, error) {
-	r := &Repo{root: root, temp: temp, git: gitcmd.Command{Dir: root, Settings: settings, Env: slices.Concat(gitcmd.Outside(env), identity, []string{"PWD=" + root})}}
+	r := &Repo{temp: temp, git: gitcmd.Command{Dir: root, Settings: settings, Env: slices.Concat(gitcmd.Outside(env), identity, []string{"PWD=" + root})}}
 	out, err := r.git.Output(ctx, "", "rev-parse", "--absolute-git-dir", "--show-prefix")
 	if err != nil {
 		return nil, fmt.Errorf("open the git repository of %s: %w", root, err)

@@ -252,7 +252,7 @@ func (r *flowRun) conduct(ctx context.Context, active *conduct.ActiveRun) error 
 	defer forget()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if err := r.introduce(ctx, active.Pipeline, ""); err != nil {
+	if err := r.introduce(active.Pipeline, ""); err != nil {
 		return err
 	}
 	r.board.begin(ctx, active.Pipeline)

@@ -36,7 +36,7 @@ type introduction struct {
 
 const unitsNamed = 8
 
-func (r *flowRun) introduce(ctx context.Context, seen *run.Pipeline, conductor string) error {
+func (r *flowRun) introduce(seen *run.Pipeline, conductor string) error {
 	spent, err := seen.Refresh()
 	if err != nil {
 		return err

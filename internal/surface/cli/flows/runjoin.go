@@ -35,7 +35,7 @@ func (r *flowRun) join(ctx context.Context, conductor lockkeeper.ConflictInfo) e
 		return err
 	}
 	r.board = newRunBoard(r)
-	if err := r.introduce(ctx, seen, conductor.Holder); err != nil {
+	if err := r.introduce(seen, conductor.Holder); err != nil {
 		return err
 	}
 	if !r.JSON {

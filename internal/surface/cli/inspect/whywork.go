@@ -67,7 +67,7 @@ func (p *program) whyWork(ctx context.Context, a *project.Project, q *job.Queue,
 	case len(found) > 1:
 		return &lockkeeper.InputError{Field: "name", Value: name, Reason: "ambiguous: " + term.JoinFew(found, 8, piece.name), Next: "write the unit before it, as in " + found[0].name()}
 	case len(found) == 0:
-		return p.unknownName(ctx, a, q, name, all)
+		return p.unknownName(ctx, a, name, all)
 	}
 	w := found[0]
 	if w.batch == nil {
@@ -87,7 +87,7 @@ func (p *program) whyWork(ctx context.Context, a *project.Project, q *job.Queue,
 }
 
 // unknownName returns the error for a name that means nothing.
-func (p *program) unknownName(ctx context.Context, a *project.Project, q *job.Queue, name string, all []piece) error {
+func (p *program) unknownName(ctx context.Context, a *project.Project, name string, all []piece) error {
 	var known []string
 	entries, err := a.Locks.Requests(ctx)
 	if err != nil {

@@ -76,10 +76,10 @@ func (p *program) replaceDir(cmd *cobra.Command, a *project.Project, id command.
 	if err != nil {
 		return command.Interrupted(ctx, errors.Join(err, p.ExplainGrant(ctx, a, id, err)))
 	}
-	return p.showReplaced(at.Path, l, id)
+	return p.showReplaced(at.Path, l)
 }
 
-func (p *program) showReplaced(dir string, l *lockkeeper.Landing, grant command.GrantID) error {
+func (p *program) showReplaced(dir string, l *lockkeeper.Landing) error {
 	if p.JSON {
 		return p.PrintJSON(struct {
 			Path    string              `json:"path"`
