@@ -35,16 +35,11 @@ func Barred(ctx context.Context, a *project.Project, path string) (*lockkeeper.L
 	return nil, err
 }
 
-// A Merged is the content that lands in place of that of a kept change, because the file moved on.
-type Merged struct {
-	Content []byte
-	Base    lockkeeper.Version // what the file must be
-}
-
-// Onto says on which version of the file a kept change lands.
+// Onto says on which version of the file a kept change lands. The zero Onto is its base.
 type Onto struct {
-	Current bool    // the file as it is now, which is replaced
-	Merged  *Merged // nil: the content as it was kept
+	Current bool                // the file as it is now, which is replaced
+	Base    *lockkeeper.Version // what the file must be, if it moved on since the change was made
+	Merged  []byte              // with Base: the content that lands; nil: the kept one
 }
 
 // LandRescued lands an entry of the rescue shelf under a grant that holds its path, and
@@ -86,11 +81,14 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 		}
 		change.Body = func() (io.ReadCloser, error) { return shelf.Content(e.ID) }
 	}
-	if m := onto.Merged; m != nil {
-		change.Body, change.Base, change.Delete = gate.Bytes(m.Content), &m.Base, false
+	if onto.Base != nil {
+		change.Base = onto.Base
 		if e.Mode == e.Base.Mode {
 			change.Mode = nil // the change leaves the permissions as they are
 		}
+	}
+	if onto.Merged != nil {
+		change.Body, change.Delete = gate.Bytes(onto.Merged), false
 	}
 	l, err := g.Commit(ctx, grant, []gate.Change{change})
 	if err != nil {

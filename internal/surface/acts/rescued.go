@@ -89,7 +89,7 @@ func (how Landing) onto(ctx context.Context, a *project.Project, e rescue.Entry,
 	if how.Base != "" {
 		base, err := landing.ParseBase(a, e.Path, how.Base)
 		if err == nil {
-			onto.Merged = &landing.Merged{Content: []byte(how.Resolved), Base: *base}
+			onto.Base, onto.Merged = base, []byte(how.Resolved)
 		}
 		return onto, err
 	}
@@ -103,8 +103,10 @@ func (how Landing) onto(ctx context.Context, a *project.Project, e rescue.Entry,
 		return onto, err
 	case fit.State == FitConflict:
 		return onto, &lockkeeper.LockViolationError{Check: "base", Path: e.Path, GrantID: grantID, Reason: fit.String()}
+	case fit.State == FitLanded:
+		onto.Base = &fit.Now
 	case fit.merges && fit.Now != e.Base:
-		onto.Merged = &landing.Merged{Content: []byte(fit.Merged), Base: fit.Now}
+		onto.Base, onto.Merged = &fit.Now, []byte(fit.Merged)
 	}
 	return onto, nil // the gate compares the version
 }
@@ -133,7 +135,7 @@ func ListArchive(a *project.Project, e rescue.Entry) string {
 
 // DropRescued deletes a kept change. It records the actor first.
 func DropRescued(ctx context.Context, a *project.Project, id string, by lockkeeper.Actor) (e rescue.Entry, err error) {
-	list, err := Chosen{IDs: []string{id}}.Of(ctx, a)
+	list, err := Chosen{IDs: []string{id}}.Of(ctx, a, nil)
 	if err != nil {
 		return e, err
 	}

@@ -68,8 +68,9 @@ type Chosen struct {
 	Until string   `json:"until,omitempty"` // id of the newest change that the person saw; later ones are not chosen
 }
 
-// Of returns the chosen kept changes, the oldest first.
-func (c Chosen) Of(ctx context.Context, a *project.Project) (list []rescue.Entry, err error) {
+// Of returns the chosen kept changes, the oldest first. Conditions choose none for which resolved
+// returns true: those whose gaps are answered, and work that landed later.
+func (c Chosen) Of(ctx context.Context, a *project.Project, resolved func(rescue.Entry) bool) (list []rescue.Entry, err error) {
 	if (len(c.IDs) == 0) == (c.Where == "") {
 		return nil, &lockkeeper.InputError{Field: "where", Value: c.Where, Reason: "name kept changes by their ids or by conditions, not both", Next: "lockkeeper rescue list"}
 	}
@@ -105,7 +106,7 @@ func (c Chosen) Of(ctx context.Context, a *project.Project) (list []rescue.Entry
 			}
 			one.Fit = &fit
 		}
-		if (c.Until == "" || e.ID <= c.Until) && w.Selects(one) {
+		if (c.Until == "" || e.ID <= c.Until) && !resolved(e) && w.Selects(one) {
 			list = append(list, e)
 		}
 	}

@@ -49,6 +49,9 @@ func ParseWhere(text string, fields []string) (Where, error) {
 		return Where{}, &lockkeeper.InputError{Field: "where", Value: text, Reason: reason,
 			Next: "write all, or conditions such as " + example(fields) + "; the fields are " + strings.Join(fields, ", ")}
 	}
+	if w.text == "" {
+		return w, nil
+	}
 	words := splitConditions(w.text)
 	for _, word := range words {
 		if word = strings.TrimSpace(word); word == "all" && len(words) == 1 {

@@ -441,6 +441,10 @@ func (u *tour) tourTree() {
 	u.ask("GET", "/api/v1/rescue/"+ids["app/models/other.rb"], nil).has("app/models/other.rb")
 	u.ask("POST", "/api/v1/rescue/"+ids["app/models/other.rb"]+"/land", nil).has("app/models/other.rb")
 	third := ids["app/models/third.rb"]
+	u.ask("GET", "/api/v1/rescue?where=path%3Dapp/models/third.rb", nil).has("unchanged")
+	u.ask("POST", "/api/v1/rescue/land", map[string]any{"where": "path=app/models/none.rb"}).has(`"landed"`)
+	u.as(access.Operator, "POST", "/api/v1/rescue/drop", map[string]any{"where": "all", "confirm": 99}).want(http.StatusBadRequest, "input").has("confirm")
+	u.ask("POST", "/api/v1/rescue/drop", map[string]any{"where": "path=app/models/none.rb", "confirm": 0}).has(`"dropped"`)
 	u.as(access.Operator, "POST", "/api/v1/rescue/"+third+"/drop", nil).want(http.StatusBadRequest, "input").has("confirm")
 	u.ask("POST", "/api/v1/rescue/"+third+"/drop", map[string]any{"confirm": third})
 	u.as(access.Viewer, "GET", "/api/v1/rescue/"+third, nil).want(http.StatusNotFound, codeNotFound)

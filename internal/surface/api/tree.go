@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"errors"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
-	"lockkeeper/rescue"
 )
 
 func treeRoutes() []route {
@@ -37,7 +34,9 @@ func treeRoutes() []route {
 			return s.opt.View.Rescued(c.r.Context(), c.r.PathValue("id"))
 		}),
 		act(api+"/rescue/{id}/drop", operators, "Drop a rescued change for good. confirm is its id.", dropRescued),
-		act(api+"/rescue/{id}/land", writers, "Land a rescued change. An agent lands only its own.", landRescued),
+		act(api+"/rescue/{id}/land", writers, "Land a rescued change, merged into the file as it is now. An agent lands only its own.", landRescued),
+		act(api+"/rescue/land", writers, "Land the rescued changes that are chosen and apply. Others stay.", landMany),
+		act(api+"/rescue/drop", operators, "Drop the rescued changes that are chosen for good. confirm is their number.", dropMany),
 	}
 }
 
@@ -187,63 +186,6 @@ func undoLanding(s *Server, c *call, _ nothing) (*acts.Undone, error) {
 		return nil, err
 	}
 	return acts.UndoLanding(c.r.Context(), s.opt.App, seq, c.changer(), acts.Holding(s.opt.App, c.who.Actor()))
-}
-
-type rescuedPage struct {
-	*view.Rescue
-	Next string `json:"next,omitempty"` // after of the next page; empty: this is the last page
-}
-
-func listRescued(s *Server, c *call, q struct {
-	paged
-	After string `json:"after" doc:"The field next of the previous page."`
-}) (rescuedPage, error) {
-	all, err := s.opt.View.Rescue(c.r.Context())
-	if err != nil {
-		return rescuedPage{}, err
-	}
-	page := rescuedPage{Rescue: all}
-	if q.After != "" { // ids sort by time
-		all.Entries = slices.DeleteFunc(all.Entries, func(e view.RescueEntry) bool { return e.ID >= q.After })
-	}
-	if limit := *q.Limit; len(all.Entries) > limit {
-		all.Entries = all.Entries[:limit]
-		page.Next = all.Entries[limit-1].ID
-	}
-	return page, nil
-}
-
-type dropped struct {
-	Entry rescue.Entry `json:"entry"`
-}
-
-func dropRescued(s *Server, c *call, in struct {
-	Confirm string `json:"confirm"`
-}) (dropped, error) {
-	id := c.r.PathValue("id")
-	_, err := s.opt.App.Shelf().Get(id)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return dropped{}, &refusal{code: codeNotFound, reason: "no rescued change has the id " + id, next: "GET " + api + "/rescue lists them all"}
-	case err != nil:
-		return dropped{}, err
-	case in.Confirm != id:
-		return dropped{}, &lockkeeper.InputError{Field: "confirm", Reason: "a dropped change cannot be restored", Next: "send its id as confirm"}
-	}
-	e, err := acts.DropRescued(c.r.Context(), s.opt.App, id, c.who.Actor())
-	return dropped{e}, err
-}
-
-// landedAgain is the response to landing a rescued change. Landing is nil if the tree already had
-// the rescued content.
-type landedAgain struct {
-	Entry   rescue.Entry        `json:"entry"`
-	Landing *lockkeeper.Landing `json:"landing"`
-}
-
-func landRescued(s *Server, c *call, in acts.Landing) (landedAgain, error) {
-	e, l, err := acts.LandRescued(c.r.Context(), s.opt.App, c.r.PathValue("id"), in, c.changer(), acts.Holding(s.opt.App, c.who.Actor()))
-	return landedAgain{e, l}, err
 }
 
 // changer returns the caller for acts on landings and rescued changes. The holder of a grant that an

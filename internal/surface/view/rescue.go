@@ -184,9 +184,11 @@ func (rd *Reader) Rescued(ctx context.Context, id string) (*RescueDetail, error)
 	if v.Moment, err = rd.at(ctx, nil); err != nil {
 		return nil, err
 	}
-	if v.Diff, v.Fit, err = rd.keptDiff(ctx, e); err != nil {
+	var fit *acts.Fit
+	if v.Diff, fit, err = rd.keptDiff(ctx, e); err != nil {
 		return nil, err
 	}
+	v.setFit(*fit)
 	v.Note, v.Merged = v.Fit.Note, v.Fit.Merged
 	v.Next, err = rd.rescueStep(ctx, e, *v.Fit)
 	return v, err

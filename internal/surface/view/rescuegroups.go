@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/surface/acts"
+	"lockkeeper/rescue"
 )
 
 // A RescueGroup is the kept changes of one batch or holder that have one reason.
@@ -74,12 +75,27 @@ func (rd *Reader) Fits(ctx context.Context, entries []RescueEntry) error {
 		if err != nil {
 			return err
 		}
-		e.Fit = &fit
-		for n := range e.Acts {
-			if e.Acts[n].Name == "land" && e.Acts[n].Refused == "" && fit.State == acts.FitConflict {
-				e.Acts[n].Refused = "it conflicts: open it to resolve that"
-			}
-		}
+		e.setFit(fit)
 	}
 	return nil
+}
+
+// setFit records how an entry fits. One that conflicts cannot land as it is.
+func (e *RescueEntry) setFit(fit acts.Fit) {
+	e.Fit = &fit
+	for i := range e.Acts {
+		if e.Acts[i].Name == "land" && e.Acts[i].Refused == "" && fit.State == acts.FitConflict {
+			e.Acts[i].Refused = "it conflicts: resolve that on its page"
+		}
+	}
+}
+
+// Chosen returns the kept changes that a person chose. Conditions choose only changes that need
+// attention.
+func (rd *Reader) Chosen(ctx context.Context, c acts.Chosen) ([]rescue.Entry, error) {
+	done, err := rd.resolved(ctx)
+	if err != nil && len(c.IDs) == 0 {
+		return nil, err
+	}
+	return c.Of(ctx, rd.project, done)
 }

@@ -37,6 +37,8 @@ func deeds() []deed {
 		{"phase", access.Operator, "unit phase", "Start a phase of a unit", startPhase},
 		{"land", access.Operator, "id", "Land a rescued write", land},
 		{"drop", access.Operator, "id", "Drop a rescued write", drop},
+		{"land-all", access.Operator, "where until", "Land rescued writes that apply", landAll},
+		{"drop-all", access.Operator, "where until", "Drop rescued writes", dropAll},
 		{"force-release", access.Admin, "grant holder reason", "Force-release a grant", forceRelease},
 		{"clear-locks", access.Admin, "", "Release all locks of all holders", clearLocks},
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -357,7 +358,52 @@ func TestActsOnLocksAndWork(t *testing.T) {
 	if text := r.page("/rescue").words(); !strings.Contains(text, "Nothing is kept.") {
 		t.Error(text)
 	}
+	r.rescuesMany()
 	if text := r.page("/audit").words(); !strings.Contains(text, "the power failed") {
 		t.Error(text)
+	}
+}
+
+// rescuesMany lands and drops kept changes in groups, and resolves one that conflicts.
+func (r *real) rescuesMany() {
+	r.T.Helper()
+	const file = "app/models/blog/many.rb"
+	at := filepath.Join(r.Root, file)
+	write := func(text string) { must(r.T, os.WriteFile(at, []byte(text), 0o644)) }
+	refuse := func(text string) {
+		g, err := r.App.Gate()
+		must(r.T, err)
+		if _, err := g.Write(r.T.Context(), nil, file, []byte(text)); err == nil {
+			r.T.Fatal("a write without a lock is let through")
+		}
+	}
+	write("1\n2\n3\n4\n")
+	refuse("top\n1\n2\n3\n4\n")
+	refuse("1\n2\n3\n4\nbottom\n")
+	write("1\n2\n3\n4\nlater\n")
+	shelf := r.page("/rescue")
+	if text := shelf.words(); !strings.Contains(text, "2 changes") || !strings.Contains(text, "applies cleanly") || !strings.Contains(text, "conflicts") {
+		r.T.Error(text)
+	}
+	if said := r.done(formOf(shelf, "/do/land-all"), ""); !strings.Contains(said, "1 kept change landed, 1 stayed kept.") {
+		r.T.Error(said)
+	}
+	for _, a := range r.page("/rescue").all("a") {
+		if strings.HasPrefix(a.attr["href"], "/rescue/") {
+			resolve := r.page(a.attr["href"])
+			if text := resolve.words(); !strings.Contains(text, "Conflict at line") {
+				r.T.Error(text)
+			}
+			if said := r.done(formOf(resolve, "/do/land"), "", "resolved", "all\r\nof it\r\n"); !strings.Contains(said, "has landed") {
+				r.T.Error(said)
+			}
+		}
+	}
+	if text, err := os.ReadFile(at); err != nil || string(text) != "all\nof it\n" {
+		r.T.Errorf("%q, %v", text, err)
+	}
+	refuse("1\n")
+	if said := r.done(formOf(r.page("/rescue?where=path%3Dapp/**"), "/do/drop-all"), ""); !strings.Contains(said, "1 kept change deleted.") {
+		r.T.Error(said)
 	}
 }

@@ -248,7 +248,7 @@ var offers = map[string]offer{
 	"retry":         {Do: "retry", Field: "item", Label: "Retry", Asks: "A note for the next agent", Note: "note", Warns: "It returns to the queue, at the phase in which it failed."},
 	"cancel":        {Do: "cancel", Field: "item", Label: "Cancel", Asks: "Why, for the record", Note: "reason", Warns: "It leaves the queue. If it runs, it loses its locks and its processes are stopped. You can retry it.", Bad: true},
 	"undo":          {Do: "undo", Field: "landing", Label: "Undo", Warns: "Its changes are undone, under locks of your own.", Bad: true},
-	"land":          {Do: "land", Field: "id", Label: "Land", Warns: "It is written to its file, if that has not changed since."},
+	"land":          {Do: "land", Field: "id", Label: "Land", Warns: "It is written to its file. If that has changed since, the change is merged into it."},
 	"drop":          {Do: "drop", Field: "id", Label: "Drop", Warns: "The rescued content is deleted.", Bad: true},
 	"force-release": {Do: "force-release", Field: "grant", Label: "Force-release", Asks: "Why, for the record", Note: "reason", Must: true, Warns: "Its holder loses these locks, and its processes are stopped.", Bad: true},
 }

@@ -86,6 +86,7 @@ type Views interface {
 	Run(ctx context.Context, flow string) (*view.Run, error)
 	Rescue(ctx context.Context) (*view.Rescue, error)
 	Rescued(ctx context.Context, id string) (*view.RescueDetail, error)
+	Fits(ctx context.Context, entries []view.RescueEntry) error
 	Nodes(ctx context.Context) (*view.Nodes, error)
 	Audit(ctx context.Context, q view.AuditQuery) (*view.Audit, error)
 }
@@ -106,29 +107,6 @@ func (d *Dashboard) nodesPage(_ http.ResponseWriter, r *http.Request) (any, erro
 		data.People, err = d.people.List()
 	}
 	return data, err
-}
-
-type rescueData struct {
-	*view.Rescue
-	Resolved int // kept changes that are not listed, because they need no attention
-}
-
-func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	kept, err := d.view.Rescue(r.Context())
-	if err != nil || r.URL.Query().Get("all") != "" {
-		return rescueData{Rescue: kept}, err
-	}
-	open, resolved := kept.Unresolved()
-	return rescueData{open, resolved}, nil
-}
-
-type keptData struct{ *view.RescueDetail }
-
-func (k keptData) heading() string { return k.RescueEntry.Path }
-
-func (d *Dashboard) keptPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	kept, err := d.view.Rescued(r.Context(), r.PathValue("id"))
-	return keptData{kept}, err
 }
 
 type runData struct {

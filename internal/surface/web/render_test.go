@@ -505,3 +505,30 @@ func TestResolvedChangesAreLeftOut(t *testing.T) {
 		t.Errorf("none: %s", page)
 	}
 }
+
+// The page of kept changes stays small, however many there are: it has a part of the groups, and of a group the newest entries.
+func TestManyKeptChanges(t *testing.T) {
+	s := middle(usual)
+	one := s.rescue.Entries[0]
+	s.rescue.Entries = nil
+	for n := range 400 {
+		one.ID, one.Holder = fmt.Sprintf("20260131T%06d.123-1b4e28ba", 100000-n), fmt.Sprintf("blog/posts/b%d", n/10)
+		s.rescue.Entries = append(s.rescue.Entries, one)
+	}
+	d := shown(t, s)
+	page := get(t, d, access.Operator, "/rescue").Body.String()
+	if n := strings.Count(page, `id="kept-`); n != groupsShown*samplesShown || len(page) > 150_000 || !strings.Contains(page, "1 to 15 of 40 groups") || !strings.Contains(page, "Drop 400") {
+		t.Errorf("%d rows, %d bytes", n, len(page))
+	}
+	page = get(t, d, access.Operator, "/rescue?from=30").Body.String()
+	if !strings.Contains(page, "31 to 40 of 40 groups") || strings.Contains(page, ">Older") {
+		t.Error("the last page is missing")
+	}
+	page = get(t, d, access.Operator, "/rescue?where=batch%3Dblog%2Fposts%2Fb7").Body.String()
+	if n := strings.Count(page, `id="kept-`); n != 10 || !strings.Contains(page, "1 to 10 of 10") && strings.Contains(page, "Older") {
+		t.Errorf("%d rows of a group", n)
+	}
+	if page = get(t, d, access.Operator, "/rescue?where=size%3D3").Body.String(); !strings.Contains(page, "unknown field size") {
+		t.Error("a condition that is not usable is not explained")
+	}
+}

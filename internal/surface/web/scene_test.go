@@ -66,6 +66,7 @@ func (s *scene) NewestItem(name string) string {
 	}
 	return ""
 }
+func (s *scene) Fits(context.Context, []view.RescueEntry) error { return nil }
 func (s *scene) Items(context.Context, view.ItemsQuery) (*view.Items, error) {
 	return &s.items, nil
 }

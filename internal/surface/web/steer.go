@@ -177,26 +177,6 @@ func startPhase(d *Dashboard, ctx context.Context, f form) (said, error) {
 	return done("%s of %s is started.", plain(f.Get("phase")), f.Get("unit")), nil
 }
 
-func land(d *Dashboard, ctx context.Context, f form) (said, error) {
-	how := acts.Landing{OntoCurrent: f.Get("onto") != "", Resolved: f.Values.Get("resolved"), Base: f.Get("base")}
-	e, l, err := acts.LandRescued(ctx, d.app, f.Get("id"), how, acts.Changer{Actor: f.who.Actor()}, acts.Holding(d.app, f.who.Actor()))
-	if err != nil {
-		return said{}, err
-	}
-	if l == nil {
-		return done("%s has this content already; the rescued write is dropped.", e.Path), nil
-	}
-	return done("%s has landed, as landing %d; the rescued write is dropped.", e.Path, l.Seq), nil
-}
-
-func drop(d *Dashboard, ctx context.Context, f form) (said, error) {
-	e, err := acts.DropRescued(ctx, d.app, f.Get("id"), f.who.Actor())
-	if err != nil {
-		return said{}, err
-	}
-	return done("The rescued write to %s is deleted.", e.Path), nil
-}
-
 // forceRelease releases a grant of the holder that the page showed.
 func forceRelease(d *Dashboard, ctx context.Context, f form) (said, error) {
 	e, err := d.app.Locks.Request(ctx, f.Get("grant"))

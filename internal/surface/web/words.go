@@ -105,11 +105,11 @@ func plain(name string) string {
 // statuses have no color.
 func tone(status string) string {
 	switch status {
-	case "complete", "no_change", "completed", "ended", "done", "landed", "committed", "alive", "enforced", "pass", "passed", "approved", "TODO", "answered", "live", "held":
+	case "complete", "no_change", "completed", "ended", "done", "landed", "committed", "alive", "enforced", "pass", "passed", "approved", "TODO", "answered", "live", "held", "clean", "unchanged":
 		return "ok"
 	case "queued", "blocked", "waiting", "escalated", "between phases", "interrupted", "stopped", "detected", "unknown", "DEFER", "revoking", "silent", "nobody", "medium":
 		return "wait"
-	case "error", "failed", "stale", "lost", "unfinished", "dead", "REJECT", "gap", "refused", "advisory", "returned", "undone", "fail", "damaged":
+	case "error", "failed", "stale", "lost", "unfinished", "dead", "REJECT", "gap", "refused", "advisory", "returned", "undone", "fail", "damaged", "conflict":
 		return "bad"
 	case "awaiting_decisions", flow.AwaitingReview, "person", "wanted", "high":
 		return "you"

@@ -14,6 +14,10 @@ import (
 func (s *factSheet) gap(g *view.GapDetail) {
 	s.add("path", g.Path)
 	s.add("reason", g.Reason)
+	if g.Fit != nil {
+		s.add("now", g.Fit.String())
+		s.add("note", g.Fit.Note)
+	}
 	s.add("batch", g.Batch+", "+g.Title)
 	s.add("phase", g.Phase)
 	s.add("planned by", g.Planned)

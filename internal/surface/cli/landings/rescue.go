@@ -294,7 +294,7 @@ it needs --yes. Agents cannot run it.`,
 // chosen returns the kept changes to delete.
 func (o dropOptions) chosen(ctx context.Context, a *project.Project, ids []string, now time.Time) (list []rescue.Entry, err error) {
 	if len(ids) > 0 || o.where != "" {
-		return acts.Chosen{IDs: ids, Where: o.where}.Of(ctx, a)
+		return view.New(a).Chosen(ctx, acts.Chosen{IDs: ids, Where: o.where})
 	}
 	all, err := a.Shelf().List(ctx)
 	return slices.DeleteFunc(all, func(e rescue.Entry) bool { return !o.all && now.Sub(e.At) < time.Duration(o.older) }), err

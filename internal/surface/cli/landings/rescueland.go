@@ -12,6 +12,7 @@ import (
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/view"
 	"lockkeeper/rescue"
 )
 
@@ -37,7 +38,7 @@ the conflicts marked, and --resolved lands it after you edited it, if the file i
 the one that --base names. A change that has landed is no longer kept.
 
 With several ids, --all or --where it lands what applies, the oldest first, and lists what
-stays kept and why. Conditions are separated by commas: batch, by and path match patterns;
+stays kept and why. --all and --where choose among the changes that "rescue list" lists. Conditions are separated by commas: batch, by and path match patterns;
 text and reason what contains a text; kind and now (unchanged, clean, conflict, unknown,
 landed) a word.
 
@@ -140,7 +141,7 @@ func (p *program) rescueLandMany(cmd *cobra.Command, a *project.Project, ids []s
 	if o.all {
 		chosen.Where = "all"
 	}
-	list, err := chosen.Of(cmd.Context(), a)
+	list, err := view.New(a).Chosen(cmd.Context(), chosen)
 	if err != nil {
 		return err
 	}
