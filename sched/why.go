@@ -61,14 +61,27 @@ func (q *Queue) Blocked(ctx context.Context, limit int) ([]*Explanation, error) 
 }
 
 // BlockedIn returns what Blocked returns, as a Reader sees it.
-func (q *Queue) BlockedIn(r store.Reader, limit int) (list []*Explanation, err error) {
+func (q *Queue) BlockedIn(r store.Reader, limit int) ([]*Explanation, error) {
 	l, err := newExplainer(r)
 	if err != nil {
 		return nil, err
 	}
 	waiting := slices.DeleteFunc(slices.Clone(l.queued), func(it *lockkeeper.Item) bool { return it.Stage != lockkeeper.StageWaiting })
 	slices.SortFunc(waiting, lockkeeper.CompareItems)
-	for _, it := range waiting[:min(limit, len(waiting))] {
+	return q.explainAll(l, waiting[:min(limit, len(waiting))])
+}
+
+// ExplainIn explains some items, as a Reader sees them.
+func (q *Queue) ExplainIn(r store.Reader, items []*lockkeeper.Item) ([]*Explanation, error) {
+	l, err := newExplainer(r)
+	if err != nil {
+		return nil, err
+	}
+	return q.explainAll(l, items)
+}
+
+func (q *Queue) explainAll(l *explainer, items []*lockkeeper.Item) (list []*Explanation, err error) {
+	for _, it := range items {
 		e, err := q.explain(l, it)
 		if err != nil {
 			return nil, err

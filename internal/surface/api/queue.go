@@ -37,6 +37,9 @@ func queueRoutes() []route {
 
 func listItems(s *Server, c *call, q struct {
 	Status string `json:"status" doc:"queued, dispatched, completed or error; empty: any."`
+	Unit   string `json:"unit" doc:"A unit of a flow."`
+	Phase  string `json:"phase"`
+	Text   string `json:"text" doc:"Text to find in the name, the id, the note or the reason of a failure."`
 	After  uint64 `json:"after" doc:"The field next of the previous page."`
 	paged
 }) (*view.Items, error) {
@@ -46,7 +49,7 @@ func listItems(s *Server, c *call, q struct {
 	default:
 		return nil, &lockkeeper.InputError{Field: "status", Value: q.Status, Reason: "unknown status", Next: "use queued, dispatched, completed or error"}
 	}
-	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, After: q.After, Limit: *q.Limit})
+	return s.opt.View.Items(c.r.Context(), view.ItemsQuery{Status: status, Unit: q.Unit, Phase: q.Phase, Text: q.Text, After: q.After, Limit: *q.Limit})
 }
 
 func (s *Server) item(c *call) (*lockkeeper.Item, error) {

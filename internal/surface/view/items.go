@@ -5,9 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
+	"time"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/job"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/store"
 )
 
@@ -28,39 +32,94 @@ type QueueCount struct {
 	Canceled  int `json:"canceled"`
 }
 
-// ListedItem is an item with its state and name.
+// ListedItem is an item with its state and name, and what it waits for.
 type ListedItem struct {
 	*lockkeeper.Item
-	State string // ready, blocked, escalated, running, preparing, collecting, between phases, completed, failed or canceled
-	Name  string
+	State  string // ready, blocked, escalated, running, preparing, collecting, between phases, completed, failed or canceled
+	Name   string
+	Unit   string  // the unit of a flow's item
+	Waits  []Wait  // what the item waits for, the most important first; empty: it does not wait
+	Waited Seconds // from the queue to its last start, or until now
+	Worked Seconds // from its last start to its end, or until now; 0: it has not started
 }
 
 // ShownListedItem is the JSON of a listed item.
 type ShownListedItem struct {
 	lockkeeper.ShownItem
-	State string `json:"state"`
-	Name  string `json:"name"`
+	State  string  `json:"state"`
+	Name   string  `json:"name"`
+	OfUnit string  `json:"of_unit,omitempty"`
+	Waits  []Wait  `json:"waits"`
+	Waited Seconds `json:"waited_seconds"`
+	Worked Seconds `json:"worked_seconds"`
 }
 
 // Shown returns what JSON shows of the item.
 func (it ListedItem) Shown() ShownListedItem {
-	return ShownListedItem{it.Item.Shown(), it.State, it.Name}
+	return ShownListedItem{it.Item.Shown(), it.State, it.Name, it.Unit, acts.OrEmpty(it.Waits), it.Waited, it.Worked}
 }
 
 // MarshalJSON implements json.Marshaler.
 func (it ListedItem) MarshalJSON() ([]byte, error) { return json.Marshal(it.Shown()) }
 
-// ItemsQuery selects a page of items.
+// listed returns an item with its durations, as of a time.
+func listed(it *lockkeeper.Item, now time.Time) ListedItem {
+	l := ListedItem{Item: it, State: ItemState(it), Name: ItemName(it)}
+	if w, ok := run.WorkOf(it); ok {
+		l.Unit = w.Unit
+	}
+	started, ended := it.DispatchedAt, it.CompletedAt
+	if ended.IsZero() {
+		ended = now
+	}
+	if it.Status == lockkeeper.ItemQueued || started.IsZero() {
+		started = ended // an earlier start does not count
+	}
+	l.Waited, l.Worked = seconds(max(0, started.Sub(it.QueuedAt))), seconds(max(0, ended.Sub(started)))
+	return l
+}
+
+// waits reports whether an item waits for something.
+func waits(it *lockkeeper.Item) bool {
+	return it.Stage == lockkeeper.StageReady || it.Stage == lockkeeper.StageWaiting
+}
+
+// ItemsQuery selects a page of items. An empty field matches every item.
 type ItemsQuery struct {
-	Status lockkeeper.ItemStatus // empty: any
-	After  uint64                // Next of the previous page
-	Limit  int                   // default 100
+	Status lockkeeper.ItemStatus
+	Unit   string // the unit of a flow
+	Phase  string
+	Text   string // text to find in the name, the id, the note or the reason of a failure, ignoring case
+	After  uint64 // Next of the previous page
+	Limit  int    // default 100
+}
+
+// matches reports whether an item matches q in all but its status.
+func (q ItemsQuery) matches(it *lockkeeper.Item) bool {
+	if q.Phase != "" && it.Phase != q.Phase {
+		return false
+	}
+	if w, ok := run.WorkOf(it); q.Unit != "" && (!ok || w.Unit != q.Unit) {
+		return false
+	}
+	if q.Text == "" {
+		return true
+	}
+	texts := []string{ItemName(it), it.ID, it.Note}
+	if it.Failure != nil {
+		texts = append(texts, it.Failure.Reason)
+	}
+	return strings.Contains(strings.ToLower(strings.Join(texts, "\n")), strings.ToLower(q.Text))
 }
 
 // pageOf is the default number of entries of a page.
 const pageOf = 100
 
 const pageMost = 1_000
+
+// itemsRead limits the items that one page reads. A search for rare items continues with the next
+// page.
+const itemsRead = 5_000
 
 func pageLimit(asked int) int {
 	if asked <= 0 {
@@ -72,7 +131,10 @@ func pageLimit(asked int) int {
 // Items lists the items of the queue, the newest first.
 func (rd *Reader) Items(ctx context.Context, q ItemsQuery) (v *Items, err error) {
 	v = &Items{Items: []ListedItem{}}
-	limit := pageLimit(q.Limit)
+	queue, err := job.Open(rd.project)
+	if err != nil {
+		return nil, err
+	}
 	v.Moment, err = rd.at(ctx, func(r store.Reader) error {
 		census, err := r.Census()
 		if err != nil {
@@ -82,20 +144,56 @@ func (rd *Reader) Items(ctx context.Context, q ItemsQuery) (v *Items, err error)
 		if v.Queue.Failed, v.Queue.Canceled, err = failedItems(r, census); err != nil {
 			return err
 		}
-		list, err := r.Items(store.ItemQuery{After: q.After, Status: q.Status, Limit: limit + 1, Latest: true})
-		if err != nil {
+		var found []*lockkeeper.Item
+		if found, v.Next, err = q.search(r); err != nil {
 			return err
 		}
-		v.Items, v.Next = v.Items[:0], 0
-		if len(list) > limit {
-			list, v.Next = list[:limit], list[limit-1].Seq
-		}
-		for _, it := range list {
-			v.Items = append(v.Items, ListedItem{Item: it, State: ItemState(it), Name: ItemName(it)})
-		}
-		return nil
+		v.Items, err = explained(r, queue, found)
+		return err
 	})
 	return v, err
+}
+
+// search reads the items of a page, the newest first, and returns where the next page starts.
+func (q ItemsQuery) search(r store.Reader) (found []*lockkeeper.Item, next uint64, err error) {
+	limit, after := pageLimit(q.Limit), q.After
+	for read := 0; read < itemsRead; {
+		page, err := r.Items(store.ItemQuery{After: after, Status: q.Status, Limit: eventPage, Latest: true})
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, it := range page {
+			if q.matches(it) {
+				if len(found) == limit {
+					return found, after, nil
+				}
+				found = append(found, it)
+			}
+			after = it.Seq
+		}
+		if len(page) < eventPage {
+			return found, 0, nil
+		}
+		read += len(page)
+	}
+	return found, after, nil
+}
+
+// explained returns items with what they wait for.
+func explained(r store.Reader, queue *job.Queue, items []*lockkeeper.Item) ([]ListedItem, error) {
+	why, err := queue.ExplainIn(r, slices.DeleteFunc(slices.Clone(items), func(it *lockkeeper.Item) bool { return !waits(it) }))
+	if err != nil {
+		return nil, err
+	}
+	list := []ListedItem{}
+	for _, it := range items {
+		l := listed(it, r.Now().Wall)
+		if len(why) > 0 && why[0].Item.ID == it.ID {
+			l.Waits, why = waitsOf(why[0]), why[1:]
+		}
+		list = append(list, l)
+	}
+	return list, nil
 }
 
 // failedItems counts the items that failed, and those that were canceled.

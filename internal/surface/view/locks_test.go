@@ -54,6 +54,34 @@ func (s *scene) waits(holder string, paths ...string) {
 	}
 }
 
+// listed checks that the list of items says what each waits for, and finds items. The first item blocks the second.
+func (s *scene) listed(items []*lockkeeper.Item) {
+	s.t.Helper()
+	find := func(q view.ItemsQuery) (names string) {
+		s.t.Helper()
+		v, err := s.look.Items(s.t.Context(), q)
+		must(s.t, err)
+		for _, it := range v.Items {
+			names += it.Name + " "
+		}
+		return names
+	}
+	v, err := s.look.Items(s.t.Context(), view.ItemsQuery{})
+	must(s.t, err)
+	blocked, running := v.Items[0], v.Items[1]
+	if blocked.ID != items[1].ID || len(blocked.Waits) != 1 || blocked.Waits[0].Blocker == nil || blocked.Waits[0].Blocker.Item != items[0].ID || blocked.Waits[0].Blocker.Path != "lib/x.rb" || blocked.Worked != 0 {
+		s.t.Errorf("the blocked one is %+v", blocked)
+	}
+	if len(running.Waits) != 0 || running.State != "running" {
+		s.t.Errorf("the running one is %+v", running)
+	}
+	for want, q := range map[string]view.ItemsQuery{"deploy build ": {}, "deploy ": {Text: "DEPLOY"}, "build ": {Text: items[0].ID, Phase: "job"}, "": {Unit: "build"}} {
+		if got := find(q); got != want {
+			s.t.Errorf("%+v finds %q", q, got)
+		}
+	}
+}
+
 // The wait tree and the wait graph contain both requests and queued items.
 // shows: SW-84 PL-94
 func TestWhoWaitsForWhom(t *testing.T) {
@@ -71,6 +99,7 @@ func TestWhoWaitsForWhom(t *testing.T) {
 	if got := v.Queued[0]; got.Item != items[1].ID || got.Behind[0].Item != items[0].ID || got.Behind[0].Name != "build" {
 		t.Errorf("the queued one is %+v", got)
 	}
+	s.listed(items)
 	want := "otter(finch(robin) robin) heron(robin) build(deploy)"
 	if got := spell(v.Tree); got != want {
 		t.Errorf("the tree is %s, want %s", got, want)

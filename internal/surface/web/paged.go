@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // rowsOfPage is how many rows of a list a page shows.
@@ -49,6 +50,6 @@ func changedAddress(r *http.Request, parameter, value string, without ...string)
 	if value != "" {
 		q.Set(parameter, value)
 	}
-	to := url.URL{Path: r.URL.Path, RawQuery: q.Encode()}
+	to := url.URL{Path: r.URL.Path, RawQuery: strings.ReplaceAll(q.Encode(), "%2F", "/")} // as in address
 	return to.String()
 }

@@ -174,22 +174,6 @@ func (d *Dashboard) callPage(_ http.ResponseWriter, r *http.Request) (any, error
 	return callData{c}, err
 }
 
-type itemsData struct {
-	*view.Items
-	Status string
-	Paged  bool // this page is not the first
-}
-
-func (d *Dashboard) itemsPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	after, err := pageNumber(q.Get("after"))
-	if err != nil {
-		return nil, err
-	}
-	items, err := d.view.Items(r.Context(), view.ItemsQuery{Status: lockkeeper.ItemStatus(q.Get("status")), After: after})
-	return itemsData{Items: items, Status: q.Get("status"), Paged: after > 0}, err
-}
-
 // pageNumber parses where a page of a list begins. Empty means at the start.
 func pageNumber(text string) (uint64, error) {
 	if text == "" {

@@ -185,6 +185,12 @@ func middle(w words) *scene {
 	s.landed = view.LandingDetail{Moment: moment, Landed: w.landing(act), Flow: "controllers", Item: "j8", Detail: &s.change.BatchDetail, Diff: w.diff(), GrantID: blocker.GrantID, Later: []view.Landing{w.landing(act)}}
 	s.call = w.call()
 	s.items = view.Items{Moment: moment, Next: 12, Items: []view.ListedItem{{Item: &s.item.Why.Item, State: "running", Name: view.ItemName(&s.item.Why.Item)}}, Queue: view.QueueCount{Ready: 3, Blocked: 2, Running: 4, Completed: 70, Failed: 1}}
+	queued, broken := s.item.Why.Item, s.item.Why.Item
+	queued.ID, queued.Status, queued.Stage, queued.DispatchedAt = "j9", lockkeeper.ItemQueued, lockkeeper.StageWaiting, time.Time{}
+	broken.ID, broken.Status, broken.Stage, broken.Failure, broken.CompletedAt = "j10", lockkeeper.ItemError, lockkeeper.StageEnded, &lockkeeper.Failure{Phase: "test", Reason: w.text}, ago(time.Minute)
+	slots := view.Wait{Kind: view.WaitSlot, Text: w.text, Slots: &view.Slots{Pool: "agent", Taken: 8, Limit: 8}}
+	s.items.Items = append(s.items.Items, view.ListedItem{Item: &queued, State: "blocked", Name: view.ItemName(&queued), Unit: w.unit, Waited: 1200, Waits: []view.Wait{{Kind: view.WaitLock, Blocker: &blocker}, slots, {Kind: view.WaitAfter, Text: w.text, Item: "j7"}, {Kind: view.WaitTurn, Text: "its turn"}}},
+		view.ListedItem{Item: &broken, State: "failed", Name: view.ItemName(&broken), Unit: w.unit, Waited: 780, Worked: 360})
 	s.locks = w.locks(moment, act)
 	s.timeline = w.timeline(moment)
 	s.run = w.run(moment, act)
