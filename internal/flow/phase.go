@@ -96,10 +96,13 @@ const (
 	Failed     = "error"
 
 	AwaitingReview = "awaiting_review" // a batch passed every phase, and a person must review it before it lands
+	Excluded       = "excluded"        // a person excluded the unit or batch from the run
 )
 
 // IsDone reports whether a unit or a batch with this status has nothing left to do.
-func IsDone(status string) bool { return status == Complete || status == NoChange }
+func IsDone(status string) bool {
+	return status == Complete || status == NoChange || status == Excluded
+}
 
 // A submitted job belongs to no flow. Its items have the rank of the phases that apply changes.
 const (

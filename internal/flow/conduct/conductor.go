@@ -275,7 +275,7 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 		return nil, err
 	}
 	whole := len(r.c.opt.Only) == 0 || r.c.opt.Wants != nil
-	if units := len(r.Units()); whole && units > 0 && out.Complete == units {
+	if units := len(r.Units()); whole && units > 0 && out.Complete+out.Excluded == units {
 		err = EndRun(ctx, r.c.project)
 	}
 	return out, err

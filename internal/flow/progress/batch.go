@@ -31,6 +31,9 @@ type Batch struct {
 	// AwaitsReview is true if the batch is verified and a person must review it before it lands.
 	AwaitsReview bool `json:"awaits_review,omitempty"`
 
+	Excluded *Exclusion `json:"excluded,omitempty"` // set if no run works on the batch, which is not complete
+	Left     string     `json:"left,omitempty"`     // the phase that was next when the batch was excluded
+
 	docs   *batchDocs
 	phases []flow.Phase // the batch phases of the flow
 	passed int          // how many phases are done

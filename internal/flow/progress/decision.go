@@ -68,6 +68,8 @@ func SortDecisions(open []Decision) []Decision {
 
 func (u *Unit) OpenDecisions() (list []Decision) {
 	switch {
+	case u.Excluded != nil:
+		return nil
 	case u.Analysis != nil && u.Extract == nil:
 		list = u.topicDecisions()
 	case u.Audit != nil && u.Decisions == nil:

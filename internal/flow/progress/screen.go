@@ -23,7 +23,7 @@ type Screen struct {
 	Status    string          `json:"status"` // status of the screen; when it is complete, the merge does not wait for the screen
 }
 
-// An Exclusion records who excluded a screen, and why.
+// An Exclusion records who excluded a screen, a unit or a batch, and why.
 type Exclusion struct {
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`

@@ -40,7 +40,12 @@ func (u *Unit) judge(f flow.Flow) {
 			return
 		}
 	}
-	u.status = flow.Complete
+	u.judgeBatches(f)
+}
+
+// judgeBatches gives a unit with a plan the phase and status of its first batch that is not complete.
+func (u *Unit) judgeBatches(f flow.Flow) {
+	u.phase, u.status, u.AwaitsReview = "", flow.Complete, false
 	for _, batch := range u.Batches {
 		if batch.Next != "" {
 			u.phase, u.status = batch.Next, batch.Status

@@ -18,9 +18,10 @@ const (
 	batchesDraft   = "batches.draft.json"   // proposed batches, which follow up gaps
 	notesFile      = "notes.json"
 	questionsFile  = "questions.json"
-	failuresFile   = "failures.json" // failures of several batches
-	startedFile    = "started.json"  // records that work on the batch began
-	excludedFile   = "excluded.json" // records who excluded the screen
+	failuresFile   = "failures.json"   // failures of several batches
+	startedFile    = "started.json"    // records that work on the batch began
+	excludedFile   = "excluded.json"   // records who excluded the screen
+	exclusionsFile = "exclusions.json" // records who excluded the unit or its batches
 )
 
 // A Unit is the state of a unit, from its valid documents.
@@ -41,6 +42,9 @@ type Unit struct {
 
 	// AwaitsReview is true if the plan waits for approval.
 	AwaitsReview bool `json:"awaits_review,omitempty"`
+
+	Excluded *Exclusion `json:"excluded,omitempty"` // set if no run works on the unit
+	Left     string     `json:"left,omitempty"`     // the phase that was next when the unit was excluded
 
 	// Outputs holds the documents without a Go type, by file.
 	Outputs map[string]json.RawMessage `json:"-"`
@@ -66,6 +70,7 @@ type unitDocs struct {
 	notes     loaded[notes]
 	questions loaded[questions]
 	failures  loaded[commonFailures]
+	excluded  loaded[exclusions]
 	batches   map[string]*batchDocs // by id
 }
 
@@ -114,6 +119,7 @@ func (b *Tracker) unit(ctx context.Context, name, batch string) (*Unit, error) {
 		return nil, fmt.Errorf("unit %s: %w", name, err)
 	}
 	u.judge(b.flow)
+	u.leaveOut(b.flow)
 	return u, nil
 }
 
@@ -137,6 +143,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) (err error) {
 	p.notes = private[notes](ctx, r, notesFile)
 	p.questions = private[questions](ctx, r, questionsFile)
 	p.failures = private[commonFailures](ctx, r, failuresFile)
+	p.excluded = private[exclusions](ctx, r, exclusionsFile)
 	p.others = map[string]loaded[json.RawMessage]{}
 	for _, phase := range f.Phases {
 		if phase.Step == flow.Asking && !flow.HasSchema(phase.Output) {

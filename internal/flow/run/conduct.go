@@ -19,7 +19,8 @@ import (
 type Outcome struct {
 	Complete int                 `json:"complete"`
 	Failed   int                 `json:"failed"`
-	Waiting  []progress.Decision `json:"waiting"` // open decisions
+	Excluded int                 `json:"excluded,omitempty"` // units that people excluded
+	Waiting  []progress.Decision `json:"waiting"`            // open decisions
 	Stopped  bool                `json:"stopped"`
 	Budget   string              `json:"budget,omitempty"`   // why the budget is used up; empty: it is not
 	Baseline *Baseline           `json:"baseline,omitempty"` // the tests on the tree with which the run started; nil: they did not run
@@ -294,9 +295,11 @@ func (p *Pipeline) advance(ctx context.Context, unit string) error {
 		return err
 	}
 	switch {
+	case u.Excluded != nil:
+		return nil
 	case len(u.Batches) > 0 && !u.AwaitsReview:
 		return p.advanceBatches(ctx, u)
-	case u.Status() == flow.Complete || u.AwaitsReview:
+	case flow.IsDone(u.Status()) || u.AwaitsReview:
 		return nil
 	}
 	phase, _ := p.opt.Flow.Phase(u.Phase())
@@ -380,6 +383,8 @@ func (p *Pipeline) outcome(ctx context.Context, stopped bool) (*Outcome, error) 
 		switch {
 		case u.Status == flow.Complete:
 			out.Complete++
+		case u.Status == flow.Excluded:
+			out.Excluded++
 		case u.Status == flow.Failed || slices.ContainsFunc(u.Batches, func(b BatchState) bool { return b.Status == flow.Failed }):
 			out.Failed++
 		}

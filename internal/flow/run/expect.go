@@ -49,7 +49,7 @@ func (p *Pipeline) Expect(ctx context.Context) (*Expected, error) {
 			e.Later++
 		case len(batches) > 0:
 			p.expectBatches(e, u, batches, st.Units[i], before)
-		case u.Status() != flow.Complete && (st.Units[i].Status != flow.Failed || p.opt.Retry):
+		case !flow.IsDone(u.Status()) && (st.Units[i].Status != flow.Failed || p.opt.Retry):
 			p.expectPhases(e, u, st.Units[i])
 		}
 	}

@@ -192,7 +192,7 @@ func Rest(f flow.Flow, calls []flow.Call, units []UnitState) (left float64) {
 		}
 	}
 	for _, u := range units {
-		if u.Status == flow.Complete {
+		if flow.IsDone(u.Status) {
 			continue
 		}
 		planned := false
@@ -272,6 +272,9 @@ func phaseNamed(f flow.Flow, scheduled string) string {
 // isCurrent reports whether an item is for the current phase, topic or plan of its unit. An item
 // of an earlier plan, or of a phase that was redone, is not current.
 func isCurrent(u *progress.Unit, it *lockkeeper.Item, d workItem) bool {
+	if u.Excluded != nil {
+		return false
+	}
 	switch d.Kind {
 	case string(flow.BatchUnit):
 		b, known := u.Batch(d.Part)

@@ -39,8 +39,8 @@ func UnitActs() []UnitActKind {
 	return []UnitActKind{
 		{"add-item", "Add an item of your own, which will be done", func() UnitAct { return &AddItem{} }},
 		{"reenable", "Allow an item that was rejected in an earlier run to be proposed again; undo reverses that", func() UnitAct { return &Reenable{} }},
-		{"exclude", "Exclude a screen from the merge of a controller", func() UnitAct { return &Exclude{} }},
-		{"include", "Include a screen again", func() UnitAct { return &Include{} }},
+		{"exclude", "Exclude a unit or a batch from runs, or a screen from the merge of a controller", func() UnitAct { return &Exclude{} }},
+		{"include", "Include a unit, a batch or a screen again", func() UnitAct { return &Include{} }},
 		{"redo", "Repeat a phase of a unit or of one of its batches, and every later phase", func() UnitAct { return &Redo{} }},
 		{"move", "Move an item to another batch", func() UnitAct { return &MoveItem{} }},
 		{"split", "Move items of a batch to a new batch after it", func() UnitAct { return &Split{} }},
@@ -120,35 +120,6 @@ func (d *Decider) description(u *progress.Unit, item string) (string, error) {
 		}
 	}
 	return "", &lockkeeper.InputError{Field: "item", Value: u.Name + "/" + item, Reason: "no dropped item has this id", Next: d.Command("decide", "show", "plan", u.Name)}
-}
-
-// Exclude excludes a screen from the merge of a controller.
-type Exclude struct {
-	Screen string `json:"screen"`
-	Why    string `json:"why"`
-}
-
-func (a Exclude) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
-	s, err := d.screen(unit, a.Screen)
-	if err != nil {
-		return Verdict{}, err
-	}
-	err = d.Tracker.ExcludeScreen(ctx, s.Module, s.Controller, s.Name, a.Why, d.By.Name)
-	return d.one(ctx, err, planOf(unit), "excludes screen "+s.Name)
-}
-
-// Include reverses Exclude.
-type Include struct {
-	Screen string `json:"screen"`
-}
-
-func (a Include) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) {
-	s, err := d.screen(unit, a.Screen)
-	if err != nil {
-		return Verdict{}, err
-	}
-	err = d.Tracker.IncludeScreen(ctx, s.Module, s.Controller, s.Name, d.By.Name)
-	return d.one(ctx, err, planOf(unit), "includes screen "+s.Name+" again")
 }
 
 func (d *Decider) screen(unit, name string) (s flow.ManifestScreen, err error) {

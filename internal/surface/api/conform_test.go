@@ -309,6 +309,15 @@ func (u *tour) tourRun() {
 	u.ask("POST", "/api/v1/run/stop", map[string]any{"now": true})
 	u.idle()
 	u.fails("accounts/sessions")
+	var failures struct{ Causes []conduct.Cause }
+	u.ask("GET", "/api/v1/failures", nil).into(&failures)
+	cause := map[string]any{"cause": failures.Causes[0].ID, "was": 1}
+	u.ask("POST", "/api/v1/failures/exclude", cause).has("excludes accounts/sessions from runs")
+	u.as(access.Operator, "POST", "/api/v1/failures/retry", cause).want(http.StatusBadRequest, "input")
+	u.ask("POST", "/api/v1/excluded/include", map[string]any{"names": []string{"accounts/sessions"}}).has("includes accounts/sessions")
+	u.as(access.Operator, "POST", "/api/v1/failures/retry", map[string]any{"cause": cause["cause"], "was": 2}).want(http.StatusConflict, "refused")
+	u.ask("POST", "/api/v1/failures/retry", cause).has("retries accounts/sessions")
+	u.as(access.Operator, "POST", "/api/v1/items/"+failures.Causes[0].Failures[0].Item+"/cancel", nil).want(ok)
 	u.ask("POST", "/api/v1/units/retry/accounts/sessions", map[string]any{"note": "look again"}).has("retries accounts/sessions")
 	u.fails("accounts/registrations")
 	var failed view.Items

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/acts"
 )
@@ -29,6 +30,25 @@ func decideRoutes() (list []route) {
 		list = append(list, rt)
 	}
 	return append(list,
+		ask(api+"/failures", viewers, "Failed work by cause: the same test, or the same message.", func(s *Server, c *call, q flowQuery) (causes, error) {
+			d, err := s.decider(c)
+			if err != nil {
+				return causes{}, err
+			}
+			list, err := d.Causes(c.r.Context())
+			return causes{list}, err
+		}),
+		flowAct("/failures/retry", "Retry all failures of one cause.", func(d *acts.Decider, c *call, in acts.RetryCause) (acts.Verdict, error) {
+			return in.Do(c.r.Context(), d)
+		}),
+		flowAct("/failures/exclude", "Exclude all failed work of one cause from runs.", func(d *acts.Decider, c *call, in acts.ExcludeCause) (acts.Verdict, error) {
+			return in.Do(c.r.Context(), d)
+		}),
+		flowAct("/excluded/include", "Include units and batches in runs again.", func(d *acts.Decider, c *call, in struct {
+			Names []string `json:"names"`
+		}) (acts.Verdict, error) {
+			return d.IncludeAll(c.r.Context(), in.Names)
+		}),
 		flowAct("/decide/undo", "Withdraw answers that have had no effect yet.", func(d *acts.Decider, c *call, in struct {
 			Refs []progress.Ref `json:"refs"`
 		}) (acts.Verdict, error) {
@@ -41,6 +61,10 @@ func decideRoutes() (list []route) {
 			return d.Decide(c.r.Context(), in.Choices, in.Seen)
 		}),
 	)
+}
+
+type causes struct {
+	Causes []conduct.Cause `json:"causes"`
 }
 
 // answering is an answer to the decisions in refs, or to all that match a rule. If a decision

@@ -50,7 +50,8 @@ const (
 	MarkFailed  Mark = "failed"
 	MarkWaiting Mark = "waiting" // the phase can start, and is not queued yet
 	MarkToCome  Mark = "to_come"
-	MarkSkipped Mark = "skipped" // the unit is complete and had nothing to do in this phase
+	MarkSkipped Mark = "skipped"  // the unit is complete and had nothing to do in this phase
+	MarkOut     Mark = "excluded" // a person excluded the unit or batch
 )
 
 // BoardBatch is a batch or screen of a unit.
@@ -124,6 +125,8 @@ func (b *Board) row(f flow.Flow, u *unit, at run.UnitState) BoardUnit {
 			row.Cells[i] = MarkSkipped
 		case row.Status == flow.Complete || i < here:
 			row.Cells[i] = MarkDone
+		case row.Status == flow.Excluded:
+			row.Cells[i] = MarkOut
 		case i == here:
 			row.Cells[i] = row.mark()
 		default:
@@ -149,8 +152,11 @@ func skipped(u *progress.Unit, phase flow.Phase) bool {
 
 // phaseOn returns the phase of a unit, or "" if it is complete.
 func phaseOn(f flow.Flow, u *progress.Unit, at run.UnitState) string {
-	if at.Status == flow.Complete {
+	switch at.Status {
+	case flow.Complete:
 		return ""
+	case flow.Excluded:
+		return inTable(f, u.Left)
 	}
 	if at.Status == flow.Queued && at.Item != "" {
 		return at.Pending
@@ -202,6 +208,9 @@ func batchOn(f flow.Flow, u *progress.Unit, at run.BatchState) BoardBatch {
 		}
 	}
 	switch {
+	case at.Status == flow.Excluded:
+		b.Mark = MarkOut
+		return b
 	case flow.IsDone(at.Status):
 		b.Mark = MarkDone
 		return b

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/flow/run"
 )
@@ -11,13 +12,13 @@ import (
 // A Cockpit says what each slot does now, how far the run is, when it probably ends, and why work
 // failed. It is a part of Now.
 type Cockpit struct {
-	Lanes    []SlotLane   `json:"lanes"` // one for each slot: agents first, then tests
-	Aside    []LaneWork   `json:"aside"` // work that holds locks and no slot: it gets ready, waits for a slot, or stores what it made
-	Waiting  QueueWaits   `json:"waiting"`
-	Funnel   []FunnelStep `json:"funnel"` // the phases in order, then landing
-	Progress RunProgress  `json:"progress"`
-	Forecast *Forecast    `json:"forecast,omitempty"` // nil: no process conducts the run, or nothing is known
-	Causes   []Cause      `json:"causes"`             // the causes of failures, the most frequent first
+	Lanes    []SlotLane      `json:"lanes"` // one for each slot: agents first, then tests
+	Aside    []LaneWork      `json:"aside"` // work that holds locks and no slot: it gets ready, waits for a slot, or stores what it made
+	Waiting  QueueWaits      `json:"waiting"`
+	Funnel   []FunnelStep    `json:"funnel"` // the phases in order, then landing
+	Progress RunProgress     `json:"progress"`
+	Forecast *Forecast       `json:"forecast,omitempty"` // nil: no process conducts the run, or nothing is known
+	Causes   []conduct.Cause `json:"causes"`             // the causes of failures, the most frequent first
 }
 
 // A SlotLane is one slot for an agent or a test. It has either Work or Free.
@@ -130,27 +131,15 @@ func (f *Forecast) shifted(by float64) time.Time {
 	return f.Finish.Add(time.Duration(by * float64(f.Left.Duration())))
 }
 
-// A Cause is one reason for which work failed: a test, or a message.
-type Cause struct {
-	ID     string   `json:"id"` // the same for the same cause
-	Title  string   `json:"title"`
-	Test   string   `json:"test,omitempty"` // the test that failed; empty: the message is the cause
-	Phases []string `json:"phases"`         // where the work failed
-	Lines  []string `json:"lines"`          // the first lines of the output of the newest failure
-	Output string   `json:"output,omitempty"`
-
-	Failures []run.Failure `json:"failures"` // the oldest first
-	First    time.Time     `json:"first"`
-	Last     time.Time     `json:"last"`
-}
-
 // cockpit returns what the slots do and how far the run is. With an error, it is incomplete.
-func (rd *Reader) cockpit(s *snapshot, p *documents, states []run.UnitState, machines []fleet.Machine, entries []run.CallRecord, waits QueueWaits, people int) (c Cockpit, err error) {
+func (rd *Reader) cockpit(s *snapshot, p *documents, states []run.UnitState, machines []fleet.Machine, entries []run.CallRecord, waits QueueWaits, people int, failed []run.Failure) (c Cockpit, err error) {
 	records := recordsOf(entries)
 	lanes, unread := rd.lanes(s, machines, records, s.freeSlots(waits, people, FreeSlot{}))
 	aside, err := rd.aside(s, records)
 	weights, recorded := (*run.Durations)(nil).Weights(p.flow)
-	c = Cockpit{Lanes: lanes, Aside: aside, Waiting: waits, Funnel: p.funnel(states), Progress: p.progressOf(states, weights), Causes: []Cause{}}
+	c = Cockpit{Lanes: lanes, Aside: aside, Waiting: waits, Funnel: p.funnel(states), Progress: p.progressOf(states, weights)}
 	c.Progress.Assumed = !recorded
-	return c, errors.Join(unread, err)
+	causes, unknown := rd.causes.Causes(failed)
+	c.Causes = causes
+	return c, errors.Join(unread, err, unknown)
 }

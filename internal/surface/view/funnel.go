@@ -34,6 +34,9 @@ func (f *funnel) unit(u *unit, at run.UnitState, screens []flow.ManifestScreen) 
 	here := 0
 	if u.Unit != nil {
 		here = f.index(u.Phase())
+		if u.Excluded != nil {
+			here = f.index(u.Left)
+		}
 		if len(u.Batches) > 0 && !u.AwaitsReview || at.Status == flow.Complete {
 			here = len(f.phases) // past all phases of a unit
 		}
@@ -41,7 +44,7 @@ func (f *funnel) unit(u *unit, at run.UnitState, screens []flow.ManifestScreen) 
 	for i, phase := range f.phases {
 		switch phase.Unit {
 		case flow.Controller:
-			f.steps[i].count(i, here, at.WorkState, len(at.Batches) == 0 && u.Unit != nil && len(u.open) > 0)
+			f.steps[i].count(i, here, at.WorkState, u.Unit != nil && len(u.open) > 0)
 		case flow.Screen:
 			for _, s := range screens {
 				b := slices.IndexFunc(at.Batches, func(b run.BatchState) bool { return b.ID == s.Name })
@@ -56,19 +59,26 @@ func (f *funnel) unit(u *unit, at run.UnitState, screens []flow.ManifestScreen) 
 	for i := 0; u.Unit != nil && i < len(u.Batches); i++ {
 		b := &u.Batches[i]
 		if s := slices.IndexFunc(at.Batches, func(s run.BatchState) bool { return s.ID == b.ID }); s >= 0 {
-			f.batch(b, at.Batches[s].WorkState)
+			f.batch(b, at.Batches[s].WorkState, !u.AwaitsReview)
 		}
 	}
 }
 
-func (f *funnel) batch(b *progress.Batch, at run.WorkState) {
+// batch counts a batch. While the plan of its unit waits for a person, all its phases are to come.
+func (f *funnel) batch(b *progress.Batch, at run.WorkState, planned bool) {
 	here := len(f.steps)
-	switch b.Next {
+	next := b.Next
+	if b.Excluded != nil {
+		next = b.Left
+	}
+	switch next {
 	case "":
 	case progress.ReviewPhase, progress.LandPhase:
 		here = len(f.phases)
 	default:
-		here = f.index(b.Next)
+		if here = f.index(next); !planned {
+			here = -1
+		}
 	}
 	for i := range f.steps {
 		if i == len(f.phases) || f.phases[i].Unit == flow.BatchUnit {
@@ -87,6 +97,10 @@ func (s *FunnelStep) count(i, here int, at run.WorkState, people bool) {
 	switch {
 	case i < here:
 		s.Done++
+	case at.Status == flow.Excluded:
+		if i == here {
+			s.Excluded++
+		}
 	case i > here:
 		s.ToCome++
 	case at.Status == flow.Failed:
@@ -108,6 +122,10 @@ const landTakes = 20
 func (p *documents) progressOf(states []run.UnitState, weights map[string]float64) (v RunProgress) {
 	units := 0
 	for i, u := range p.units {
+		if states[i].Status == flow.Excluded {
+			v.Excluded++
+			continue
+		}
 		done, failed := p.unitShare(u, states[i], weights)
 		v.Share, v.Failed, units = v.Share+done, v.Failed+failed, units+1
 		if u.Unit == nil {
@@ -115,7 +133,10 @@ func (p *documents) progressOf(states []run.UnitState, weights map[string]float6
 		}
 		v.Batches += len(u.Batches)
 		for _, b := range u.Batches {
-			if b.Next == "" {
+			switch {
+			case b.Excluded != nil:
+				v.Excluded++
+			case b.Next == "":
 				v.Landed++
 			}
 		}
@@ -150,11 +171,12 @@ func (p *documents) unitShare(u *unit, at run.UnitState, weights map[string]floa
 		}
 	}
 	ofBatch += landTakes
-	for _, b := range u.Batches {
+	batches := slices.DeleteFunc(slices.Clone(u.Batches), func(b progress.Batch) bool { return b.Excluded != nil })
+	for _, b := range batches {
 		share := p.batchShare(&b, weights) / ofBatch
-		ended += share * ofBatch / float64(len(u.Batches))
+		ended += share * ofBatch / float64(len(batches))
 		if s := slices.IndexFunc(at.Batches, func(s run.BatchState) bool { return s.ID == b.ID }); s >= 0 && at.Batches[s].Status == flow.Failed {
-			failed += (1 - share) * ofBatch / float64(len(u.Batches))
+			failed += (1 - share) * ofBatch / float64(len(batches))
 		}
 	}
 	whole := planning + ofBatch

@@ -44,6 +44,7 @@ type RunLine struct {
 	Units     int       `json:"units"`               // number of units, or in the flow tasks of tasks
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`
+	Excluded  int       `json:"excluded"`           // units or tasks that people excluded
 	Error     string    `json:"error,omitempty"`    // why conducting the run ended early
 	Baseline  string    `json:"baseline,omitempty"` // the tests that failed on the tree with which the run started
 	Next      string    `json:"next,omitempty"`     // command that resumes the run
@@ -210,7 +211,7 @@ func (rd *Reader) Now(ctx context.Context, since uint64) (*Now, error) {
 	}
 	silent, err := rd.silent(s, entries)
 	if err == nil {
-		n.Cockpit, err = rd.cockpit(s, p, states, machines, entries, waits, n.Needs.Total)
+		n.Cockpit, err = rd.cockpit(s, p, states, machines, entries, waits, n.Needs.Total, n.Failed)
 	}
 	if err != nil {
 		n.Problems = append(n.Problems, "the output of agents: "+err.Error())

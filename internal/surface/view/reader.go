@@ -27,6 +27,7 @@ type Reader struct {
 	laneOf  laneMemory
 	items   itemNames
 	flow    kept[string] // the current flow
+	causes  *conduct.CauseReader
 
 	found  sync.Map // a *kept[discovery] by flow
 	probed kept[Enforcement]
@@ -55,7 +56,7 @@ func (k *kept[T]) get(limit time.Duration, compute func() T) T {
 
 // New makes a Reader. The caller closes the codebase.
 func New(a *project.Project) *Reader {
-	return &Reader{project: a, journal: conduct.Journal(a), units: map[string]*unit{}}
+	return &Reader{project: a, journal: conduct.Journal(a), causes: conduct.NewCauseReader(a), units: map[string]*unit{}}
 }
 
 // Moment is the time of an answer.

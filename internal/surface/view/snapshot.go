@@ -212,6 +212,8 @@ func (line *RunLine) count(states []run.UnitState) {
 			line.Units += len(u.Batches)
 			for _, b := range u.Batches {
 				switch {
+				case b.Status == flow.Excluded:
+					line.Excluded++
 				case flow.IsDone(b.Status):
 					line.Complete++
 				case b.Status == flow.Failed:
@@ -222,6 +224,8 @@ func (line *RunLine) count(states []run.UnitState) {
 		}
 		line.Units++
 		switch {
+		case u.Status == flow.Excluded:
+			line.Excluded++
 		case u.Status == flow.Complete:
 			line.Complete++
 		case u.Status == flow.Failed || slices.ContainsFunc(u.Batches, func(b run.BatchState) bool { return b.Status == flow.Failed }):

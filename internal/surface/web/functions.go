@@ -49,7 +49,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"asked":  asked,
 		"sign":   func(m view.Mark) string { return signs[m] },
 		"marks": func() []view.Mark {
-			return []view.Mark{view.MarkDone, view.MarkActive, view.MarkQueued, view.MarkPerson, view.MarkFailed, view.MarkWaiting, view.MarkSkipped}
+			return []view.Mark{view.MarkDone, view.MarkActive, view.MarkQueued, view.MarkPerson, view.MarkFailed, view.MarkWaiting, view.MarkSkipped, view.MarkOut}
 		},
 		"unstyled": unstyled,
 		// These functions return addresses and fields.
@@ -118,7 +118,7 @@ func rowID(kind string, names ...any) string {
 
 // signs maps the marks of the board to characters, so that marks differ even without color.
 var signs = map[view.Mark]string{
-	view.MarkDone: "✓", view.MarkActive: "▶", view.MarkQueued: "…", view.MarkPerson: "?", view.MarkFailed: "✕", view.MarkWaiting: "", view.MarkToCome: "·", view.MarkSkipped: "–",
+	view.MarkDone: "✓", view.MarkActive: "▶", view.MarkQueued: "…", view.MarkPerson: "?", view.MarkFailed: "✕", view.MarkWaiting: "", view.MarkToCome: "·", view.MarkSkipped: "–", view.MarkOut: "∅",
 }
 
 // phasesOf returns the phases of a flow's batches if ofBatch is set, otherwise those of its units.

@@ -61,7 +61,7 @@ people decide: inside an agent's environment answers are refused.`,
 	}{
 		{"Answer", append(d.answerCommands(), d.addCommand(), d.editCommand(), d.walkCommand())},
 		{"Edit a plan before it starts", d.planCommands()},
-		{"Other commands", []*cobra.Command{d.showCommand(), d.questionCommand(), d.retryCommand(), d.redoCommand(), d.reenableCommand(), d.excludeCommand()}},
+		{"Other commands", []*cobra.Command{d.showCommand(), d.failedCommand(), d.questionCommand(), d.retryCommand(), d.redoCommand(), d.reenableCommand(), d.excludeCommand()}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
 		for _, sub := range group.commands {

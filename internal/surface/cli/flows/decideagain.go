@@ -41,29 +41,6 @@ batches are planned yet, otherwise in the next run.`,
 	return cmd
 }
 
-func (d *decider) excludeCommand() *cobra.Command {
-	var undo bool
-	var note string
-	cmd := &cobra.Command{
-		Use:     "exclude UNIT SCREEN",
-		Short:   "Exclude a screen from the merge of a controller",
-		Long:    "Exclude a screen from the merge of a controller, in the flow screens, for example if its\nanalysis keeps failing.",
-		Example: `  lockkeeper decide exclude blog/posts "Post Editor" --note "it is being rewritten"`,
-		Args:    command.Exactly(2, "a controller and a screen"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
-				if undo {
-					return acts.Include{Screen: args[1]}.Do(ctx, d.flow, args[0])
-				}
-				return acts.Exclude{Screen: args[1], Why: note}.Do(ctx, d.flow, args[0])
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&undo, "undo", false, "include it again")
-	cmd.Flags().StringVar(&note, "note", "", "why")
-	return cmd
-}
-
 func (d *decider) redoCommand() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
@@ -89,24 +66,5 @@ lockkeeper undo. The agent of the phase gets the text of --note.`,
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent of the phase should know")
-	return cmd
-}
-
-func (d *decider) retryCommand() *cobra.Command {
-	var note string
-	cmd := &cobra.Command{
-		Use:   "retry UNIT[/BATCH]…",
-		Short: "Retry failed units",
-		Long: `Return failed work to the queue, at the phase in which it failed: a batch, a screen or a
-topic by its name, or everything of a unit. The agent of that phase gets the text of
---note.`,
-		Example: `  lockkeeper decide retry blog/posts/b1 --note "the fixtures are in test/fixtures"
-  lockkeeper decide retry blog/posts`,
-		Args: command.AtLeast(1, "what to retry"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) { return d.flow.Retry(ctx, args, note) })
-		},
-	}
-	cmd.Flags().StringVar(&note, "note", "", "what the agent should know")
 	return cmd
 }
