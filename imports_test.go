@@ -27,7 +27,7 @@ var ranks = [][]string{
 	{".", "internal/agent/program"},
 	{"store", "tree", "durable", "internal/encoding/...", "internal/machine/...", "internal/merge", "internal/project/protect", "internal/project/generated", "internal/git/gitcmd", "internal/git/manager"},
 	{"lock", "rescue", "store/memstore", "store/sqlstore", "internal/machine/process", "internal/project/config", "internal/session/snapshot", "internal/session/refusal"},
-	{"gate", "internal/git", "internal/git/parcel", "internal/project/detect", "internal/agent/...", "internal/flow", "internal/flow/documents", "internal/flow/failure", "internal/flow/fleet", "internal/compat/lease", "internal/compat/bookfile", "internal/surface/feed"},
+	{"gate", "internal/git", "internal/git/parcel", "internal/project/detect", "internal/agent/...", "internal/flow", "internal/flow/documents", "internal/flow/failure", "internal/flow/fleet", "internal/compat/lease", "internal/compat/bookfile", "internal/surface/feed", "internal/surface/patch"},
 	{"sched", "internal/agent/enrol", "internal/agent/toolcache", "internal/compat/resource", "internal/compat/links", "internal/flow/progress", "internal/flow/research", "internal/flow/sample", "internal/project"},
 	{"internal/flow/simulate", "internal/flow/run", "internal/git/coverage", "internal/landing", "internal/job", "internal/compat/tidy", "internal/surface/access"},
 	{"internal/flow/conduct", "internal/session", "internal/session/deferred", "internal/compat/author", "internal/surface/facts"},
