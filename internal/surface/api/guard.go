@@ -15,6 +15,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/web"
 )
 
 // ServeHTTP passes a request through the layers to its handler.
@@ -25,7 +26,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.handlers.RUnlock()
 	began := time.Now()
 	secure(w.Header())
-	seen := &watched{ResponseWriter: w}
+	out, end := compressing(w, r)
+	defer end()
+	seen := &watched{ResponseWriter: out}
 	c := &call{w: seen, control: http.NewResponseController(w), r: r}
 	defer func() {
 		if wrong := recover(); wrong != nil && wrong != http.ErrAbortHandler {
@@ -167,7 +170,7 @@ func (c *call) know(who access.Person, by proof) {
 // log in, whether the address exists or not.
 func stranger(c *call) error {
 	isPage := wantsPage(c.r) || c.route != nil && c.route.media == mediaPage && c.r.Method == http.MethodGet
-	if !isPage || c.r.Header.Get("HX-Request") != "" {
+	if !isPage || c.r.Header.Get(web.PartHeader) != "" {
 		return errStranger
 	}
 	http.Redirect(c.w, c.r, "/login", http.StatusSeeOther)

@@ -20,6 +20,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/web"
 )
 
 // A login link works once. Its session survives a restart and ends when the account is removed. URLs and the log
@@ -68,10 +69,7 @@ func TestLoginByLink(t *testing.T) {
 	if a := s.send("GET", "/board", nil, session); a.status != http.StatusSeeOther || a.header.Get("Location") != "/login" {
 		t.Errorf("%d %v", a.status, a.header)
 	}
-	a = s.send("GET", "/board", nil, session, header("HX-Request", "true")).want(http.StatusUnauthorized, codeUnauthorized)
-	if a.header.Get("HX-Redirect") != "/login" {
-		t.Errorf("%v", a.header)
-	}
+	s.send("GET", "/board", nil, session, header(web.PartHeader, "-")).want(http.StatusUnauthorized, codeUnauthorized)
 	for _, secret := range []string{ticket, cookie.Value, s.tokens[access.Admin]} {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("the log has a secret: %s", log.String())
@@ -206,7 +204,7 @@ func TestUnknownAddresses(t *testing.T) {
 	}
 	s.as("", "GET", "/login", nil, browser).want(http.StatusOK).has("lockkeeper login")
 	s.as("", "GET", "/nowhere", nil).want(http.StatusUnauthorized).has(`"code":"unauthorized"`)
-	s.as("", "GET", "/nowhere", nil, browser, header("HX-Request", "true")).want(http.StatusUnauthorized).has(`"code":"unauthorized"`)
+	s.as("", "GET", "/nowhere", nil, browser, header(web.PartHeader, "-")).want(http.StatusUnauthorized).has(`"code":"unauthorized"`)
 	s.as(access.Viewer, "GET", "/nowhere", nil, browser).want(http.StatusNotFound).has(`"code":"not_found"`)
 
 	session := s.login(s.member("vic", access.Viewer))

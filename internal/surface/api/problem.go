@@ -157,9 +157,6 @@ func fail(w http.ResponseWriter, r *http.Request, err error) int {
 	}
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="lockkeeper"`)
-		if r.Header.Get("HX-Request") != "" {
-			w.Header().Set("HX-Redirect", "/login")
-		}
 	}
 	if isLFS(r) {
 		failLFS(w, status, err)

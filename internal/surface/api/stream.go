@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +21,9 @@ const streamPage = 16 << 10
 // statePause is the shortest time between two states for one client.
 const statePause = 250 * time.Millisecond
 
+// kindsPause is the shortest time between two lists of kinds for one client.
+const kindsPause = 500 * time.Millisecond
+
 // forgotten is the data of a gap event: the log no longer has the events that the client needs next.
 type forgotten struct {
 	From   uint64 `json:"from"`
@@ -29,7 +34,11 @@ type forgotten struct {
 // stream sends events to one client, starting after the last event that the client has seen, until the client
 // disconnects. It reads from the shared feed as fast as the client reads.
 func (s *Server) stream(c *call) error {
-	after, states, err := s.streamFrom(c.r)
+	query, err := decodeQuery[streamQuery](c.r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	after, err := s.streamFrom(c.r, query)
 	if err != nil {
 		return err
 	}
@@ -38,13 +47,13 @@ func (s *Server) stream(c *call) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	out := &client{s: s, c: c, after: after, states: states, checked: time.Now()}
+	out := &client{s: s, c: c, after: after, states: query.State, kinds: query.Kinds, checked: time.Now()}
 	latest, err := s.latest(c.r.Context())
 	if err != nil {
 		return err
 	}
 	switch {
-	case states:
+	case query.State:
 		err = out.sendState()
 	case after > latest: // the client has seen events that are not in this log
 		err = out.send(frameOf(latest, "gap", forgotten{From: latest + 1, To: after, Reason: "this is not the log that you have followed: read the state again"}))
@@ -60,28 +69,24 @@ func (s *Server) stream(c *call) error {
 
 // streamFrom returns the last event that the client has seen. Without one, the stream starts with the next
 // event.
-func (s *Server) streamFrom(r *http.Request) (after uint64, states bool, err error) {
-	query, err := decodeQuery[streamQuery](r.URL.RawQuery)
-	if err != nil {
-		return 0, false, err
-	}
+func (s *Server) streamFrom(r *http.Request, query streamQuery) (after uint64, err error) {
 	if header := r.Header.Get("Last-Event-ID"); header != "" { // a browser that reconnects sets this header
 		seq, err := strconv.ParseUint(header, 10, 63)
 		if err != nil {
-			return 0, false, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you received"}
+			return 0, &lockkeeper.InputError{Field: "Last-Event-ID", Value: header, Reason: "not the number of an event", Next: "send the id of the last event that you received"}
 		}
-		return seq, query.State, nil
+		return seq, nil
 	}
 	if query.After != nil {
-		return *query.After, query.State, nil
+		return *query.After, nil
 	}
-	after, err = s.latest(r.Context())
-	return after, query.State, err
+	return s.latest(r.Context())
 }
 
 type streamQuery struct {
 	After *uint64 `json:"after" doc:"The last event that the client has seen. Default: the last of the log."`
 	State bool    `json:"state" doc:"Send the whole state, at first and after each change, instead of events."`
+	Kinds bool    `json:"kinds" doc:"Send only the kinds of the events, as a list, at most twice a second."`
 }
 
 // latest returns the number of the last event in the log.
@@ -99,6 +104,7 @@ type client struct {
 	c       *call
 	after   uint64
 	states  bool      // send the state instead of events
+	kinds   bool      // send only the kinds of events
 	checked time.Time // when the client's permission was last checked
 }
 
@@ -127,6 +133,9 @@ func (l *client) more() error {
 		}
 		return l.sendState()
 	}
+	if l.kinds {
+		return l.sendKinds(events)
+	}
 	text, sent := l.fill(events)
 	l.s.metrics.sent.Add(float64(sent))
 	return l.send(text)
@@ -144,6 +153,31 @@ func (l *client) sendState() error {
 	}
 	l.after = max(l.after, state.Seq)
 	return l.send(fmt.Appendf(nil, "id: %d\nevent: state\ndata: %s\n\n", state.Seq, text))
+}
+
+// sendKinds sends the kinds of events and of those that follow at once. Then it pauses.
+func (l *client) sendKinds(events []lockkeeper.Event) (err error) {
+	seen := map[string]bool{}
+	for err == nil && len(events) > 0 {
+		if events[0].Seq > l.after+1 {
+			seen["gap"] = true
+		}
+		for _, ev := range events {
+			seen[string(ev.Kind)] = true
+		}
+		l.after = events[len(events)-1].Seq
+		if events = nil; l.s.feed.Last() > l.after {
+			events, err = l.s.feed.Next(l.c.r.Context(), l.after)
+		}
+	}
+	if err == nil {
+		err = l.send(frameOf(l.after, "kinds", slices.Sorted(maps.Keys(seen))))
+	}
+	select {
+	case <-time.After(kindsPause):
+	case <-l.c.r.Context().Done():
+	}
+	return err
 }
 
 // fill encodes as many events as fit on the page, and at least one.

@@ -116,7 +116,7 @@ func (d *Dashboard) say(w http.ResponseWriter, r *http.Request, status int, s sa
 		if err := d.ask(r, f); err != nil && r.Context().Err() == nil {
 			d.failed(fmt.Errorf("cannot count the open decisions after %s: %w", r.URL.Path, err)) // the result of the act is unaffected
 		}
-		d.render(w, r, status, "frame", f)
+		d.writePage(w, r, status, f)
 		return
 	}
 	if s.Changed {

@@ -44,6 +44,14 @@ func (d *Dashboard) asset(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", kind)
 	if r.FormValue("v") == versionOf(body) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	} else {
+		h.Set("Cache-Control", "no-cache") // the browser asks whether its copy is current
+	}
+	tag := `W/"` + versionOf(body) + `"`
+	h.Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // the browser has disconnected

@@ -8,6 +8,7 @@ import (
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/surface/access"
 	"lockkeeper/internal/surface/acts"
+	"lockkeeper/internal/surface/patch"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -32,6 +33,7 @@ type Dashboard struct {
 
 	name  string // name of the codebase
 	pages map[access.Role]*templates
+	shown patch.Memory // renderings that browsers show
 }
 
 func New(o Options) (*Dashboard, error) {

@@ -1,7 +1,7 @@
 // Package web serves the dashboard: HTML pages rendered on the server, each for one
 // question, with data from package view; and forms, each for one act of package acts.
 //
-//	GET  /…        a page; requests by the page's own script (HX-Request) get its inner part only
+//	GET  /…        a page; requests by the page's own script (Lockkeeper-Part) get only what changed in its inner part
 //	POST /do/ACT   an act; the response says what happened
 //	GET  /assets/… embedded scripts and styles
 //

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"crypto/rand"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -67,7 +66,6 @@ func (d *Dashboard) functions() template.FuncMap {
 		"itemName":    d.itemName,
 		"segment":     url.PathEscape,
 		"rowid":       rowID,
-		"key":         rand.Text,
 		"seenAs":      seenAs,
 		// These functions return acts.
 		"offer":     func(a view.Act) offer { return offers[a.Name].with(a) },

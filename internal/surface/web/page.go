@@ -31,6 +31,8 @@ type frame struct {
 	Now      string
 	Topics   string
 	Body     any
+	Content  template.HTML // Body as HTML
+	Hash     string        // of Content
 }
 
 type menuEntry struct {
@@ -71,8 +73,9 @@ func (d *Dashboard) ask(r *http.Request, f *frame) error {
 	return err
 }
 
-// page serves a page, or its inner part if the page's own script requests it.
+// page serves a page, or what changed in its inner part if the page's own script asks.
 func (d *Dashboard) page(w http.ResponseWriter, r *http.Request, p pageKind) {
+	began := time.Now()
 	f := d.frameOf(r, p)
 	// Read Seq before the page's data, so that the data is at least as new as Seq.
 	err := d.ask(r, f)
@@ -93,45 +96,47 @@ func (d *Dashboard) page(w http.ResponseWriter, r *http.Request, p pageKind) {
 	if titled, ok := f.Body.(interface{ heading() string }); ok {
 		f.Heading = titled.heading()
 	}
-	if isPart(r) && p.bare {
-		d.render(w, r, http.StatusOK, p.name, f.Body)
-		return
+	switch {
+	case isPart(r) && p.bare:
+		d.writePart(w, r, http.StatusOK, began, p.name, f.Body)
+	case isPart(r):
+		d.writePart(w, r, http.StatusOK, began, p.name, f)
+	default:
+		d.writePage(w, r, http.StatusOK, f)
 	}
-	d.render(w, r, http.StatusOK, layout(r), f)
 }
 
-// isPart reports whether the page's own script asks for its inner part.
-func isPart(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
-
-func layout(r *http.Request) string {
-	if isPart(r) {
-		return "part"
+// title returns the title of the browser's window.
+func (f *frame) title() string {
+	title := f.Heading + " · " + f.Codebase
+	if f.Needs > 0 {
+		title = fmt.Sprintf("(%d) %s", f.Needs, title)
 	}
-	return "frame"
+	return title
+}
+
+// writePage sends a whole page.
+func (d *Dashboard) writePage(w http.ResponseWriter, r *http.Request, status int, f *frame) {
+	f.Title = f.title()
+	part, err := d.part(r, f.Name, f.Body)
+	if err != nil {
+		d.unrendered(w, err)
+		return
+	}
+	f.Hash, f.Content = part.Hash, d.fill(part.HTML)
+	d.render(w, r, status, "frame", f)
 }
 
 // render writes a template for the role of the requesting person.
 func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
-	if f, ok := data.(*frame); ok {
-		f.Title = f.Heading + " · " + f.Codebase
-		if f.Needs > 0 {
-			f.Title = fmt.Sprintf("(%d) %s", f.Needs, f.Title)
-		}
-	}
-	who, _ := access.Who(r.Context())
-	set, ok := d.pages[who.Role]
-	if !ok {
-		set = d.pages[access.Viewer]
-	}
 	var page bytes.Buffer
-	if err := set.ExecuteTemplate(&page, name, data); err != nil {
-		d.failed(fmt.Errorf("page %s: %w", r.URL.Path, err))
-		http.Error(w, "this page could not be rendered; see the log of the server", http.StatusInternalServerError)
+	if err := d.set(r).ExecuteTemplate(&page, name, data); err != nil {
+		d.unrendered(w, fmt.Errorf("page %s: %w", r.URL.Path, err))
 		return
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Vary", "HX-Request")
+	h.Set("Vary", PartHeader)
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(legible(page.String()))) // the browser has disconnected
 }
@@ -145,12 +150,7 @@ func (d *Dashboard) parse() (map[access.Role]*templates, error) {
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin} {
 		may := func(needed access.Role) bool { return role.Meets(access.Need{AtLeast: needed}) }
 		set := template.New("")
-		body := func(f *frame) (template.HTML, error) { // renders the template that a page names
-			var b strings.Builder
-			err := set.ExecuteTemplate(&b, f.Name, f.Body)
-			return template.HTML(b.String()), err
-		}
-		if _, err := set.Funcs(d.functions()).Funcs(template.FuncMap{"may": may, "body": body}).ParseFS(embedded, "templates/*.html"); err != nil {
+		if _, err := set.Funcs(d.functions()).Funcs(template.FuncMap{"may": may}).ParseFS(embedded, "templates/*.html"); err != nil {
 			return nil, err
 		}
 		sets[role] = set
@@ -185,5 +185,9 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, status int, 
 	f := d.frameOf(r, pageKind{name: "problem", title: http.StatusText(status)})
 	f.Body = problem{What: what, Next: next}
 	_ = d.ask(r, f) // if this fails too, the page has no counts
-	d.render(w, r, status, layout(r), f)
+	if isPart(r) {
+		d.writePart(w, r, status, time.Now(), f.Name, f)
+		return
+	}
+	d.writePage(w, r, status, f)
 }

@@ -62,7 +62,7 @@ func send(t *testing.T, d *Dashboard, role access.Role, r *http.Request, change 
 	return w
 }
 
-func asPart(r *http.Request) { r.Header.Set("HX-Request", "true") }
+func asPart(r *http.Request) { r.Header.Set(PartHeader, "-") }
 
 // addresses returns the URLs of all pages, and of every decision on the page Decide.
 func addresses(s *scene) []string {
@@ -257,20 +257,57 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// A page requested by its own script is only the inner part, with the title and the counts of the menu.
+// partOf returns the reply to a page's own script, which shows a rendering.
+func partOf(t *testing.T, d *Dashboard, role access.Role, address, shown string) (reply partReply) {
+	t.Helper()
+	body := get(t, d, role, address, func(r *http.Request) { r.Header.Set(PartHeader, shown) }).Body
+	if err := json.Unmarshal(body.Bytes(), &reply); err != nil {
+		t.Fatalf("%s: %v: %s", address, err, body)
+	}
+	return reply
+}
+
+// A page's own script gets only the inner part, with the title and the counts of the menu. If it
+// shows that part already, it gets nothing.
 func TestParts(t *testing.T) {
 	s := middle(usual)
 	d := shown(t, s)
 	for _, address := range addresses(s) {
-		body := get(t, d, access.Operator, address, asPart).Body.String()
-		part := read(t, body)
-		if strings.Contains(body, "<html") || len(part.all("main")) > 0 {
-			t.Errorf("%s: a part has all of the page in it", address)
+		reply := partOf(t, d, access.Operator, address, "-")
+		if reply.HTML == nil || strings.Contains(*reply.HTML, "<html") || len(read(t, *reply.HTML).all("main")) > 0 {
+			t.Fatalf("%s: a part has all of the page in it, or nothing", address)
 		}
 		bare := strings.HasPrefix(address, "/log/")
-		if titles := part.all("title"); !bare && (!strings.Contains(titles[0].words(), "(7)") || !strings.Contains(body, `id="needs" hx-swap-oob="true"`)) || bare && strings.Contains(body, "hx-swap-oob") {
-			t.Errorf("%s: %.300s", address, body)
+		if !bare && (!strings.Contains(reply.Title, "(7)") || reply.Needs == nil || *reply.Needs != 7 || reply.Heading == "") || bare && reply.Title != "" {
+			t.Errorf("%s: %+v", address, reply)
 		}
+		again := partOf(t, d, access.Operator, address, reply.Hash)
+		if again.Hash != reply.Hash || again.HTML != nil || again.Changes != nil {
+			t.Errorf("%s differs the second time: %+v", address, again.Changes)
+		}
+		page := read(t, get(t, d, access.Operator, address).Body.String())
+		if hash := page.hashOfPart(); !bare && hash != reply.Hash {
+			t.Errorf("%s: the page has the hash %q, its part %q", address, hash, reply.Hash)
+		}
+	}
+}
+
+// hashOfPart returns the hash of the part that a page shows.
+func (e *element) hashOfPart() string {
+	for _, div := range e.all("div") {
+		if div.attr["id"] == "page" {
+			return div.attr["data-hash"]
+		}
+	}
+	return ""
+}
+
+// A page without scripts has keys for its forms and the ages of times.
+func TestWithoutScripts(t *testing.T) {
+	d := shown(t, middle(usual))
+	page := get(t, d, access.Admin, "/locks").Body.String()
+	if strings.Contains(page, emptyKey) || emptyAge.MatchString(page) || !strings.Contains(page, "9m ago") {
+		t.Errorf("%s", page)
 	}
 }
 
@@ -303,8 +340,8 @@ func TestTrouble(t *testing.T) {
 	} else if text := w.Body.String(); strings.Contains(text, "> waiting<") || strings.Contains(text, "lockkeeper-seq") {
 		t.Errorf("it says what it does not know: %s", text)
 	}
-	if text := get(t, d, access.Operator, "/", asPart).Body.String(); strings.Contains(text, "> waiting<") {
-		t.Errorf("it says what it does not know: %s", text)
+	if reply := partOf(t, d, access.Operator, "/", "-"); reply.Needs != nil {
+		t.Errorf("it says what it does not know: %+v", reply)
 	}
 }
 
@@ -326,26 +363,18 @@ func TestAssets(t *testing.T) {
 			t.Errorf("%s: %d %v", address, w.Code, w.Header())
 		}
 	}
-	notice := get(t, d, "", "/assets/htmx.NOTICE.txt").Body.String()
-	sum := sha256.Sum256(get(t, d, "", "/assets/htmx.min.js").Body.Bytes())
+	notice := get(t, d, "", "/assets/idiomorph.NOTICE.txt").Body.String()
+	sum := sha256.Sum256(get(t, d, "", "/assets/idiomorph.min.js").Body.Bytes())
 	if !strings.Contains(notice, hex.EncodeToString(sum[:])) {
-		t.Errorf("htmx is not what the notice says: %x", sum)
+		t.Errorf("idiomorph is not what the notice says: %x", sum)
 	}
-	if !strings.Contains(get(t, d, "", "/assets/htmx.LICENSE.txt").Body.String(), "Permission to use, copy") {
-		t.Error("htmx has no licence")
+	if !strings.Contains(get(t, d, "", "/assets/idiomorph.LICENSE.txt").Body.String(), "Permission to use, copy") {
+		t.Error("idiomorph has no license")
 	}
-	var config map[string]any
-	for _, m := range page.all("meta") {
-		if m.attr["name"] == "htmx-config" {
-			if err := json.Unmarshal([]byte(m.attr["content"]), &config); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for name, want := range map[string]bool{"allowEval": false, "includeIndicatorStyles": false, "selfRequestsOnly": true, "allowScriptTags": false, "historyEnabled": false} {
-		if config[name] != want {
-			t.Errorf("%s is %v", name, config[name])
-		}
+	file := get(t, d, "", "/assets/app.css")
+	same := get(t, d, "", "/assets/app.css", func(r *http.Request) { r.Header.Set("If-None-Match", file.Header().Get("ETag")) })
+	if same.Code != http.StatusNotModified || same.Body.Len() != 0 || file.Header().Get("Cache-Control") != "no-cache" {
+		t.Errorf("%d %v", same.Code, file.Header())
 	}
 }
 

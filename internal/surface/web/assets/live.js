@@ -1,60 +1,127 @@
-// Keeps the page current. The event stream says what changed. Each part of the page names its
-// topics in data-live. When one of them changes, the part is requested again as HTML. A part in
-// which the person is typing is not replaced; a button says that it is out of date.
+// Keeps the page current. The server says which kinds of events happened. Each part of the page
+// names its topics in data-live. When one of them changes, the part asks what changed in it. The
+// more that costs the server, the network and this page, the less often the page asks.
 "use strict";
 (() => {
-  const calm = 400;      // minimum time between two requests of one part, in milliseconds
+  const calm = 400;      // minimum time between two requests of the page, in milliseconds
+  const patient = 6000;  // maximum of that time while events arrive
   const slow = 15000;    // interval of requests without an event: some changes have none
   const patience = 2000; // how long the connection may be lost before the banner says so
-  const aside = 10000;   // how long a hidden page keeps its connection
+  const bytes = 14;      // the most that the page receives, per millisecond
+  const share = 0.04;    // of the time of a processor, for the page and the server together
 
   const meta = (name) => document.querySelector(`meta[name="lockkeeper-${name}"]`)?.content ?? "";
   const topics = JSON.parse(meta("topics") || "{}"); // kind of event → topics
   const ahead = Date.parse(meta("now")) - Date.now(); // how far the server's clock is ahead of ours
-  let seen = meta("seq"); // number of the last event that the page reflects
+  const page = document.getElementById("page");
+  const { parts: shown, apply, replace, sweep, toEnd } = Lockkeeper; // shown: id of a part → hash of what it shows
+  shown.set(page.id, page.dataset.hash);
 
   // --- parts -------------------------------------------------------------------------
 
   const parts = () => [...document.querySelectorAll("[data-live]")];
   const looks = new Map(); // id of a part → { at: time of its last request, timer: of its next one }
+  const loaded = Date.now();
+  let rests = 0; // until when the page asks nothing by itself
   let missed = false; // something changed while the page was hidden
-  let acting = null; // the form that was sent and has no response yet
   let arriving = false; // the person followed a link: show the new content from its beginning
   const changed = () => document.getElementById("changed");
-
-  // Reports whether the person is about to enter something in a part. An empty field with an id
-  // does not count, because it keeps the cursor.
-  const isInUse = (part) => {
-    const at = document.activeElement;
-    if (part.contains(at) && (at.matches("select") || at.matches("textarea, input:not([type=checkbox], [type=radio])") && !at.id)) return true;
-    if (part.querySelector("details.ask[open]")) return true;
-    return [...part.querySelectorAll("textarea, input:not([type=hidden], [type=checkbox], [type=radio])")].some((f) => f.value !== f.defaultValue);
-  };
-
-  const look = (part, force) => {
-    if (document.hidden) { missed = true; return; }
-    if (!force && acting) return; // the response to the form refreshes every part
-    if (!force && isInUse(part)) { changed().hidden = false; return; }
-    const mine = looks.get(part.id) ?? {};
-    clearTimeout(mine.timer);
-    looks.set(part.id, { at: Date.now() });
-    htmx.ajax("GET", part.dataset.from || here(), { source: part, target: part, swap: "innerHTML" }).catch(() => { /* htmx:sendError handles it */ });
-  };
   const here = () => location.pathname + location.search;
 
-  // A response that arrives after the person has left belongs to the previous page.
-  const isOld = (event) => !event.detail.elt.dataset.from && event.detail.pathInfo.requestPath !== here();
+  // Asks what changed in a part. With force, the person waits for the answer.
+  const look = async (part, force) => {
+    if (document.hidden) { missed = true; return; }
+    if (!force && Lockkeeper.acting) return; // after the response to the form, the page asks for every part
+    const mine = looks.get(part.id) ?? {};
+    clearTimeout(mine.timer);
+    mine.cancel?.abort();
+    const cancel = new AbortController();
+    looks.set(part.id, { at: Date.now(), cancel });
+    const address = part.dataset.from || here();
+    const isArrival = arriving && !part.dataset.from;
+    const known = isArrival ? "" : shown.get(part.id);
+    try {
+      const response = await fetch(address, { headers: { "Lockkeeper-Part": known || "-" }, signal: cancel.signal });
+      const reply = await read(response);
+      if (looks.get(part.id)?.cancel === cancel) looks.set(part.id, { at: Date.now() });
+      if (!part.isConnected || !part.dataset.from && address !== here()) return; // the person has left
+      if (reply) show(part, reply, { force, isArrival, response });
+    } catch (err) {
+      if (err.name !== "AbortError") isLost();
+    } finally {
+      if (isArrival && !cancel.signal.aborted) arriving = false;
+      showBusy();
+    }
+  };
+
+  // Reads an answer, or says why there is none.
+  const read = async (response) => {
+    const isOurs = response.headers.get("Content-Type")?.startsWith("application/json");
+    const reply = isOurs ? await response.json() : null;
+    if (reply?.hash) return reply;
+    Lockkeeper.say(response.status === 401 ? Lockkeeper.signedOut : reply?.error ? reply.error.message + (reply.error.next ? ". Next: " + reply.error.next : "") : `The server answered ${response.status}.`);
+    return null;
+  };
+
+  const show = (part, reply, { force, isArrival, response }) => {
+    const began = performance.now();
+    if (isArrival) {
+      if (reply.html !== undefined) replace(part, reply.html);
+      if (part === page) shown.clear(); // the parts in it are new
+      begin(part);
+    } else {
+      const done = apply(part, reply, force);
+      if (done === false) { changed().hidden = false; return; }
+      if (done === null) { shown.delete(part.id); soon(part); return; }
+    }
+    shown.set(part.id, reply.hash);
+    if (part === page) frame(reply);
+    tick();
+    page.getBoundingClientRect(); // lays out the page, which is part of the cost
+    spend(response, performance.now() - began);
+  };
+
+  // Shows what is outside of the part: the title, the heading and the number of open decisions.
+  const frame = ({ title, heading, needs }) => {
+    changed().hidden = true;
+    if (title && document.title !== title) document.title = title;
+    const h = document.getElementById("heading");
+    if (heading !== undefined && h.textContent !== heading) h.textContent = heading;
+    const count = document.getElementById("needs");
+    if (needs === undefined || parseInt(count.textContent, 10) === needs) return;
+    const waiting = document.createElement("span");
+    waiting.className = "sr";
+    waiting.textContent = " waiting";
+    count.replaceChildren(String(needs), waiting);
+    count.classList.toggle("none", needs === 0);
+  };
+
+  // Shows a part from its beginning.
+  const begin = (part) => {
+    part.querySelector("[data-focus]")?.focus({ preventScroll: true });
+    part.querySelector("[data-list] [aria-current]")?.scrollIntoView({ block: "nearest" });
+    if (part.querySelector("[data-top]")) scrollTo(0, 0);
+  };
+
+  // Lets the page rest as long as its share of the network and the processors needs.
+  const spend = (response, here) => {
+    const there = parseFloat(/dur=([\d.]+)/.exec(response.headers.get("Server-Timing") ?? "")?.[1]) || 0;
+    const size = Number(response.headers.get("Content-Length")) || 0;
+    const now = Date.now();
+    rests = Math.min(now + patient, Math.max(rests, now) + Math.max((size + 600) / bytes, (here + there) / share));
+  };
 
   const soon = (part) => {
     const mine = looks.get(part.id) ?? { at: 0 };
     if (mine.timer) return;
-    const wait = Math.max(20, mine.at + calm - Date.now());
+    const wait = Math.max(20, mine.at + calm - Date.now(), rests - Date.now());
     const timer = setTimeout(() => {
-      looks.set(part.id, { at: mine.at });
+      looks.set(part.id, { ...looks.get(part.id), timer: 0 });
       const still = document.getElementById(part.id);
-      if (still) look(still, false);
+      if (!still) return;
+      if (rests > Date.now() + calm) soon(still); else look(still, false);
     }, wait);
-    looks.set(part.id, { at: mine.at, timer });
+    looks.set(part.id, { ...mine, timer });
   };
 
   const touch = (names) => {
@@ -72,24 +139,22 @@
 
   setInterval(() => {
     if (document.hidden) return;
+    sweep();
     for (const part of parts()) {
       const every = Number(part.dataset.every) || slow;
       if (Date.now() - (looks.get(part.id)?.at ?? loaded) >= every) soon(part);
     }
   }, 1000);
-  const loaded = Date.now();
 
   // --- the connection ----------------------------------------------------------------
 
-  let source = null;
+  let seen = Number(meta("seq")); // number of the last event that the page reflects
   let lostAt = 0;
-  let retry = 0; // number of failed attempts
   let telling = 0;
-  let again = 0;
 
   const clock = (ms) => new Date(ms + ahead).toLocaleTimeString([], { hour12: false });
 
-  const show = (state, text) => {
+  const status = (state, text) => {
     const line = document.getElementById("live");
     line.dataset.state = state;
     line.textContent = text;
@@ -97,62 +162,46 @@
 
   const isBack = () => {
     clearTimeout(telling);
-    show("live", "live");
+    status("live", "live");
     document.getElementById("lost").hidden = true;
     if (lostAt) touchAll();
     lostAt = 0;
-    retry = 0;
   };
 
   const isLost = () => {
-    if (!lostAt) {
-      lostAt = Date.now();
-      telling = setTimeout(() => {
-        show("lost", "not connected");
-        const banner = document.getElementById("lost");
-        const since = document.createElement("time");
-        since.dateTime = new Date(lostAt + ahead).toISOString();
-        since.setAttribute("aria-live", "off"); // screen readers must not announce it every second
-        since.append(clock(lostAt), " (", document.createElement("b"), ")");
-        banner.querySelector("[data-text]").replaceChildren("Not connected since ", since,
-          ". This page may be out of date. It reconnects by itself, and then shows what happened meanwhile.");
-        tick();
-        banner.hidden = false;
-      }, patience);
-    }
-    if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
-    clearTimeout(again);
-    again = setTimeout(connect, Math.min(15000, 500 * 2 ** retry++));
+    if (lostAt) return;
+    lostAt = Date.now();
+    telling = setTimeout(() => {
+      status("lost", "not connected");
+      const banner = document.getElementById("lost");
+      const since = document.createElement("time");
+      since.dateTime = new Date(lostAt + ahead).toISOString();
+      since.setAttribute("aria-live", "off"); // screen readers must not announce it every second
+      since.append(clock(lostAt), " (", document.createElement("b"), ")");
+      banner.querySelector("[data-text]").replaceChildren("Not connected since ", since,
+        ". This page may be out of date. It reconnects by itself, and then shows what happened meanwhile.");
+      tick();
+      banner.hidden = false;
+    }, patience);
   };
 
-  const heard = (event) => {
-    if (event.lastEventId) seen = event.lastEventId;
-    const about = topics[event.type];
-    if (about) touch(about.split(" ")); else touchAll();
-  };
-
-  const connect = () => {
-    source?.close();
-    source = new EventSource("/events" + (seen ? "?after=" + encodeURIComponent(seen) : "")); // without a number, only new events are sent
-    source.onopen = isBack;
-    source.onerror = isLost;
-    source.onmessage = heard;
-    for (const kind of Object.keys(topics)) source.addEventListener(kind, heard);
-  };
-
-  let leaving = 0;
-  document.addEventListener("visibilitychange", () => {
-    clearTimeout(leaving);
-    if (document.hidden) {
-      // A browser has few connections for one server: a hidden page closes its connection.
-      leaving = setTimeout(() => { source?.close(); source = null; missed = true; show("", "paused"); }, aside);
-      return;
-    }
-    if (!source) connect();
-    if (missed) { missed = false; touchAll(); }
+  Lockkeeper.follow({
+    worker: meta("worker"), after: meta("seq"),
+    told: ({ state, kinds, last }) => {
+      if (state === "open") isBack();
+      if (state === "lost") isLost();
+      if (state === "paused") { missed = true; status("", "paused"); }
+      if (kinds) touch(kinds.flatMap((kind) => (topics[kind] ?? Object.values(topics).join(" ")).split(" ")));
+      else if (Number(last) > seen) touchAll(); // other pages of the browser have heard these events already
+      if (last) seen = Number(last);
+    },
   });
-  addEventListener("pagehide", () => source?.close());
-  addEventListener("pageshow", (event) => { if (event.persisted) { connect(); touchAll(); } });
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !missed) return;
+    missed = false;
+    touchAll();
+  });
 
   // --- navigation within a page ---------------------------------------------------------
 
@@ -163,6 +212,7 @@
   addEventListener("popstate", () => lookAtAll(true));
 
   document.addEventListener("click", (event) => {
+    if (event.target.closest("#changed")) { lookAtAll(); return; }
     const link = event.target.closest("a[data-in-page]");
     if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
@@ -179,121 +229,10 @@
     event.target.closest("form[data-in-page][data-at-once]")?.requestSubmit();
   });
 
-  // --- replacing parts without losing the position ---------------------------------------
-
-  const shown = new Map(); // id of a part → its current HTML without times
-  const timeless = (html) => html.replace(/<time[^>]*>.*?<\/time>/gs, "").replace(/name="idempotency_key" value="[^"]*"/g, "");
-  let kept = null; // open sections and scroll positions of the part that is being replaced
-
-  const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 24;
-  const toEnd = (root) => root.querySelectorAll("[data-tail]").forEach((el) => { el.scrollTop = el.scrollHeight; });
-
-  // The error message of a response that is not HTML.
-  const reason = (xhr) => {
-    try {
-      const { message, next } = JSON.parse(xhr.responseText).error;
-      return message + (next ? ". Next: " + next : "");
-    } catch {
-      return `The server answered ${xhr.status}.`;
-    }
-  };
-
-  const say = (text) => {
-    const box = document.createElement("div");
-    box.className = "said bad";
-    box.setAttribute("role", "alert");
-    const words = document.createElement("div");
-    const line = document.createElement("p");
-    line.textContent = text;
-    words.append(line);
-    box.append(words);
-    document.getElementById("said").replaceChildren(box);
-  };
-
-  addEventListener("htmx:beforeSwap", (event) => {
-    const { xhr, target } = event.detail;
-    if (xhr.status === 401) {
-      event.detail.shouldSwap = false;
-      say("You are signed out. Nothing was done; sign in again with the link that lockkeeper login prints.");
-      return;
-    }
-    if (!(xhr.getResponseHeader("Content-Type") ?? "").startsWith("text/html")) {
-      event.detail.shouldSwap = false;
-      say(reason(xhr));
-      return;
-    }
-    if (!target.matches("[data-live]")) return;
-    if (isOld(event)) { event.detail.shouldSwap = false; return; }
-    const text = timeless(xhr.responseText);
-    if (shown.get(target.id) === text && !arriving) { event.detail.shouldSwap = false; return; }
-    shown.set(target.id, text);
-    kept = {
-      open: new Map([...target.querySelectorAll("details[id]")].map((d) => [d.id, d.open])),
-      scroll: new Map([...target.querySelectorAll("[data-keep][id]")].map((el) => [el.id, [el.scrollLeft, el.scrollTop]])),
-      tail: new Map([...target.querySelectorAll("[data-tail][id]")].map((el) => [el.id, atEnd(el)])),
-    };
-  });
-
-  addEventListener("htmx:afterSwap", (event) => {
-    const target = event.detail.target;
-    if (!target.matches?.("[data-live]") || !kept) return;
-    for (const [id, open] of arriving ? [] : kept.open) {
-      const d = document.getElementById(id);
-      if (d) d.open = open;
-    }
-    for (const [id, [x, y]] of kept.scroll) document.getElementById(id)?.scrollTo(x, y);
-    target.querySelectorAll("[data-tail]").forEach((el) => { if (kept.tail.get(el.id) ?? true) el.scrollTop = el.scrollHeight; });
-    kept = null;
-    if (arriving) {
-      arriving = false;
-      showBusy();
-      target.querySelector("[data-focus]")?.focus({ preventScroll: true });
-      target.querySelector("[data-list] [aria-current]")?.scrollIntoView({ block: "nearest" });
-      if (target.querySelector("[data-top]")) scrollTo(0, 0);
-    }
-    tick();
-  });
-
-  // --- acts ------------------------------------------------------------------------------
-
   // While a response or the next page is loading, keys send no answer: the person has not yet
   // seen the decision that the key would answer.
-  const showBusy = () => document.body.classList.toggle("busy", acting !== null || arriving);
-  const isAct = (event) => event.detail.requestConfig.verb !== "get";
-
-  // The page sends the form itself, because the form may be replaced before the response.
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (form.method !== "post" || !form.getAttribute("action").startsWith("/do/") || event.defaultPrevented) return;
-    event.preventDefault();
-    if (acting) return;
-    acting = form;
-    showBusy();
-    htmx.ajax("POST", form.getAttribute("action"), { source: document.getElementById("main"), target: "#said", swap: "innerHTML", values: new FormData(form, event.submitter) })
-      .catch(() => { /* htmx:sendError handles it */ });
-  });
-
-  addEventListener("htmx:sendError", (event) => {
-    if (isAct(event)) say("The server could not be reached, so this may or may not have taken effect. Send it again: it takes effect at most once.");
-    else isLost();
-  });
-  // After a response, the form gets a new key, because the person may send it again when the
-  // reason for a refusal is gone. Without a response it keeps its key, so that it takes effect
-  // at most once.
-  addEventListener("htmx:afterRequest", (event) => {
-    const xhr = event.detail.xhr;
-    if (isAct(event)) {
-      const key = acting.querySelector("input[name=idempotency_key]");
-      if (xhr.status && key) key.value = crypto.getRandomValues(new Uint32Array(4)).join("-");
-      acting = null;
-      const next = xhr.getResponseHeader("Lockkeeper-Next");
-      if (next) go(next); else if (next === "") lookAtAll(); else touchAll();
-    } else if (!isOld(event)) {
-      arriving = false;
-    }
-    showBusy();
-  });
-  document.addEventListener("click", (event) => { if (event.target.closest("#changed")) lookAtAll(); });
+  const showBusy = () => document.body.classList.toggle("busy", !!Lockkeeper.acting || arriving);
+  Object.assign(Lockkeeper, { go, lookAtAll, touchAll, showBusy });
 
   // --- ages --------------------------------------------------------------------------------
 
@@ -315,5 +254,4 @@
 
   toEnd(document);
   document.querySelector(".pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-  connect();
 })();
