@@ -57,9 +57,16 @@ func ForResearch() Flow {
 func find(is func(Flow) bool) Flow { return All()[slices.IndexFunc(All(), is)] }
 
 // IsCheck reports whether this is the name of a check phase of any flow.
-func IsCheck(phase string) bool {
-	return slices.ContainsFunc(checkPhases(), func(p Phase) bool { return p.Name == phase })
-}
+func IsCheck(phase string) bool { return slices.Contains(checkNames(), phase) }
+
+// checkNames lists the names of the check phases of all flows. Readers of thousands of calls ask for
+// each of them.
+var checkNames = sync.OnceValue(func() (names []string) {
+	for _, p := range checkPhases() {
+		names = append(names, p.Name)
+	}
+	return names
+})
 
 // checkPhases returns the check phases of all flows. Readers of thousands of records call it for each.
 var checkPhases = sync.OnceValue(func() (list []Phase) {

@@ -76,8 +76,12 @@ func (r *Run) endCall(w *working, phase string, began, ended time.Time, failure 
 	for line := range 8 {
 		log.WriteString(logLine(began.Add(time.Duration(line)*call.Took/8), line, w))
 	}
-	r.files(dir, began, ended, map[string]string{"call.json": string(text), "output": string(answer) + "\n", "log": log.String(), "stderr": "",
-		"output.prompt": "# " + phase + " " + w.name() + "\n\nRead " + controllerOf(w.unit) + " and page its list.\n"})
+	files := map[string]string{"call.json": string(text), "output": string(answer) + "\n"}
+	if phase != fixTests { // there are thousands of these
+		files["log"], files["stderr"] = log.String(), ""
+		files["output.prompt"] = "# " + phase + " " + w.name() + "\n\nRead " + controllerOf(w.unit) + " and page its list.\n"
+	}
+	r.files(dir, began, ended, files)
 	r.calls++
 	return call
 }

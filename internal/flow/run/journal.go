@@ -20,18 +20,27 @@ import (
 	"lockkeeper/internal/flow/documents"
 )
 
-// A Journal reads the records of agent calls and checks. It caches ended calls, for callers that
-// read often. It is safe for concurrent use.
+// A Journal reads the records of agent calls and checks. It reads those that have ended only once,
+// for callers that read often. It is safe for concurrent use.
 type Journal struct {
 	dir string
 
 	mu    sync.Mutex
-	ended map[string]map[string]CallRecord // records of ended calls, by flow and folder
+	known map[string]*purposeCalls // by folder
+}
+
+// purposeCalls has the calls for one purpose, as read.
+type purposeCalls struct {
+	flow    string
+	calls   []CallRecord
+	ended   map[string]CallRecord // those that have ended, by folder
+	changed time.Time             // when the folder of the purpose changed
+	settled bool                  // all calls have ended, and no new one can have been missed
 }
 
 // OpenJournal opens the journal of a folder of calls, which need not exist.
 func OpenJournal(dir string) *Journal {
-	return &Journal{dir: dir, ended: map[string]map[string]CallRecord{}}
+	return &Journal{dir: dir, known: map[string]*purposeCalls{}}
 }
 
 // A CallRecord describes a call of an agent, or a run of a check.
@@ -92,39 +101,64 @@ func (j *Journal) All(flowName string) ([]CallRecord, error) {
 func (j *Journal) read(flowName string) (list []CallRecord, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	known, ended := j.ended[flowName], map[string]CallRecord{}
-	defer func() { j.ended[flowName] = ended }()
+	known := map[string]*purposeCalls{}
+	defer func() { j.known = known }()
 	purposes, err := entriesOf(j.dir)
 	problems := []error{err}
 	for _, folder := range purposes {
-		purpose, _ := documents.ParseKeyName(folder.Name())
-		if flowOfPurpose(purpose) != flowName {
-			continue
+		p := j.known[folder.Name()]
+		if p == nil {
+			purpose, _ := documents.ParseKeyName(folder.Name())
+			p = &purposeCalls{flow: flowOfPurpose(purpose)}
 		}
-		calls, err := entriesOf(filepath.Join(j.dir, folder.Name()))
-		problems = append(problems, err)
-		for _, call := range calls {
-			dir := filepath.Join(j.dir, folder.Name(), call.Name())
-			if _, err := strconv.Atoi(call.Name()); err != nil {
-				continue // the folder is not that of a call
-			}
-			e, final := known[dir]
-			if !final {
-				if e, err = readCall(dir); err != nil {
-					problems = append(problems, err)
-					continue
-				}
-			}
-			if e.Call != nil {
-				e.Call.Flow = flowName
-			}
-			if e.Call != nil || e.Checked {
-				ended[dir] = e
-			}
-			list = append(list, e)
+		known[folder.Name()] = p
+		if p.flow == flowName {
+			problems = append(problems, p.refresh(filepath.Join(j.dir, folder.Name()), folder))
+			list = append(list, p.calls...)
 		}
 	}
 	return list, errors.Join(problems...)
+}
+
+// settlesAfter is longer than the resolution of any file system's timestamps.
+const settlesAfter = 2 * time.Second
+
+// refresh reads the calls again, unless they have ended and there is no new one.
+func (p *purposeCalls) refresh(dir string, folder fs.DirEntry) error {
+	info, err := folder.Info()
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a person removed it
+		*p = purposeCalls{flow: p.flow}
+		return nil
+	case err != nil:
+		return err
+	case p.settled && p.changed.Equal(info.ModTime()):
+		return nil
+	}
+	entries, err := entriesOf(dir)
+	problems := []error{err}
+	ended := map[string]CallRecord{}
+	p.calls, p.changed, p.settled = nil, info.ModTime(), err == nil && time.Since(info.ModTime()) > settlesAfter
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue // the folder is not that of a call
+		}
+		e, final := p.ended[entry.Name()]
+		if !final {
+			if e, err = readCall(filepath.Join(dir, entry.Name())); err != nil {
+				problems, p.settled = append(problems, err), false
+				continue
+			}
+		}
+		if e.Call != nil || e.Checked {
+			ended[entry.Name()] = e
+		} else {
+			p.settled = false
+		}
+		p.calls = append(p.calls, e)
+	}
+	p.ended = ended
+	return errors.Join(problems...)
 }
 
 // entriesOf lists a directory. A missing directory is empty.
@@ -166,7 +200,7 @@ func readCall(dir string) (e CallRecord, err error) {
 	}
 	e.Cut = rec == nil || rec.Error == errCutShort.Error()
 	if rec != nil {
-		e.Call = &PastCall{Call: rec.Call, Unit: rec.Unit, Run: rec.Run}
+		e.Call = &PastCall{Call: rec.Call, Flow: flowOfPurpose(purpose), Unit: rec.Unit, Run: rec.Run}
 	}
 	return e, nil
 }
