@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Nearest returns the known key that is most similar to a mistyped one. Case, underscores and
 // dashes do not count.
@@ -17,6 +20,36 @@ func Nearest(typed string, known []string) (string, bool) {
 		}
 	}
 	return found, found != ""
+}
+
+// Suggest returns the next step after an unknown name: the names that resemble it, or all names if they
+// are few.
+func Suggest(typed string, known []string) string {
+	const few, most = 10, 5
+	if near, ok := Nearest(typed, known); ok {
+		return "did you mean " + near + "?"
+	}
+	var within []string
+	for _, k := range known {
+		if typed != "" && strings.Contains(strings.ToLower(k), strings.ToLower(typed)) {
+			within = append(within, k)
+		}
+	}
+	switch {
+	case len(within) > 0:
+		return "did you mean " + some(within, most) + "?"
+	case len(known) <= few:
+		return "use one of " + strings.Join(known, ", ")
+	}
+	return "use one of " + some(known, most) + ", or a pattern such as " + known[0][:strings.LastIndexByte(known[0], '/')+1] + "*"
+}
+
+// some lists the first names, and how many more there are.
+func some(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
 // distance counts the insertions, deletions, replacements and swaps that turn a into b.

@@ -1,7 +1,6 @@
 package acts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,10 +117,10 @@ func (d *Decider) Waiting(ctx context.Context) ([]progress.Decision, error) {
 
 // didYouMean returns the next step after an unknown name.
 func didYouMean(typed string, known []string) string {
-	if near, ok := config.Nearest(typed, known); ok {
-		return "did you mean " + near + "?"
+	if len(known) == 0 {
+		return "use one of the names that lockkeeper run lists"
 	}
-	return "use one of " + cmp.Or(strings.Join(known, ", "), "the names that lockkeeper run lists")
+	return config.Suggest(typed, known)
 }
 
 // Verdict is the result of an act.

@@ -140,7 +140,7 @@ func (t term) holds(values []string) bool {
 	found := slices.ContainsFunc(values, func(v string) bool {
 		switch {
 		case slices.Contains(globs, t.field):
-			return MatchName(t.value, v)
+			return flow.MatchName(t.value, v)
 		case slices.Contains(texts, t.field):
 			return strings.Contains(strings.ToLower(v), strings.ToLower(t.value))
 		default:
@@ -148,10 +148,4 @@ func (t term) holds(values []string) bool {
 		}
 	})
 	return found == (t.op == "=")
-}
-
-// MatchName reports whether a name, such as that of a unit or a file, is or matches a pattern: *
-// matches within a part of the name, ** also across parts.
-func MatchName(pattern, name string) bool {
-	return pattern == name || doublestar.MatchUnvalidated(pattern, name)
 }

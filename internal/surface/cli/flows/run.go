@@ -97,7 +97,7 @@ With --json each line is an object; the last one is the result.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Flow, "flow", "", "the `flow`: "+strings.Join(flow.Names(), ", ")+" (default: that of --plan, else the current one, else "+flow.Default().Name+" where run.discovery_glob is set)")
 	f.StringVar(&o.Plan, "plan", "", "the `file` with the tasks of the flow tasks")
-	f.StringArrayVar(&o.Only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task; repeatable")
+	f.StringArrayVar(&o.Only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task, or those that match a pattern such as 'admin/*'; repeatable")
 	f.StringVar(&o.Auto, "auto-decide", "", "decide by this `policy` instead of a person: all, none, or conditions such as impact>=medium,topics=reject")
 	f.IntVar(&o.Slots, "slots", 0, "how many `agents` run at once (default: max_claude_concurrency)")
 	f.Var((*term.Dollars)(&o.USD), "budget", "`dollars` that the run may spend in total (default: run.budget_usd)")
