@@ -126,8 +126,8 @@ func TestContextEndsWithLease(t *testing.T) {
 	})
 }
 
-// A holder that cannot reach the store trusts its grant until the rest of the lease, counted from
-// its last renewal, is needed for stopping the work.
+// A holder that cannot reach the store trusts its grant until the time that it needs to stop the
+// work is all that is left of the lease. The lease counts from its last renewal.
 //
 // shows: CF-11
 func TestContextEndsWhenCutOff(t *testing.T) {

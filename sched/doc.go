@@ -20,15 +20,15 @@
 //     and no state that only one process knows.
 //
 //  2. An item takes its locks and its slots together or not at all. It releases them
-//     in the transaction that ends it, which may dispatch the next item. Of a worker that
+//     in the transaction that ends it, which may dispatch the next item. If its worker
 //     prepares ahead, an item that needs an agent takes its locks with a slot of PoolPrepare,
-//     and later exchanges this slot for the agent's. It gives the agent's back as soon as
-//     that has ended (ReturnSlots). While the worker is paused or stopped, no item makes the
-//     exchange.
+//     and later exchanges this slot for a slot of PoolAgent. It releases that slot as soon as
+//     the agent has ended (ReturnSlots). While the worker is paused or stopped, no item makes
+//     the exchange.
 //
-//  3. The order is lockkeeper.CompareItems, by lockkeeper.QueueKey. An item that cannot start is passed over: it
-//     waits on one key (a path, a pool, another item) and is not examined before that key
-//     is freed. While no slot is free, no item is examined.
+//  3. The order is lockkeeper.CompareItems, by lockkeeper.QueueKey. An item that cannot start
+//     is passed over: it waits on one key (a path, a pool, another item) and is not examined
+//     before that key is freed. While no slot is free, no item is examined.
 //
 //  4. Freeing a key wakes the first item that waits on it. If the woken item does not take
 //     what was freed, it wakes the next one. So while items wait on a key, the key is
@@ -39,12 +39,11 @@
 //  5. An item counts the time during which it is the first to wait for a lock, or the
 //     first of its rank to wait for a slot. When both times add up to EscalateAfter, the
 //     item is escalated: it comes before all queued items that were not escalated, and
-//     behind those that were escalated before it. If a request that it should have come
-//     before blocks it nevertheless, it reserves its locks in the engine's wait list, so
-//     that no later request overtakes it. So it starts when the work has ended that was
-//     dispatched before it reserved them. Each
-//     LockTimeout with the same blockers is a retry. After MaxLockRetries consecutive
-//     retries the item fails, and its failure names the blockers.
+//     behind those that were escalated before it. If a later request blocks it
+//     nevertheless, it reserves its locks in the engine's wait list, so that no further
+//     request overtakes it. It then starts when the work that was dispatched before the
+//     reservation has ended. Each LockTimeout with the same blockers is a retry. After
+//     MaxLockRetries consecutive retries the item fails, and its failure names the blockers.
 //
 //  6. An item runs under a live grant. If its worker vanishes, the engine ends the
 //     processes that it left and frees the grant, and the next tick returns the item to

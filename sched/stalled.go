@@ -79,8 +79,8 @@ func isTakenBy(workers []lockkeeper.Worker, it *lockkeeper.Item) bool {
 	return it.Status == lockkeeper.ItemQueued && slices.ContainsFunc(workers, func(w lockkeeper.Worker) bool { return slices.Contains(w.TakesRoots(), it.Root) })
 }
 
-// isFree reports whether what an item waits for is free, for one of some idle workers or for the
-// worker that runs it. No item may have been woken on the same key.
+// isFree reports whether one of the idle workers, or the worker that runs the item, could take what
+// the item waits for. No item may have been woken on the same key.
 func isFree(r store.Reader, live, idle []lockkeeper.Worker, it *lockkeeper.Item) (bool, error) {
 	if pool, ok := store.PoolOf(it, it.WaitsOn); ok {
 		n, err := r.SlotsTaken(pool)

@@ -37,7 +37,7 @@ type Settings struct {
 
 	Clock         func() store.Moment // replaces the clock of an SQLite store, in tests
 	Place         *Place              // the root, which Find has just found; nil: Open looks for it from Dir
-	Configuration *Configuration      // configuration of this codebase, from the same settings; nil: Open reads it
+	Configuration *Configuration      // the configuration that these settings give for this codebase; nil: Open reads it
 }
 
 func (s Settings) flags() map[string]string {

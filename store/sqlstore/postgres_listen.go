@@ -111,7 +111,8 @@ func (l *subscription) remove(b *pgListener) {
 	}
 }
 
-// unused reports whether there is no listener, and then ends the run.
+// unused reports whether there is no listener. If there is none, the next listener starts a new
+// session.
 func (l *subscription) unused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

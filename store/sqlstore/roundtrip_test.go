@@ -33,7 +33,7 @@ func opening(t *testing.T) int {
 	return trips
 }
 
-// To open a space, acquire, record the process of a command and release takes one round trip each, also for
+// Opening a space, acquiring, recording the process of a command and releasing take one round trip each, also for
 // statements that the server sees for the first time.
 func TestPostgresRoundTrips(t *testing.T) {
 	s := postgresSite(t)

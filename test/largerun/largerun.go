@@ -57,7 +57,7 @@ func (o Options) withDefaults() Options {
 // A Run is the state of a large run, as it is while its conductor works.
 type Run struct {
 	*projecttest.Codebase
-	Units []string // all units
+	Units []string
 
 	opt     Options
 	t       testing.TB

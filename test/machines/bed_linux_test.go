@@ -33,7 +33,7 @@ type plan struct {
 	files    map[string]string            // of the codebase, besides its configuration
 	late     func(*bed) map[string]string // further files, whose content depends on the bed
 	config   string                       // lines of lockkeeper.yaml
-	serial   bool                         // the test is no parallel one, or has called Parallel
+	serial   bool                         // newBed does not call t.Parallel
 	skews    []time.Duration              // of the wall clocks of the machines
 }
 

@@ -22,7 +22,7 @@ max_claude_concurrency: 4
 run: {verify: "off", commit: "on", push: "on"}
 `
 
-// joinedBed has a codebase with a plan of several tasks.
+// joinedBed makes a codebase with a plan of several tasks.
 func joinedBed(t *testing.T, machines, tasks int, pace float64) *bed {
 	t.Helper()
 	var list strings.Builder

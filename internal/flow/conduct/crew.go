@@ -59,7 +59,7 @@ func newCrew(ctx context.Context, a *project.Project, env []string, limits run.L
 	return c, err
 }
 
-// joinDir has what this clone needs for calls of other machines, outside of every root.
+// joinDir returns the directory, outside of every root, for calls of other machines that this clone carries out.
 func joinDir(a *project.Project) string {
 	sum := sha256.Sum256([]byte(a.Root.Dir()))
 	return filepath.Join(a.StateDir, "joined", fmt.Sprintf("%s-%x", a.Space[:8], sum[:4]))

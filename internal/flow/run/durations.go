@@ -20,8 +20,8 @@ type Took struct {
 type Durations struct {
 	Calls int // the recorded calls of agents
 
-	usual profile
-	own   map[string]profile // that of each batch with records, by name
+	usual profile            // of a batch without records
+	own   map[string]profile // of the batches with records, by name
 }
 
 func (t Took) sum() time.Duration { return t.Agents + t.Tests + t.Outside }

@@ -153,7 +153,7 @@ func (j *Joiner) work(ctx context.Context, t *guest, w *workspace.Workspace, r r
 	if ctx.Err() != nil {
 		return said, context.Cause(ctx)
 	}
-	if limit, ok := errors.AsType[*agent.Error](failure); ok && limit.Kind == agent.Limit { // another account may go on
+	if limit, ok := errors.AsType[*agent.Error](failure); ok && limit.Kind == agent.Limit { // another account may continue
 		j.limited(limit)
 		return said, failure
 	}

@@ -205,7 +205,8 @@ func readCall(dir string) (e CallRecord, err error) {
 	return e, nil
 }
 
-// readCheck adds when an ended check had its slot. Its folder is made before it waits for the slot.
+// readCheck adds when an ended check began and ended. Until then the record has the time at which the check began
+// to wait for its slot.
 func (e *CallRecord) readCheck() error {
 	rec, err := trace{dir: e.Dir}.checked()
 	if err != nil || rec == nil || e.Began.IsZero() {

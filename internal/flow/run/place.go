@@ -32,8 +32,8 @@ type wantedCall struct {
 // here takes it back.
 const patience = time.Second
 
-// place waits for the machine that is the least busy one. If it is another one, place returns when
-// the call is done there.
+// place waits for a free slot and chooses the least busy machine. If that is another machine, place
+// returns when the call has ended there.
 func (c *crew) place(ctx context.Context, w wantedCall) (placement, error) {
 	if found := c.withPurpose(w.purpose); found != nil { // an earlier conductor offered it
 		return c.await(ctx, w, found)

@@ -48,7 +48,7 @@ func (s *testSlots[T]) enter(v T) bool {
 	return true
 }
 
-// leave returns a slot, which the first that waits takes.
+// leave frees a slot. The first item that waits for one takes it.
 func (s *testSlots[T]) leave() (next T, ok bool) {
 	if len(s.queue) == 0 {
 		s.taken--

@@ -62,7 +62,7 @@ type Edit struct {
 
 // A Parcel is what Pack makes a commit of.
 type Parcel struct {
-	Base    string // a tree
+	Base    string // the id of the tree that the parcel is based on
 	From    string // the tree to which the edits are made; empty: Base
 	Edits   []Edit
 	Files   map[string][]byte

@@ -15,7 +15,7 @@ var manifestsText string
 type manifestForm struct {
 	act     []string // the first operands
 	files   []string
-	further bool // only with another operand
+	further bool // the call needs an operand after act, such as the name of a package
 }
 
 // manifests returns the lines of manifests.txt by program.

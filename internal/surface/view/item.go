@@ -49,7 +49,7 @@ type Wait struct {
 	Left    Seconds   `json:"left_seconds,omitempty"` // estimated rest of the wait; 0: unknown
 	Overdue bool      `json:"overdue,omitempty"`
 	Item    string    `json:"item,omitempty"` // item that must complete first
-	Name    string    `json:"name,omitempty"` // its name
+	Name    string    `json:"name,omitempty"` // the name of that item
 	Slots   *Slots    `json:"slots,omitempty"`
 }
 

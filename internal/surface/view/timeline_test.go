@@ -9,8 +9,8 @@ import (
 	"lockkeeper/internal/flow/run"
 )
 
-// The timeline tells apart why work waits and what it does while it holds its locks: from events, from the
-// calls, and from since when a call waited for its slot.
+// The timeline shows why work waits, and what it does while it holds its locks. It knows this from the events,
+// the calls, and the time at which a call began to wait for its slot.
 func TestTimelineTellsWaitsApart(t *testing.T) {
 	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	at := func(m int) time.Time { return noon.Add(time.Duration(m) * time.Minute) }

@@ -279,7 +279,7 @@ func (v *runView) addMachines() {
 	}
 }
 
-// addQueue adds what the queue knows to a picture.
+// addQueue adds the slots and the waiting items of the queue to the data of the display.
 func (r *flowRun) addQueue(ctx context.Context, v *runView) error {
 	active, err := r.q.Active(ctx)
 	if err != nil {

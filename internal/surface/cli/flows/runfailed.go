@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"lockkeeper/internal/flow"
@@ -53,8 +54,8 @@ const (
 	outputBytes = 8 << 10
 )
 
-// lastOutput returns the last lines of the output of an item. It returns none if the output cannot be read, because
-// the command for it says why.
+// lastOutput returns the last lines of the output of an item that are not blank. It returns none if the output cannot
+// be read, because the command for it says why.
 func (r *flowRun) lastOutput(ctx context.Context, item string) []string {
 	found, err := r.q.Items(ctx, []string{item})
 	if err != nil || len(found) == 0 {
@@ -77,9 +78,9 @@ func (r *flowRun) lastOutput(ctx context.Context, item string) []string {
 	if err != nil {
 		return nil
 	}
-	if len(strings.TrimSpace(string(text))) == 0 {
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
+	if len(lines) == 0 {
 		return []string{"(no output)"}
 	}
-	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	return lines[max(0, len(lines)-outputLines):]
 }
