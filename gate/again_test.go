@@ -17,11 +17,11 @@ import (
 func TestRefusedAgain(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.rb": "a", "b.rb": "b"}, gate.Options{})
 	why := errors.New("not in writes")
-	refuse := func(holder, content string, why error, settled ...string) rescue.Entry {
+	refuse := func(holder, content string, why error, answered ...string) rescue.Entry {
 		t.Helper()
 		g := w.hold(holder, "a.rb")
 		defer func() { must(t, g.Release(t.Context())) }()
-		e, err := w.gate.Refuse(t.Context(), &g.Grant, gate.Put("b.rb", []byte(content)), why, settled...)
+		e, err := w.gate.Refuse(t.Context(), &g.Grant, gate.Put("b.rb", []byte(content)), why, answered...)
 		must(t, err)
 		return e
 	}

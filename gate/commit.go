@@ -86,16 +86,16 @@ func (g *Gate) newCommit(grant *lockkeeper.Grant) *commit {
 }
 
 type commit struct {
-	g       *Gate
-	grant   *lockkeeper.Grant
-	fence   uint64    // the fence of the grant at the first check
-	since   time.Time // when the grant was acquired, by the clock of this host
-	checker *protect.Checker
-	put     put
-	settled []string // ids of entries that do not count as equal to a change that is kept
-	items   []*item
-	landing *lockkeeper.Landing
-	seen    Seen
+	g        *Gate
+	grant    *lockkeeper.Grant
+	fence    uint64    // the fence of the grant at the first check
+	since    time.Time // when the grant was acquired, by the clock of this host
+	checker  *protect.Checker
+	put      put
+	answered []string // ids of entries that do not count as equal to a change that is kept
+	items    []*item
+	landing  *lockkeeper.Landing
+	seen     Seen
 
 	keepWith func(context.Context, error) error // keeps new content before a rolled back landing ends; nil if the caller does
 	kept     bool                               // all new content is safe

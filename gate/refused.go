@@ -180,7 +180,7 @@ func (c *commit) shelve(ctx context.Context, e rescue.Entry, content Body) (resc
 		e.Holder = holder.Name
 	}
 	return c.g.keepOnce(ctx, c.put, e, content, func(o rescue.Entry) bool {
-		return (known || o.GrantID == e.GrantID) && !slices.Contains(c.settled, o.ID)
+		return (known || o.GrantID == e.GrantID) && !slices.Contains(c.answered, o.ID)
 	})
 }
 
@@ -288,23 +288,23 @@ func (g *Gate) holderOf(ctx context.Context, grant *lockkeeper.Grant) (holder lo
 // because the workspace still has the content.
 //
 // If the holder made the same change before, Refuse returns the entry of that gap and records
-// nothing, unless the entry is among settled: the ids of entries that a person has answered.
-func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, settled ...string) (rescue.Entry, error) {
-	return g.refuse(ctx, grant, change, why, g.shelf.PutOrNote, settled)
+// nothing, unless the entry is among answered, the ids of entries that a person has answered.
+func (g *Gate) Refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, answered ...string) (rescue.Entry, error) {
+	return g.refuse(ctx, grant, change, why, g.shelf.PutOrNote, answered)
 }
 
 // RefuseAll is Refuse for many changes, which it records as one gap. The archive has their
 // content, in the format of rescue.Archive. path is one of their paths.
-func (g *Gate) RefuseAll(ctx context.Context, grant *lockkeeper.Grant, path string, archive Body, why error, settled ...string) (rescue.Entry, error) {
+func (g *Gate) RefuseAll(ctx context.Context, grant *lockkeeper.Grant, path string, archive Body, why error, answered ...string) (rescue.Entry, error) {
 	return g.refuse(ctx, grant, Change{Path: path, Body: archive, Base: &lockkeeper.Version{}}, why, func(ctx context.Context, e rescue.Entry, content io.Reader) (rescue.Entry, error) {
 		e.Kind = rescue.Archive
 		return g.shelf.PutOrNote(ctx, e, content)
-	}, settled)
+	}, answered)
 }
 
-func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, put put, settled []string) (rescue.Entry, error) {
+func (g *Gate) refuse(ctx context.Context, grant *lockkeeper.Grant, change Change, why error, put put, answered []string) (rescue.Entry, error) {
 	c := g.newCommit(grant)
-	c.put, c.settled = put, settled
+	c.put, c.answered = put, answered
 	target, err := g.resolve(c.checker, change.Path)
 	if err != nil { // an invalid path: the content is kept under the given name
 		target = change.Path

@@ -278,7 +278,7 @@ const (
 
 func slots(it *lockkeeper.Item) []string { return slices.Concat(it.Caps, it.Pools) }
 
-// heldSlots returns the pools of a dispatched item whose slots it holds, besides its caps. An item
+// heldSlots returns the pools of a dispatched item whose slots it holds, in addition to its caps. An item
 // that does not run holds at most a slot of PoolPrepare.
 func heldSlots(it *lockkeeper.Item) []string {
 	switch {

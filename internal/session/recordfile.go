@@ -42,7 +42,7 @@ func writeRecord(file string, text []byte) (err error) {
 	return err
 }
 
-// openDraft opens and locks a draft that nobody reads.
+// openDraft opens and locks a draft that no other process reads.
 func openDraft(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -109,7 +109,7 @@ func TestPausedReader(t *testing.T) {
 	checkWhole(t, file)
 }
 
-// A process that is killed at any moment leaves a whole record, and the next one goes on.
+// A process that is killed at any moment leaves a whole record, with which the next one continues.
 func TestKilledWhileWriting(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.json")
 	for range 20 {

@@ -34,7 +34,7 @@
 //     without a query whether a release concerns any.
 //  9. A View takes a record that it lists again from memory only if the whole row was
 //     read again and is the same.
-//  10. Acquiring, renewing and releasing a lock that nothing stands in the way of takes one
+//  10. Acquiring, renewing and releasing a lock that nothing blocks takes one
 //     round trip to PostgreSQL each, and holds no lock while a message is under way.
 //  11. A PostgreSQL store keeps no connection for longer than some seconds without use,
 //     except for notifications, and those only if the server has half of its connections

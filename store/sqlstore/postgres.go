@@ -34,10 +34,10 @@ type Postgres struct {
 	crowded atomic.Int64 // until when this process keeps no idle connection; nanoseconds since 1970
 	listen  *subscription
 
-	parking sync.Mutex
-	parked  *pgxpool.Conn // see release
-	unpark  *time.Timer
-	closed  bool
+	spareMu  sync.Mutex
+	spare    *pgxpool.Conn // see release
+	spareEnd *time.Timer
+	closed   bool
 
 	locksCache locksCache
 	listCache  listCache
@@ -253,16 +253,16 @@ func (p *Postgres) Space() string { return p.space }
 
 func (p *Postgres) Close() error {
 	p.listen.close()
-	p.parking.Lock()
+	p.spareMu.Lock()
 	p.closed = true
-	p.parking.Unlock()
-	p.give(p.takeParked())
+	p.spareMu.Unlock()
+	p.give(p.takeSpare())
 	p.pool.Close()
 	return nil
 }
 
 // isTemporary reports whether PostgreSQL or the network may accept the same call later: the server stops, starts,
-// is not reachable, has no free connection, or another session is in the way.
+// is not reachable, has no free connection, or another session blocks it.
 func isTemporary(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pg.Code {

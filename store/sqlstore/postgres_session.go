@@ -29,7 +29,7 @@ type pgSession struct {
 type statement struct {
 	sql  string
 	args []any
-	each func(scan func(dest ...any) error) error // gets the rows; nil: nobody
+	each func(scan func(dest ...any) error) error // gets the rows; nil: they are dropped
 }
 
 func (p *Postgres) session(ctx context.Context, conn *pgx.Conn) *pgSession {
@@ -98,8 +98,8 @@ func (s *pgSession) sendAll(list []statement) (done int, err error) {
 	known := preparedOn(s.conn)
 	pipeline := s.conn.PgConn().StartPipeline(s.ctx)
 	defer func() { err = cmp.Or(err, pipeline.Close()) }()
-	parked := known.parked
-	if known.parked = false; parked { // the end of an earlier View
+	viewing := known.viewing
+	if known.viewing = false; viewing { // the end of an earlier View
 		pipeline.SendQueryParams(`ROLLBACK`, nil, nil, nil, nil)
 		pipeline.SendPipelineSync()
 	}
@@ -129,7 +129,7 @@ func (s *pgSession) sendAll(list []statement) (done int, err error) {
 	if err := pipeline.Sync(); err != nil {
 		return 0, err
 	}
-	if parked {
+	if viewing {
 		for range 2 { // the answer, and the end of its part of the pipeline
 			result, err := pipeline.GetResults()
 			if err != nil {
@@ -174,7 +174,7 @@ func (s *pgSession) sendAll(list []statement) (done int, err error) {
 
 // prepared is what a connection keeps between transactions.
 type prepared struct {
-	parked     bool // in the transaction of a View that has ended
+	viewing    bool // in the transaction of a View that has ended
 	statements map[string]*pgconn.StatementDescription
 	count      int // for new names
 }

@@ -70,28 +70,28 @@ func (p *Postgres) once(ctx context.Context, fn func(*pgx.Conn) (bool, error)) (
 // release returns a connection to the pool, or closes it if the server has few. A connection that ended a View
 // stays with the store for a moment, because the next use ends the transaction without a round trip.
 func (p *Postgres) release(conn *pgxpool.Conn) {
-	if !p.pooled && !conn.Conn().IsClosed() && preparedOn(conn.Conn()).parked {
-		p.parking.Lock()
-		if p.parked == nil && !p.closed {
-			p.parked = conn
-			p.unpark = time.AfterFunc(parkFor, func() { p.give(p.takeParked()) })
+	if !p.pooled && !conn.Conn().IsClosed() && preparedOn(conn.Conn()).viewing {
+		p.spareMu.Lock()
+		if p.spare == nil && !p.closed {
+			p.spare = conn
+			p.spareEnd = time.AfterFunc(spareFor, func() { p.give(p.takeSpare()) })
 			conn = nil
 		}
-		p.parking.Unlock()
+		p.spareMu.Unlock()
 	}
 	p.give(conn)
 }
 
-// parkFor is how long a connection waits for another use.
-const parkFor = 100 * time.Millisecond
+// spareFor is how long a connection waits for another use.
+const spareFor = 100 * time.Millisecond
 
-// takeParked returns the connection that waits for another use, or nil.
-func (p *Postgres) takeParked() *pgxpool.Conn {
-	p.parking.Lock()
-	defer p.parking.Unlock()
-	conn := p.parked
-	if p.parked = nil; conn != nil {
-		p.unpark.Stop()
+// takeSpare returns the connection that waits for another use, or nil.
+func (p *Postgres) takeSpare() *pgxpool.Conn {
+	p.spareMu.Lock()
+	defer p.spareMu.Unlock()
+	conn := p.spare
+	if p.spare = nil; conn != nil {
+		p.spareEnd.Stop()
 	}
 	return conn
 }
@@ -103,8 +103,8 @@ func (p *Postgres) give(conn *pgxpool.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if known := preparedOn(conn.Conn()); known.parked && !conn.Conn().IsClosed() {
-		known.parked = false
+	if known := preparedOn(conn.Conn()); known.viewing && !conn.Conn().IsClosed() {
+		known.viewing = false
 		rollback(ctx, conn.Conn())
 	}
 	if p.isCrowded() {
@@ -117,7 +117,7 @@ func (p *Postgres) give(conn *pgxpool.Conn) {
 // acquire returns a connection of the pool. While the server has no free connection, it tries again for
 // the Busy limit.
 func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	if conn := p.takeParked(); conn != nil {
+	if conn := p.takeSpare(); conn != nil {
 		return conn, nil
 	}
 	pause := 20 * time.Millisecond
@@ -390,6 +390,6 @@ func (p *Postgres) view(ctx context.Context, conn *pgx.Conn, fn func(store.Reade
 	t.ask = func() { s.flush() } // an error is kept in s.failed
 	err = fn(t)
 	*refused = err != nil && s.failed == nil
-	preparedOn(conn).parked = begun && !conn.IsClosed()
+	preparedOn(conn).viewing = begun && !conn.IsClosed()
 	return !begun && s.failed != nil && conn.IsClosed() && ctx.Err() == nil, cmp.Or(err, s.failed)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // While a request waits, and while the lease of a grant lives, a server that is gone for some time ends neither: opening,
-// acquiring, recording a process and releasing go on when it is back.
+// acquiring, recording a process and releasing continue when it is back.
 func TestPostgresGoneForSomeTime(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

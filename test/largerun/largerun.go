@@ -184,7 +184,7 @@ func (r *Run) now() time.Time {
 	return time.Now().Add(-time.Duration(r.behind.Load())).Round(0).UTC()
 }
 
-// set sets the clock of the store, which otherwise goes on. It never goes back.
+// set sets the clock of the store, which otherwise advances. It never goes back.
 func (r *Run) set(at time.Time) {
 	r.behind.Store(max(0, min(r.behind.Load(), int64(time.Since(at)))))
 }

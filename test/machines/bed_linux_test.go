@@ -30,7 +30,7 @@ type plan struct {
 	standby  bool
 	settings string // lines of postgresql.conf of the databases
 	store    func(*bed) string
-	files    map[string]string            // of the codebase, besides its configuration
+	files    map[string]string            // of the codebase, without its configuration
 	late     func(*bed) map[string]string // further files, whose content depends on the bed
 	config   string                       // lines of lockkeeper.yaml
 	serial   bool                         // newBed does not call t.Parallel

@@ -62,8 +62,8 @@ func TestFewConnections(t *testing.T) {
 	}
 }
 
-// The server's connections are all in use by others for a while. Work that is running goes on as
-// long as its lease can be renewed, and a request that waits goes on waiting.
+// The server's connections are all in use by others for a while. Running work continues as
+// long as its lease can be renewed, and a waiting request continues to wait.
 func TestNoConnectionLeft(t *testing.T) {
 	b := newBed(t, plan{machines: 2, settings: "max_connections = 20\n"})
 	work := b.machines[0].begin(b.exec("file", obedient, 20*time.Second, "--ttl", "30s")...)

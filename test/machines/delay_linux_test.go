@@ -11,7 +11,7 @@ import (
 // roundTrip is the time of one round trip to the database from a machine that is far away.
 const roundTrip = 200 * time.Millisecond
 
-// A command needs at most six round trips for acquire, run and release, besides three that open
+// A command needs at most six round trips for acquire, run and release, and three more that open
 // its connection: the user, and two of SCRAM. TCP's own is not counted.
 func TestRoundTrips(t *testing.T) {
 	b := newBed(t, plan{machines: 1})

@@ -179,7 +179,7 @@ func (n *network) both(m *machine, l link, others ...*machine) {
 }
 
 // count counts the round trips of a person's machine to a server: in a TCP connection it sends
-// data after it has received data, or as the first. Empty packets only confirm or open. Nobody waits
+// data after it has received data, or as the first. Empty packets only confirm or open. No client waits
 // for an answer to PostgreSQL's Terminate, which ends a connection.
 func (n *network) count(data []byte) {
 	header := int(data[0]&15) * 4

@@ -85,8 +85,8 @@ func TestPromotedWithLoss(t *testing.T) {
 	highest(t, slices.Concat(all, lost, after))
 }
 
-// With a synchronous standby nothing is lost: work goes on over the promotion, and nobody gets its
-// locks meanwhile.
+// With a synchronous standby nothing is lost: work continues during the promotion, and no other
+// holder gets its locks meanwhile.
 func TestPromotedWithoutLoss(t *testing.T) {
 	b := newBed(t, plan{machines: 3, standby: true})
 	b.primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")

@@ -104,7 +104,7 @@ func locksReads(c *config.Config, f flow.Flow) bool {
 	return c.Run.LockReads == "on" || c.Run.LockReads == "auto" && f.LocksReads
 }
 
-// foretell stores the prediction of a run that starts. A run without a prediction goes on.
+// foretell stores the prediction of a run that starts. A run continues without a prediction.
 func (r *ActiveRun) foretell(ctx context.Context, a *project.Project) error {
 	said, err := predict(ctx, a.Config, r.Pipeline)
 	if err != nil {

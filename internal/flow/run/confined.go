@@ -233,11 +233,11 @@ func (d *agentRequests) Gap(ctx context.Context, path, reason string) error {
 		return errors.New("this is a trial of the tests, which changes nothing")
 	}
 	d.p.tell(News{Kind: NewsGap, Item: d.t.ID(), Text: path + ": the agent asked for this file: " + reason})
-	settled, err := d.p.settled(ctx, d.q)
+	answered, err := d.p.answeredGaps(ctx, d.q)
 	if err != nil {
 		return err
 	}
-	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("the agent asked for this file: %s", reason), settled...)
+	e, err := d.p.opt.Gate.Refuse(ctx, d.t.Grant(), gate.Change{Path: path}, fmt.Errorf("the agent asked for this file: %s", reason), answered...)
 	if err != nil {
 		return err
 	}

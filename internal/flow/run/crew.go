@@ -72,7 +72,7 @@ func (c *crew) start(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	for _, call := range c.calls {
-		if call.Run != c.p.opt.Run { // nobody waits for it
+		if call.Run != c.p.opt.Run { // no call waits for it
 			if err := c.remove(ctx, &call); err != nil {
 				return nil, err
 			}

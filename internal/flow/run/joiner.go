@@ -211,7 +211,7 @@ func (j *Joiner) wake() {
 // errTakenBack is the cause if a call was given to another machine, or removed.
 var errTakenBack = errors.New("the conductor took the call back")
 
-// carryOut carries out a claimed call, and stores its result unless the call was taken back.
+// carryOut carries out a claimed call, and stores its result unless the call was withdrawn.
 func (j *Joiner) carryOut(ctx context.Context, call *fleet.Call, slot int) {
 	began := time.Now()
 	work, cancel := context.WithCancelCause(ctx)

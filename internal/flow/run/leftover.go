@@ -74,19 +74,19 @@ func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *work
 	if len(dropped) > 0 {
 		p.news(NewsWarning, q, fmt.Sprintf("discarded %s that git ignores or that are caches: %s", counted(filesIn(dropped), "file"), someOf(dropped)))
 	}
-	settled, err := p.settled(ctx, q)
+	answered, err := p.answeredGaps(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	if isMany(changesOf(kept)) {
-		gap, err := p.keepGaps(ctx, t, q, w, kept, settled)
+		gap, err := p.keepGaps(ctx, t, q, w, kept, answered)
 		if err != nil {
 			return nil, err
 		}
 		gaps = append(gaps, gap)
 	} else {
 		for _, r := range kept {
-			gap, err := p.keepGap(ctx, t, q, w, r, settled)
+			gap, err := p.keepGap(ctx, t, q, w, r, answered)
 			if err != nil {
 				return gaps, err
 			}
@@ -99,9 +99,9 @@ func (p *Pipeline) keepOut(ctx context.Context, t execution, q question, w *work
 	return gaps, nil
 }
 
-// settled returns the rescue ids of the gaps of a batch that have an answer. If an agent makes such a change again, it
+// answeredGaps returns the rescue ids of the gaps of a batch that have an answer. If an agent makes such a change again, it
 // is a new gap.
-func (p *Pipeline) settled(ctx context.Context, q question) (ids []string, err error) {
+func (p *Pipeline) answeredGaps(ctx context.Context, q question) (ids []string, err error) {
 	if q.batch == "" {
 		return nil, nil
 	}
@@ -118,14 +118,14 @@ func (p *Pipeline) settled(ctx context.Context, q question) (ids []string, err e
 }
 
 // keepGaps keeps many changes in one archive, as one gap.
-func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal, settled []string) (flow.Gap, error) {
+func (p *Pipeline) keepGaps(ctx context.Context, t execution, q question, w *workspace.Workspace, out []refusal, answered []string) (flow.Gap, error) {
 	changes := changesOf(out)
 	packed, err := w.Pack(ctx, changes, p.archiveLimit())
 	if err != nil {
 		return flow.Gap{}, err
 	}
 	why := extended(out[0].why, "; it is one of "+describe(changes, packed))
-	e, err := p.opt.Gate.RefuseAll(ctx, t.Grant(), out[0].Path, func() (io.ReadCloser, error) { return packed.File, nil }, why, settled...)
+	e, err := p.opt.Gate.RefuseAll(ctx, t.Grant(), out[0].Path, func() (io.ReadCloser, error) { return packed.File, nil }, why, answered...)
 	if err != nil {
 		return flow.Gap{}, err
 	}

@@ -22,7 +22,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// Files of a parcel, besides its trees. The other files of a result are those of the call's folder.
+// Files of a parcel, in addition to its trees. The other files of a result are those of the call's folder.
 const (
 	requestFile = "request.json"
 	replyFile   = "reply.json"
@@ -35,7 +35,7 @@ const (
 	maxOutput  = 256 << 20 // bytes of one file
 )
 
-// A request is what a machine needs to know about a call, besides the tree.
+// A request is what a machine needs to know about a call, in addition to the tree.
 type request struct {
 	Item    string               `json:"item"`
 	Dir     string               `json:"dir"` // the workspace on the conductor, for prompts that name it
@@ -56,7 +56,7 @@ type request struct {
 	Command string `json:"command,omitempty"` // a check command
 }
 
-// A reply is what a machine says about a call, besides its changes.
+// A reply is what a machine says about a call, in addition to its changes.
 type reply struct {
 	Dir     string        `json:"dir"` // the workspace there, for outputs that name it
 	Took    time.Duration `json:"took"`

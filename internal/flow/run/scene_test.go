@@ -415,7 +415,7 @@ func (s *scene) apart() {
 	}
 }
 
-// workspaces lists what is in the directory of workspaces besides the base that stays.
+// workspaces lists what is in the directory of workspaces, without the base that stays.
 func (s *scene) workspaces() []os.DirEntry {
 	list, _ := os.ReadDir(s.opt.Workspaces)
 	return slices.DeleteFunc(list, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "base-") })

@@ -168,7 +168,7 @@ func pathsOf(changes []workspace.Change) []string {
 }
 
 // keepGap keeps one change that cannot land.
-func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *workspace.Workspace, c refusal, settled []string) (flow.Gap, error) {
+func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *workspace.Workspace, c refusal, answered []string) (flow.Gap, error) {
 	change := gate.Change{Path: c.Path, Delete: c.Now == nil, Base: &c.Base}
 	if c.Now != nil && c.Now.Mode.IsRegular() {
 		change.Body = func() (io.ReadCloser, error) { return w.Open(c.Path) }
@@ -176,7 +176,7 @@ func (p *Pipeline) keepGap(ctx context.Context, t execution, q question, w *work
 		change.Mode = &mode
 	}
 	gap := flow.Gap{Path: c.Path, Reason: reasonOf(c.why), Phase: q.phase, Planned: p.plannedBy(q), At: time.Now().UTC()}
-	e, err := p.opt.Gate.Refuse(ctx, t.Grant(), change, c.why, settled...)
+	e, err := p.opt.Gate.Refuse(ctx, t.Grant(), change, c.why, answered...)
 	gap.Rescue = e.ID
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // the path is no readable file, so there is nothing to keep
 		err = nil

@@ -149,7 +149,7 @@ func (r *Repo) File(ctx context.Context, commit, name string, limit int64) ([]by
 	return r.Blob(ctx, fields[2], limit)
 }
 
-// Files lists the files of a parcel, besides its trees.
+// Files lists the files of a parcel, without its trees.
 func (r *Repo) Files(ctx context.Context, commit string) (names []string, err error) {
 	out, err := r.git.Output(ctx, "", "ls-tree", "-z", commit)
 	for _, line := range strings.Split(out, "\x00") {

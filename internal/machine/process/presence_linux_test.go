@@ -248,7 +248,7 @@ func TestNamespaceGone(t *testing.T) {
 	}
 }
 
-// A namespace that goes on may have work that outlived its supervisor and its keeper, so the lease decides.
+// A namespace that still exists may have work that outlived its supervisor and its keeper, so the lease decides.
 func TestKilledKeeperInAnotherNamespace(t *testing.T) {
 	c := enterContainer(t, noCgroups+`"$@"; sleep 1000`)
 	p := c.process(t)

@@ -26,7 +26,7 @@ func ForceRelease(ctx context.Context, a *project.Project, e *lock.RequestInfo, 
 	return session.Open(a).RestoreModes(ctx)
 }
 
-// Unreached says where the work under a grant of another machine may go on after its force-release, and until
+// Unreached says where the work under a grant of another machine may continue after its force-release, and until
 // when; "" if the work can be stopped from here, or there is none.
 func Unreached(a *project.Project, e *lock.RequestInfo) string {
 	if e.Process == nil || a.Host.Liveness(*e.Process) != lockkeeper.ProcessUnknown {

@@ -198,7 +198,7 @@ func DropMany(ctx context.Context, a *project.Project, list []rescue.Entry, by l
 	return dropped, err
 }
 
-// firstPaths lists the paths of the first entries, and how many there are besides.
+// firstPaths lists the paths of the first entries, and how many more there are.
 func firstPaths(list []rescue.Entry, n int) (paths []string) {
 	for _, e := range list[:min(n, len(list))] {
 		paths = append(paths, cmp.Or(e.Path, e.ID))

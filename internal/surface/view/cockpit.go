@@ -23,7 +23,7 @@ type Cockpit struct {
 
 // A SlotLane is one slot for an agent or a test. It has either Work or Free.
 type SlotLane struct {
-	ID      string    `json:"id"`                // stable while the run goes on, such as agent-1
+	ID      string    `json:"id"`                // stable during the run, such as agent-1
 	Pool    string    `json:"pool"`              // the pool of the slot, as in Slots
 	Machine string    `json:"machine,omitempty"` // the machine that has the slot; empty: only one works
 	Work    *LaneWork `json:"work,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"lockkeeper/sched"
 )
 
-// A lockWait is a wait that goes on, with the grants and requests that cause it.
+// A lockWait is a wait that has not ended, with the grants and requests that cause it.
 type lockWait struct {
 	LockWait
 	blockers []string // ids of grants
@@ -227,7 +227,7 @@ func (d *timelineBuilder) divide(h hold) {
 		at = later(at, e.Ended)
 	}
 	if h.gone && called {
-		return // nobody worked until the locks were recovered
+		return // no work was done until the locks were recovered
 	}
 	rest := ActivityPreparing
 	if stage := h.it.Stage; h.Open && (stage == lockkeeper.StageReady || stage == lockkeeper.StageWaiting) {

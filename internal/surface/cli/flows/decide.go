@@ -186,7 +186,7 @@ func (d *decider) next(v acts.Verdict) string {
 func (d *decider) continuation() string {
 	last, err := conduct.CurrentRun(d.flow.App)
 	switch {
-	case err != nil: // the run says what is wrong
+	case err != nil: // the run reports it
 	case last == nil && d.name == "":
 		return conduct.FirstRun(d.flow.App)
 	case last != nil && last.Flow == d.flow.Flow.Name && !last.Ended.IsZero():
