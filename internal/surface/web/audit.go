@@ -19,6 +19,9 @@ type auditData struct {
 	Newest                string // URL of the first page; empty: this page is the first
 }
 
+// linesOfAudit is how many events a page shows. Each has all its facts.
+const linesOfAudit = 60
+
 func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	data := auditData{Who: strings.TrimSpace(q.Get("who")), Path: strings.TrimSpace(q.Get("path")), Kind: q.Get("kind"), Text: strings.TrimSpace(q.Get("q")), Since: q.Get("since"), Until: q.Get("until"), Internal: q.Get("internal") != ""}
@@ -26,7 +29,7 @@ func (d *Dashboard) auditPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	ask := view.AuditQuery{Who: data.Who, Path: data.Path, Text: data.Text, Internal: data.Internal, Before: before}
+	ask := view.AuditQuery{Who: data.Who, Path: data.Path, Text: data.Text, Internal: data.Internal, Before: before, Limit: linesOfAudit}
 	if data.Kind != "" {
 		ask.Kinds = []string{data.Kind}
 	}

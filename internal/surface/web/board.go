@@ -12,11 +12,17 @@ import (
 type boardData struct {
 	*view.Board
 	Status  string // shows only rows with this status; empty: all
+	Phase   string // shows only rows in this phase; empty: all
 	Text    string
 	Shown   []boardRow
+	Columns []choice // the phases, each with the address of its units
+	Pages   pager
 	Choices []choice
 	Runs    bool
 }
+
+// rowsOfBoard is how many units a page of the board shows.
+const rowsOfBoard = 50
 
 // A boardRow is a unit with all values of its row computed. Lookups in templates are too slow for a thousand
 // rows.
@@ -27,7 +33,11 @@ type boardRow struct {
 	Tone  string
 	Is    string
 	Parts []boardPart
+	Left  int // batches that are not in Parts
 }
+
+// partsOfRow is how many batches a row names.
+const partsOfRow = 8
 
 // A boardPart is a batch or a screen of a row.
 type boardPart struct {
@@ -40,14 +50,28 @@ func (d *Dashboard) boardPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	data := boardData{Board: board, Status: q.Get("status"), Text: strings.TrimSpace(q.Get("q")), Runs: d.runs != nil}
+	data := boardData{Board: board, Status: q.Get("status"), Phase: q.Get("phase"), Text: strings.TrimSpace(q.Get("q")), Runs: d.runs != nil}
+	var matching []view.BoardUnit
 	for _, u := range board.Units {
-		if (data.Status == "" || u.Status == data.Status) && strings.Contains(strings.ToLower(u.Name), strings.ToLower(data.Text)) {
-			data.Shown = append(data.Shown, d.rowOf(u, board.Flow))
+		if (data.Status == "" || u.Status == data.Status) && (data.Phase == "" || u.Phase == data.Phase) && strings.Contains(strings.ToLower(u.Name), strings.ToLower(data.Text)) {
+			matching = append(matching, u)
 		}
 	}
+	if matching, data.Pages, err = pagedBy(matching, r, "page", rowsOfBoard); err != nil {
+		return nil, err
+	}
+	for _, u := range matching {
+		data.Shown = append(data.Shown, d.rowOf(u, board.Flow))
+	}
+	for _, p := range board.Phases {
+		c := choice{Name: p.Name, Count: p.Units, URL: changedAddress(r, "phase", p.Name, "page"), Here: p.Name == data.Phase}
+		if c.Here {
+			c.URL = changedAddress(r, "phase", "", "page")
+		}
+		data.Columns = append(data.Columns, c)
+	}
 	at := func(status string) string {
-		return address("/board", map[string]string{"status": status, "flow": q.Get("flow"), "q": data.Text})
+		return changedAddress(r, "status", status, "page")
 	}
 	data.Choices = []choice{{Name: "all", Count: len(board.Units), URL: at(""), Here: data.Status == ""}}
 	for status, n := range board.Statuses {
@@ -65,7 +89,9 @@ func (d *Dashboard) rowOf(u view.BoardUnit, flowName string) boardRow {
 	if u.Pending != "" {
 		row.Is += " for " + plain(u.Pending)
 	}
-	for _, b := range u.Batches {
+	shown := u.Batches[:min(partsOfRow, len(u.Batches))]
+	row.Left = len(u.Batches) - len(shown)
+	for _, b := range shown {
 		part := boardPart{Tone: tone(b.Status), Title: b.Title, Text: oneLine(b.ID) + " " + plain(b.Status)}
 		switch {
 		case b.Undone:

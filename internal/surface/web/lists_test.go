@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lockkeeper"
+	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/access"
 	"lockkeeper/internal/surface/view"
 	"lockkeeper/lock"
@@ -69,6 +70,52 @@ func TestLongListsHavePages(t *testing.T) {
 	if _, _, err := paged(list, httptest.NewRequest("GET", "/x?page=-1", nil), "page"); err == nil {
 		t.Error("a negative page is accepted")
 	}
+}
+
+// The board shows some units, and finds units by name, status and phase.
+func TestBoardOfManyUnits(t *testing.T) {
+	s := middle(usual)
+	row := s.board.Units[0]
+	s.board.Units = nil
+	for i := range 300 {
+		u := row
+		u.Name, u.Phase = fmt.Sprintf("admin/unit%03d", i), []string{"analyze", "apply"}[i%2]
+		for n := range 20 {
+			u.Batches = append(u.Batches, view.BoardBatch{BatchState: run.BatchState{ID: fmt.Sprintf("b%d", n), WorkState: run.WorkState{Status: "applying"}}})
+		}
+		s.board.Units = append(s.board.Units, u)
+	}
+	page := shows(t, s, "/board", []string{`id="u-admin/unit000"`, "1 to 50 of 300", "and 12 more", `<option value="apply">`}, []string{"unit050"})
+	if len(page) > 150_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	shows(t, s, "/board?phase=apply&q=UNIT29", []string{"unit291", "unit299"}, []string{"unit290", "unit298", " of 300"})
+	shows(t, s, "/board?page=6&status=awaiting_decisions", []string{"251 to 300 of 300", "page=5&amp;status=awaiting_decisions"}, []string{"page=7"})
+}
+
+// The page of a run begins with its cost and outcome. Its lists have pages, and each landing leads to its diff.
+func TestRunOfManyLandings(t *testing.T) {
+	s := middle(usual)
+	landing, failure, unit := s.run.Landings[0], s.run.Report.Failures[0], s.run.Report.Units[0]
+	s.run.Landings, s.run.Report.Failures, s.run.Report.Units, s.run.More = nil, nil, nil, true
+	for i := range 300 {
+		landing.Seq, failure.Item, unit.Name = uint64(9000-i), fmt.Sprintf("j%d", i), fmt.Sprintf("unit%03d", i)
+		s.run.Report.Failures, s.run.Report.Units = append(s.run.Report.Failures, failure), append(s.run.Report.Units, unit)
+		if i < 50 {
+			s.run.Landings = append(s.run.Landings, landing)
+		}
+	}
+	page := shows(t, s, "/run", []string{`href="/landing/9000">Diff`, `id="landing-8976"`, "/run?landings=8976", "Failed (300)", "failures=2", "unit024", "units=2"}, []string{`id="landing-8975"`, "unit025", "Latest landings"})
+	order := []string{"Cost of this run", "Complete", `id="landings"`, `id="failures"`, `id="refused"`, `id="units"`}
+	for i, text := range order[1:] {
+		if strings.Index(page, order[i]) > strings.Index(page, text) {
+			t.Errorf("%s is before %s", text, order[i])
+		}
+	}
+	if len(page) > 150_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	shows(t, s, "/run?landings=8976&units=12", []string{"Latest landings", "unit299", "units=11"}, []string{"units=13"})
 }
 
 // The list of work says what each item waits for, and for how long.

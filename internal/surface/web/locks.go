@@ -16,7 +16,12 @@ type locksData struct {
 	Held, Stale, Waiting []view.LockStatus // those that are shown
 	AllHeld              int
 	Pages                pager
+	Writers              []view.Writer // those that are shown
+	WriterPages          pager
 }
+
+// writersOfPage is how many last writers the page shows.
+const writersOfPage = 50
 
 // locksPage shows who holds what. It leaves out internal locks, unless they are stale or the query asks for them:
 // they only order the steps of a run.
@@ -39,6 +44,9 @@ func (d *Dashboard) locksPage(_ http.ResponseWriter, r *http.Request) (any, erro
 	data.Held, data.Waiting = show(locks.Held), show(locks.Waiting)
 	data.AllHeld = len(data.Held)
 	if data.Held, data.Pages, err = paged(data.Held, r, "page"); err != nil {
+		return nil, err
+	}
+	if data.Writers, data.WriterPages, err = pagedBy(locks.Writers, r, "writers", writersOfPage); err != nil {
 		return nil, err
 	}
 	data.Switch = changedAddress(r, "internal", "1", "page")

@@ -9,9 +9,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/progress"
-	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/access"
-	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -84,6 +82,7 @@ type Views interface {
 	Locks(ctx context.Context) (*view.Locks, error)
 	Timeline(ctx context.Context, q view.TimelineQuery) (*view.Timeline, error)
 	Run(ctx context.Context, flow string) (*view.Run, error)
+	Landings(ctx context.Context, q view.LandingsQuery) (*view.Landings, error)
 	Rescue(ctx context.Context) (*view.Rescue, error)
 	Rescued(ctx context.Context, id string) (*view.RescueDetail, error)
 	Fits(ctx context.Context, entries []view.RescueEntry) error
@@ -107,25 +106,6 @@ func (d *Dashboard) nodesPage(_ http.ResponseWriter, r *http.Request) (any, erro
 		data.People, err = d.people.List()
 	}
 	return data, err
-}
-
-type runData struct {
-	*view.Run
-	Conducts *acts.Running
-	Warnings []run.News // warnings of this server's run, newest first
-}
-
-func (d *Dashboard) runPage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	run, err := d.view.Run(r.Context(), r.URL.Query().Get("flow"))
-	if err != nil {
-		return nil, err
-	}
-	data := runData{Run: run}
-	if d.runs != nil {
-		running := d.runs.Now()
-		data.Conducts, data.Warnings = &running, running.Told(run.Line.Flow)
-	}
-	return data, nil
 }
 
 type itemData struct {

@@ -53,13 +53,16 @@ func (s *scene) Landing(context.Context, uint64) (*view.LandingDetail, error) { 
 func (s *scene) Item(context.Context, string) (*view.Item, error)             { return &s.item, nil }
 func (s *scene) Locks(context.Context) (*view.Locks, error)                   { return &s.locks, nil }
 func (s *scene) Run(context.Context, string) (*view.Run, error)               { return &s.run, nil }
-func (s *scene) Rescue(context.Context) (*view.Rescue, error)                 { return &s.rescue, nil }
-func (s *scene) Nodes(context.Context) (*view.Nodes, error)                   { return &s.nodes, nil }
-func (s *scene) Call(context.Context, string, int) (*view.CallDetail, error)  { return &s.call, nil }
-func (s *scene) Rescued(context.Context, string) (*view.RescueDetail, error)  { return &s.rescued, nil }
-func (s *scene) ReadItemNames(context.Context) error                          { return nil }
-func (s *scene) NameOfItem(string) string                                     { return "" }
-func (s *scene) CurrentFlow() string                                          { return "controllers" }
+func (s *scene) Landings(context.Context, view.LandingsQuery) (*view.Landings, error) {
+	return &view.Landings{Moment: s.run.Moment, Landings: s.run.Landings}, nil
+}
+func (s *scene) Rescue(context.Context) (*view.Rescue, error)                { return &s.rescue, nil }
+func (s *scene) Nodes(context.Context) (*view.Nodes, error)                  { return &s.nodes, nil }
+func (s *scene) Call(context.Context, string, int) (*view.CallDetail, error) { return &s.call, nil }
+func (s *scene) Rescued(context.Context, string) (*view.RescueDetail, error) { return &s.rescued, nil }
+func (s *scene) ReadItemNames(context.Context) error                         { return nil }
+func (s *scene) NameOfItem(string) string                                    { return "" }
+func (s *scene) CurrentFlow() string                                         { return "controllers" }
 func (s *scene) NewestItem(name string) string {
 	if name == view.ItemName(&s.item.Why.Item) {
 		return s.item.Why.Item.ID

@@ -21,7 +21,7 @@ const (
 
 // How many lanes and how many waits a page shows. A lane has a dozen activities.
 const (
-	lanesOfPage = 50
+	lanesOfPage = 40
 	waitsOfPage = 25
 )
 
