@@ -18,6 +18,7 @@ const (
 	batchesDraft   = "batches.draft.json"   // proposed batches, which follow up gaps
 	notesFile      = "notes.json"
 	questionsFile  = "questions.json"
+	commentsFile   = "comments.json"   // comments on lines of the batches
 	failuresFile   = "failures.json"   // failures of several batches
 	startedFile    = "started.json"    // records that work on the batch began
 	excludedFile   = "excluded.json"   // records who excluded the screen
@@ -69,6 +70,7 @@ type unitDocs struct {
 	proposed  loaded[flow.Plan]
 	notes     loaded[notes]
 	questions loaded[questions]
+	comments  loaded[lineComments]
 	failures  loaded[commonFailures]
 	excluded  loaded[exclusions]
 	batches   map[string]*batchDocs // by id
@@ -142,6 +144,7 @@ func (u *Unit) read(ctx context.Context, f flow.Flow, only string) (err error) {
 	p.plan = published[flow.Plan](ctx, r, flow.BatchesFile)
 	p.notes = private[notes](ctx, r, notesFile)
 	p.questions = private[questions](ctx, r, questionsFile)
+	p.comments = private[lineComments](ctx, r, commentsFile)
 	p.failures = private[commonFailures](ctx, r, failuresFile)
 	p.excluded = private[exclusions](ctx, r, exclusionsFile)
 	p.others = map[string]loaded[json.RawMessage]{}

@@ -66,9 +66,7 @@ func Answers() []Answer {
 		{"approve", 'a', progress.ReviewKind, "it lands as it was shown", "", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, _ AnswerInput) (string, error) {
 			return "is approved: it lands as it was shown", b.ApproveReview(ctx, r.Unit, r.Batch, d.By.Name)
 		})},
-		{"return", 'b', progress.ReviewKind, "sent back, changed as you say and tested again", "what must change", each(func(d *Decider, ctx context.Context, b *progress.Tracker, r progress.Ref, s AnswerInput) (string, error) {
-			return "is returned: it is changed as you say and tested again", b.ReturnReview(ctx, r.Unit, r.Batch, s.Notes, d.By.Name)
-		})},
+		{"return", 'b', progress.ReviewKind, "sent back, changed as you say and tested again", "what must change", each((*Decider).returnReview)},
 		{progress.Again, 'a', progress.FailureKind, "the batches are tested again, and agents fix what fails", "", answerFailure(progress.Again, "is answered: its batches are tested again")},
 		{progress.Without, 'w', progress.FailureKind, "batches that fail in this way are left out, without a fix; the others continue", "", answerFailure(progress.Without, "is answered: the run continues without its batches")},
 		{progress.Stop, 'x', progress.FailureKind, "the run stops", "", answerFailure(progress.Stop, "is answered: the run stops")},
@@ -130,16 +128,19 @@ func (d *Decider) checkAnswer(ctx context.Context, word string, refs []progress.
 	if s.Was != "" && !slices.Contains([]string{"todo", "defer", "reject"}, s.Was) {
 		return &lockkeeper.InputError{Field: "was", Value: s.Was, Reason: "unknown decision", Next: "use todo, defer or reject"}
 	}
+	commented := false // comments on lines say what to change, too
 	for _, r := range refs {
 		if !slices.Contains(kinds, r.Kind) {
 			return &lockkeeper.InputError{Field: "reference", Value: r.String(), Reason: word + " does not answer a " + string(r.Kind), Next: d.Command("decide", "show", r.String())}
 		}
-		if _, err := d.Unit(ctx, r.Unit); err != nil {
+		u, err := d.Unit(ctx, r.Unit)
+		if err != nil {
 			return err
 		}
+		commented = commented || r.Kind == progress.ReviewKind && len(u.Unsent(r.Batch)) > 0
 	}
 	for _, a := range Answers() {
-		said := a.Asks == "" || s.note() != ""
+		said := a.Asks == "" || s.note() != "" || commented
 		if a.Word == word && !said && slices.ContainsFunc(refs, func(r progress.Ref) bool { return r.Kind == a.Kind }) {
 			return &lockkeeper.InputError{Field: "note", Reason: word + " needs a note: " + a.Asks, Next: "add a note: --note, or notes in the HTTP API"}
 		}

@@ -47,6 +47,7 @@ func UnitActs() []UnitActKind {
 		{"merge", "Move all items of one batch to another", func() UnitAct { return &Merge{} }},
 		{"targets", "Set the files that a batch may change", func() UnitAct { return &SetTargets{} }},
 		{"question", "Ask an agent about a unit, or about an item of it; without text, to explain the item", func() UnitAct { return &Ask{} }},
+		{"comment", "Comment on a line of the diff of a batch, for the next agent that changes it; with an id, change or remove a comment", func() UnitAct { return &Comment{} }},
 		{"retry", "Retry what failed of a unit, or of a part of it", func() UnitAct { return &Retry{} }},
 	}
 }
@@ -172,10 +173,17 @@ func (a Redo) Do(ctx context.Context, d *Decider, unit string) (Verdict, error) 
 			return Verdict{}, err
 		}
 	}
+	comments, err := d.noteComments(ctx, unit, a.Batch, a.Phase)
+	if err != nil {
+		return Verdict{}, err
+	}
 	if a.Batch == "" {
 		err = tracker.Redo(ctx, unit, a.Phase, d.By.Name)
 	} else {
 		err = tracker.RedoBatch(ctx, unit, a.Batch, a.Phase, d.By.Name)
+	}
+	if err == nil {
+		err = d.Tracker.MarkSent(ctx, unit, comments, d.By.Name)
 	}
 	return d.one(ctx, err, ref, "repeats the phase "+a.Phase)
 }
@@ -239,8 +247,15 @@ func (d *Decider) retry(ctx context.Context, failed []run.Failure, note string) 
 			}
 			err = d.Tracker.AddNote(ctx, f.Unit, n)
 		}
+		var comments []progress.LineComment
+		if err == nil && f.Kind == string(flow.BatchUnit) {
+			comments, err = d.noteComments(ctx, f.Unit, f.Part, f.Phase)
+		}
 		if err == nil {
 			_, err = q.Retry(ctx, f.Item, d.By)
+		}
+		if err == nil {
+			err = d.Tracker.MarkSent(ctx, f.Unit, comments, d.By.Name)
 		}
 		v.take(err, planOf(f.Unit), fmt.Sprintf("retries %s in phase %s", f.Name(), f.Phase))
 	}

@@ -55,11 +55,12 @@ type BatchDetail struct {
 	Unit    string `json:"unit"`
 	Version string `json:"version,omitempty"` // version of the open review of the batch
 	progress.Batch
-	Status string          `json:"status"`          // from its documents and the queue
-	Error  string          `json:"error,omitempty"` // why it failed
-	Does   []progress.Item `json:"does"`            // the items of the batch
-	Gaps   []progress.Gap  `json:"gaps"`
-	Diff   *Diff           `json:"diff,omitempty"` // nil if it was not requested
+	Status   string                 `json:"status"`          // from its documents and the queue
+	Error    string                 `json:"error,omitempty"` // why it failed
+	Does     []progress.Item        `json:"does"`            // the items of the batch
+	Gaps     []progress.Gap         `json:"gaps"`
+	Comments []progress.LineComment `json:"comments"`       // comments on lines of the diff
+	Diff     *Diff                  `json:"diff,omitempty"` // nil if it was not requested
 }
 
 // GapDetail is a refused change with its diff.
@@ -248,7 +249,7 @@ func stateOf(at run.UnitState, b *progress.Batch) run.WorkState {
 }
 
 func batchDetail(u *progress.Unit, b *progress.Batch, at run.WorkState) BatchDetail {
-	return BatchDetail{Unit: u.Name, Batch: *b, Status: at.Status, Error: at.Error, Does: itemsOf(u, b), Gaps: acts.OrEmpty(b.Gaps())}
+	return BatchDetail{Unit: u.Name, Batch: *b, Status: at.Status, Error: at.Error, Does: itemsOf(u, b), Gaps: acts.OrEmpty(b.Gaps()), Comments: acts.OrEmpty(u.Comments(b.ID))}
 }
 
 func diffOf(p *documents, unit string, b *progress.Batch) (*Diff, error) {

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
+	"lockkeeper"
 	"lockkeeper/internal/surface/acts"
 )
 
@@ -132,6 +135,12 @@ func (f form) fill(act acts.UnitAct) (err error) {
 			field.SetString(text)
 		case field.Kind() == reflect.Bool:
 			field.SetBool(text != "")
+		case field.Kind() == reflect.Int:
+			n, wrong := strconv.Atoi(cmp.Or(text, "0"))
+			if wrong != nil {
+				err = errors.Join(err, &lockkeeper.InputError{Field: name, Value: text, Reason: "not a number", Next: "give a number"})
+			}
+			field.SetInt(int64(n))
 		case field.Kind() == reflect.Slice:
 			for line := range strings.Lines(text) {
 				if line = strings.TrimSpace(line); line != "" {

@@ -43,12 +43,14 @@ batches are planned yet, otherwise in the next run.`,
 
 func (d *decider) redoCommand() *cobra.Command {
 	var note string
+	var comments []string
 	cmd := &cobra.Command{
 		Use:   "redo UNIT[/BATCH] PHASE",
 		Short: "Redo a phase and every phase after it",
 		Long: `Redo a phase of a unit or of a batch, and every phase after it. Their documents are moved
 to the folder earlier, and the agents run and cost again. Undo landings first, with
-lockkeeper undo. The agent of the phase gets the text of --note.`,
+lockkeeper undo. The agent of the phase gets the text of --note, and the comments on lines of
+the diff of the batch: those of --comment, and those that were not sent yet.`,
 		Example: `  lockkeeper decide redo blog/posts batch_plan --note "one batch for each screen"
   lockkeeper decide redo blog/posts/b1 apply`,
 		Args: command.Exactly(2, "a unit or a batch, and a phase"),
@@ -61,10 +63,14 @@ lockkeeper undo. The agent of the phase gets the text of --note.`,
 				if err != nil {
 					return acts.Verdict{}, err
 				}
+				if err := d.comment(ctx, comments, ref); err != nil {
+					return acts.Verdict{}, err
+				}
 				return acts.Redo{Batch: ref.Batch, Phase: args[1], Note: note}.Do(ctx, d.flow, ref.Unit)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent of the phase should know")
+	commentFlag(cmd, &comments)
 	return cmd
 }

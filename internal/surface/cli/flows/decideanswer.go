@@ -33,8 +33,7 @@ needs no answer; --note says why.`, `  lockkeeper decide reject blog/posts/i4
 		d.verb("approve", "Approve a plan or a diff", `Approve the batches of a plan, which are then applied, or a diff under review, which then
 lands as shown. See it first with decide show.`, `  lockkeeper decide approve plan blog/posts
   lockkeeper decide approve review blog/posts/b1`, &acts.AnswerInput{}),
-		d.verb("return", "Return a diff for changes", `Return a diff under review. An agent changes it as --note says; then it is tested,
-verified and shown to you again.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"`, &acts.AnswerInput{}),
+		d.returnCommand(),
 		d.verb(progress.Again, "Test batches with a common failure again", `After several batches failed in the same way, test them again. Agents fix what still fails.`,
 			`  lockkeeper decide again failure blog/posts/1a2b3c4d`, &acts.AnswerInput{}),
 		d.verb(progress.Without, "Continue without batches with a common failure", `After several batches failed in the same way, continue without them. They fail without a
@@ -48,6 +47,59 @@ not affect other batches.`, `  lockkeeper decide follow-up gap blog/posts/b1/1`,
 		d.dismissCommand(),
 		d.undoCommand(),
 	}
+}
+
+// returnCommand returns the verb that returns diffs, with comments on their lines.
+func (d *decider) returnCommand() *cobra.Command {
+	var s acts.AnswerInput
+	var comments []string
+	cmd := d.verb("return", "Return a diff for changes", `Return a diff under review. An agent changes it as --note says, and as the comments on its
+lines say: those of --comment, and those that people wrote on the dashboard and that were
+not sent yet. Then it is tested, verified and shown to you again.`, `  lockkeeper decide return review blog/posts/b1 --note "keep the old route" --note "add a test"
+  lockkeeper decide return review blog/posts/b1 --comment "app/post.rb:12: use the scope"`, &s)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+			refs, err := d.refs(ctx, args, progress.ReviewKind)
+			if err != nil {
+				return acts.Verdict{}, err
+			}
+			if err := d.comment(ctx, comments, refs...); err != nil {
+				return acts.Verdict{}, err
+			}
+			return d.flow.Give(ctx, "return", refs, s)
+		})
+	}
+	commentFlag(cmd, &comments)
+	return cmd
+}
+
+func commentFlag(cmd *cobra.Command, comments *[]string) {
+	cmd.Flags().StringArrayVar(comments, "comment", nil, "a comment on a line of the diff, as `PATH:LINE: TEXT`; repeatable")
+}
+
+// comment stores comments on lines of the only named batch.
+func (d *decider) comment(ctx context.Context, comments []string, refs ...progress.Ref) error {
+	if len(comments) > 0 && len(refs) != 1 {
+		return &lockkeeper.InputError{Field: "comment", Value: comments[0], Reason: fmt.Sprintf("%d batches are named", len(refs)), Next: "name one batch"}
+	}
+	var list []acts.Comment
+	for _, text := range comments {
+		c, err := acts.ParseComment(refs[0].Batch, text)
+		if err != nil {
+			return err
+		}
+		list = append(list, c)
+	}
+	for _, c := range list {
+		v, err := c.Do(ctx, d.flow, refs[0].Unit)
+		if err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verb returns a command that gives one answer to decisions.

@@ -345,6 +345,13 @@ func unfold(text string) string { return strings.Join(strings.Fields(text), " ")
 func (s *factSheet) batch(b *view.BatchDetail) {
 	s.add("batch", b.Title)
 	s.add("status", statusWords(b.Status, false))
+	for _, c := range b.Comments {
+		state := "not sent yet"
+		if c.Sent != nil {
+			state = "sent at " + s.at(*c.Sent)
+		}
+		s.add(c.ID, c.String()+"\nby "+c.By+" at "+s.at(c.At)+", "+state)
+	}
 	if asked := b.Asked(); len(b.Checks) > 0 {
 		s.add("sent back for", strings.Join(asked, "\n"))
 	}
