@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -73,6 +72,8 @@ func (d *Dashboard) functions() template.FuncMap {
 		"answers":   answersTo,
 		"asks":      asksFor,
 		"diff":      diffOf,
+		"commented": commented,
+		"unsent":    unsent,
 		"gapRef": func(unit, batch string, n int) progress.Ref {
 			return progress.Ref{Kind: progress.GapKind, Unit: unit, Batch: batch, Gap: n}
 		},
@@ -205,21 +206,6 @@ func asked(locks []lockkeeper.Lock) (list []view.PathLock) {
 	return list
 }
 
-// A fileDiff is the diff of one file, split into lines.
-type fileDiff struct {
-	view.FileDiff
-	Lines []diffLine
-	Left  int
-}
-
-func diffOf(d *view.Diff) (list []fileDiff) {
-	for _, f := range d.Files {
-		lines, left := linesOf(f.Text)
-		list = append(list, fileDiff{FileDiff: f, Lines: lines, Left: left})
-	}
-	return list
-}
-
 // styles matches terminal codes for colors and the cursor.
 var styles = regexp.MustCompile("\x1b\\[[0-9;:?]*[@-~]")
 
@@ -255,60 +241,4 @@ var offers = map[string]offer{
 func (o offer) with(a view.Act) offer {
 	o.Act = a
 	return o
-}
-
-// A diffLine is one line of a diff with its numbers in both files.
-type diffLine struct {
-	Kind     string // add, del, hunk; empty: unchanged
-	Old, New int    // the number in the old and in the new file; 0: the line is not in this file
-	Sign     string
-	Text     string
-}
-
-// linesShown limits how many lines of one file a page shows.
-const linesShown = 4_000
-
-// hunk matches the first line of a hunk, with its start in both files.
-var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)`)
-
-// linesOf parses the unified diff of one file, up to the limit, and returns how many lines it left out.
-func linesOf(unified string) (list []diffLine, left int) {
-	var was, is int // numbers of the next line
-	inHunk := false
-	for line := range strings.Lines(unified) {
-		line = strings.TrimSuffix(line, "\n")
-		if begins := hunk.FindStringSubmatch(line); begins != nil {
-			was, _ = strconv.Atoi(begins[1])
-			is, _ = strconv.Atoi(begins[2])
-			inHunk = true
-			list = append(list, diffLine{Kind: "hunk", Text: line})
-			continue
-		}
-		if !inHunk { // the header with the file names
-			continue
-		}
-		if len(list) >= linesShown {
-			left++
-			continue
-		}
-		sign, rest := " ", line
-		if line != "" {
-			sign, rest = line[:1], line[1:]
-		}
-		switch sign {
-		case "+":
-			list = append(list, diffLine{Kind: "add", New: is, Sign: "+", Text: rest})
-			is++
-		case "-":
-			list = append(list, diffLine{Kind: "del", Old: was, Sign: "−", Text: rest})
-			was++
-		case `\`:
-			list = append(list, diffLine{Kind: "hunk", Text: rest})
-		default:
-			list = append(list, diffLine{Old: was, New: is, Text: rest})
-			was++
-			is++
-		}
-	}
-	return list, left
 }

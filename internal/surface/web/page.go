@@ -30,6 +30,7 @@ type frame struct {
 	Seq      uint64
 	Now      string
 	Topics   string
+	Diffs    bool // the page may show a diff, so it needs the script and styles of diffs
 	Body     any
 	Content  template.HTML // Body as HTML
 	Hash     string        // of Content
@@ -55,7 +56,7 @@ func (d *Dashboard) frameOf(r *http.Request, p pageKind) *frame {
 	if err != nil { // cannot fail: topics holds only strings
 		d.failed(err)
 	}
-	f := &frame{Heading: p.title, Question: p.question, Name: p.name, Live: p.topics, Codebase: d.name, Person: who, Now: d.now().UTC().Format(time.RFC3339Nano), Topics: string(kinds)}
+	f := &frame{Heading: p.title, Question: p.question, Name: p.name, Live: p.topics, Diffs: p.diffs, Codebase: d.name, Person: who, Now: d.now().UTC().Format(time.RFC3339Nano), Topics: string(kinds)}
 	for _, other := range pages() {
 		if other.key != "" {
 			f.Menu = append(f.Menu, menuEntry{Title: other.title, URL: strings.TrimSuffix(other.pattern, "{$}"), Key: other.key, Here: other.name == p.name})

@@ -22,6 +22,7 @@ type pageKind struct {
 	key      string // opens the page after g; empty: the page is not in the menu
 	topics   string // topics of the events that refresh the page
 	bare     bool   // sent to scripts without the frame of a page
+	diffs    bool   // may show a diff
 	data     func(d *Dashboard, w http.ResponseWriter, r *http.Request) (any, error)
 }
 
@@ -30,7 +31,7 @@ type pageKind struct {
 func pages() []pageKind {
 	return []pageKind{
 		{name: "now", pattern: "/{$}", title: "Now", question: "what needs your attention, what is stuck, what changed, what the run costs", key: "n", topics: "locks queue gate people", data: (*Dashboard).nowPage},
-		{name: "decide", pattern: "/decide", title: "Decide", question: "which decisions are open", key: "d", topics: "queue gate people", data: (*Dashboard).decidePage},
+		{name: "decide", pattern: "/decide", title: "Decide", question: "which decisions are open", key: "d", topics: "queue gate people", diffs: true, data: (*Dashboard).decidePage},
 		{name: "board", pattern: "/board", title: "Board", question: "which phase each unit is in", key: "b", topics: "queue gate people", data: (*Dashboard).boardPage},
 		{name: "items", pattern: "/items", title: "Work", question: "which items are queued, running or finished", key: "w", topics: "queue", data: (*Dashboard).itemsPage},
 		{name: "locks", pattern: "/locks", title: "Locks", question: "who holds which locks, and who waits for them", key: "l", topics: "locks queue gate", data: (*Dashboard).locksPage},
@@ -40,12 +41,12 @@ func pages() []pageKind {
 		{name: "nodes", pattern: "/nodes", title: "Nodes", question: "which machines take part, and which protections are active", key: "o", topics: "locks queue", data: (*Dashboard).nodesPage},
 		{name: "audit", pattern: "/audit", title: "Audit", question: "who did what, and when", key: "a", topics: "locks queue gate people", data: (*Dashboard).auditPage},
 		{name: "unit", pattern: "/unit/{name...}", title: "Unit", question: "what was found, decided, changed and landed, what it cost, and what it waits for", topics: "queue gate locks people", data: (*Dashboard).unitPage},
-		{name: "batch-diff", pattern: "/diff/{name...}", title: "Diff", question: "what the batch changes", topics: "queue gate people", data: (*Dashboard).diffPage},
-		{name: "landing", pattern: "/landing/{seq}", title: "Landing", question: "what the landing changed, and whether it can be undone", topics: "gate people", data: (*Dashboard).landingPage},
-		{name: "item", pattern: "/item/{name...}", title: "Item", question: "what the item waits for, and what you can do about it", topics: "queue gate locks people", data: (*Dashboard).itemPage},
+		{name: "batch-diff", pattern: "/diff/{name...}", title: "Diff", question: "what the batch changes", topics: "queue gate people", diffs: true, data: (*Dashboard).diffPage},
+		{name: "landing", pattern: "/landing/{seq}", title: "Landing", question: "what the landing changed, and whether it can be undone", topics: "gate people", diffs: true, data: (*Dashboard).landingPage},
+		{name: "item", pattern: "/item/{name...}", title: "Item", question: "what the item waits for, and what you can do about it", topics: "queue gate locks people", diffs: true, data: (*Dashboard).itemPage},
 		{name: "item-log", pattern: "/log/{name...}", title: "Log", question: "the output of the item's agent or command", bare: true, data: (*Dashboard).logPage},
 		{name: "call", pattern: "/call/{name...}", title: "Call", question: "what the agent was sent, and what it answered", topics: "queue", data: (*Dashboard).callPage},
-		{name: "kept", pattern: "/rescue/{id}", title: "Rescue", question: "what landing this write would change", topics: "gate", data: (*Dashboard).keptPage},
+		{name: "kept", pattern: "/rescue/{id}", title: "Rescue", question: "what landing this write would change", topics: "gate", diffs: true, data: (*Dashboard).keptPage},
 	}
 }
 

@@ -371,6 +371,16 @@ func TestAssets(t *testing.T) {
 	if !strings.Contains(get(t, d, "", "/assets/idiomorph.LICENSE.txt").Body.String(), "Permission to use, copy") {
 		t.Error("idiomorph has no license")
 	}
+	notice = get(t, d, "", "/assets/highlight.NOTICE.txt").Body.String()
+	sum = sha256.Sum256(get(t, d, "", "/assets/highlight.min.js").Body.Bytes())
+	if !strings.Contains(notice, hex.EncodeToString(sum[:])) || !strings.Contains(get(t, d, "", "/assets/highlight.LICENSE.txt").Body.String(), "Redistribution and use") {
+		t.Errorf("highlight.js is not what the notice says, or has no licence: %x", sum)
+	}
+	for address, want := range map[string]bool{"/": false, "/board": false, "/unit/x": false, "/landing/1": true, "/diff/x/b1": true, "/decide": true} {
+		if got := strings.Contains(get(t, d, access.Viewer, address).Body.String(), "/assets/highlight.min.js"); got != want {
+			t.Errorf("%s loads the script for colors: %v", address, got)
+		}
+	}
 	file := get(t, d, "", "/assets/app.css")
 	same := get(t, d, "", "/assets/app.css", func(r *http.Request) { r.Header.Set("If-None-Match", file.Header().Get("ETag")) })
 	if same.Code != http.StatusNotModified || same.Body.Len() != 0 || file.Header().Get("Cache-Control") != "no-cache" {

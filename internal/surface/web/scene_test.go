@@ -218,7 +218,10 @@ func (w words) batch() view.BatchDetail {
 	b.CI = &flow.Checked{Skipped: "nothing is configured", State: flow.CheckSkipped}
 	b.Verification = &flow.Verification{Verdict: flow.Verdict{Verdict: "pass", Report: w.text, Issues: []string{w.text}}}
 	items := []progress.Item{w.decided("i3", flow.Todo), w.decided("i4", flow.Todo)}
-	return view.BatchDetail{Unit: "admin/posts", Batch: b, Status: b.Status, Does: items, Diff: w.diff(), Gaps: []progress.Gap{{Gap: flow.Gap{Path: w.path, Reason: w.text, Phase: "apply", At: ago(time.Hour)}, Number: 1}}}
+	sent := ago(time.Minute)
+	comments := []progress.LineComment{{ID: "comment-1", Batch: "b1", Path: w.path, Line: 2, Quote: "  scope :after, ->(id) { where(\"id > ?\", id).limit(20) }", Text: w.text, By: w.holder, At: ago(time.Hour)},
+		{ID: "comment-2", Batch: "b1", Path: w.path, Line: 70, Quote: w.text, Text: w.text, By: w.holder, At: ago(time.Hour), Sent: &sent}}
+	return view.BatchDetail{Comments: comments, Unit: "admin/posts", Batch: b, Status: b.Status, Does: items, Diff: w.diff(), Gaps: []progress.Gap{{Gap: flow.Gap{Path: w.path, Reason: w.text, Phase: "apply", At: ago(time.Hour)}, Number: 1}}}
 }
 
 func (w words) decided(id string, decision flow.Decision) progress.Item {
