@@ -157,10 +157,12 @@
     under.className = "said-on new";
     const td = document.createElement("td");
     td.colSpan = 4;
+    const last = form.closest("tr.said-on.new");
     td.append(form);
     under.append(td);
-    file.querySelectorAll("tr.said-on.new").forEach((tr) => tr.remove());
+    last?.remove();
     row.after(under);
+    seen.takeRecords();
     form.open = true;
     form.querySelector("[name=line]").value = line;
     form.querySelector("[name=old]").checked = fromOld;
@@ -172,7 +174,7 @@
     if (at && at.textContent.trim()) comment(at.parentNode, at.parentNode.querySelector("td.at") === at);
     const act = event.target.closest("[data-diff]")?.dataset.diff;
     if (!act) return;
-    if (act === "layout") { split = !split; remember("lockkeeper-diff", split ? "split" : "unified"); showAll(); }
+    if (act === "layout") { split = !split; remember("lockkeeper-diff", split ? "split" : "unified"); update(); }
     if (act === "next-file" || act === "previous-file") toFile(act === "next-file" ? 1 : -1);
     if (act === "next" || act === "previous") toChange(act === "next" ? 1 : -1);
     if (act === "viewed") (here() ?? files().find((f) => f.open))?.querySelector("[data-viewed]")?.click();
@@ -188,13 +190,26 @@
     file.open = !box.checked;
     if (box.checked) toFile(1);
   });
-  document.addEventListener("toggle", (event) => { if (event.target.matches?.("details.file[data-path]") && event.target.open) show(event.target); }, true);
+  document.addEventListener("toggle", (event) => { if (event.target.matches?.("details.file[data-path]") && event.target.open) update(); }, true);
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-file]");
     const file = link && document.getElementById(link.getAttribute("href").slice(1));
     if (file) file.open = true;
   });
-  wide.addEventListener("change", showAll);
-  new MutationObserver(showAll).observe(document.getElementById("page"), { childList: true, subtree: true });
-  showAll();
+  wide.addEventListener("change", () => update());
+
+  // When the page is brought up to date, the rows of a diff are as the server sends them.
+  const page = document.getElementById("page");
+  const seen = new MutationObserver((records) => {
+    for (const { target } of records) {
+      const body = target.closest?.(".diff tbody");
+      if (!body || !rowsOf.has(body)) continue;
+      rowsOf.delete(body);
+      delete body.dataset.layout;
+    }
+    update();
+  });
+  const update = () => { showAll(); seen.takeRecords(); }; // our own changes are none of the server
+  seen.observe(page, { childList: true, subtree: true });
+  update();
 })();
