@@ -8,8 +8,14 @@ import (
 	"lockkeeper/lock"
 )
 
+// RunningItem returns the id of an item with an agent at work.
+func (r *Run) RunningItem() string { return r.running[0].item }
+
+// Progress returns what the running items say about their progress since the last Change.
+func (r *Run) Progress() string { return fmt.Sprintf("step %d", r.changes) }
+
 // Change changes the progress of every item that runs, in one transaction, and adds a line to the
-// log of some of the calls. One of the items changes its slot, which is an event.
+// log of some of the calls. It also notes a decision, because progress alone is no event.
 func (r *Run) Change() {
 	r.t.Helper()
 	ctx := r.t.Context()
@@ -24,13 +30,14 @@ func (r *Run) Change() {
 				continue // a person canceled it
 			}
 			next := it.Clone()
-			next.Note = fmt.Sprintf("step %d", r.changes)
+			next.Note = r.Progress()
 			next.Phase = []string{apply, test, verify}[(i+r.changes)%3]
 			if err := tx.SaveItem(next); err != nil {
 				return err
 			}
 		}
-		return nil
+		_, err := tx.Append(lockkeeper.Event{At: tx.Now().Wall, Kind: lockkeeper.EventDecided, Actor: lockkeeper.Actor{Name: "ada", Kind: lockkeeper.ActorPerson}, Reason: r.Progress()})
+		return err
 	}))
 	for i, w := range r.running {
 		if i%10 == r.changes%10 {

@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"lockkeeper/internal/project/projecttest"
+	"lockkeeper/internal/surface/cli"
 )
 
-func TestMain(m *testing.M) { projecttest.Main(m) }
+func TestMain(m *testing.M) {
+	projecttest.Main(m, projecttest.Program{Name: projecttest.Lockkeeper, Main: cli.Process})
+}
 
 var must = projecttest.Must

@@ -4,15 +4,21 @@ package ui_test
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/project/projecttest"
+	"lockkeeper/internal/surface/access"
 	"lockkeeper/internal/surface/api"
 	"lockkeeper/internal/surface/feed"
 	"lockkeeper/lock"
+	"lockkeeper/test/largerun"
 )
 
 // A stage is the sample application with its server.
@@ -76,4 +82,32 @@ func (s *stage) until(ctx context.Context, what string, so func() bool) {
 			after = events[len(events)-1].Seq
 		}
 	}
+}
+
+// loginLink returns a link that logs a person in at a server in another process.
+func loginLink(t *testing.T, r *largerun.Run, address string) string {
+	t.Helper()
+	who, err := r.People.Member(t.Context(), "ada", access.Admin)
+	must(t, err)
+	ticket, err := r.People.Ticket(t.Context(), who, time.Now())
+	must(t, err)
+	return access.Server{Address: address}.LoginLink(ticket)
+}
+
+// streams returns how many clients follow the events of the server.
+func streams(t *testing.T, s *stage, token string) (n int) {
+	t.Helper()
+	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.Address()+"/metrics", nil)
+	must(t, err)
+	ask.Header.Set("Authorization", "Bearer "+token)
+	got, err := http.DefaultClient.Do(ask)
+	must(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	text, err := io.ReadAll(got.Body)
+	must(t, err, got.Body.Close())
+	_, after, _ := strings.Cut(string(text), "\nlockkeeper_sse_clients ")
+	line, _, _ := strings.Cut(after, "\n")
+	n, err = strconv.Atoi(line)
+	must(t, err)
+	return n
 }

@@ -30,6 +30,14 @@ type tab struct {
 // newTab starts a browser that is logged in.
 func newTab(t *testing.T, s *stage) *tab {
 	t.Helper()
+	link, err := s.server.LoginLink(t.Context())
+	must(t, err)
+	return newTabAt(t, link)
+}
+
+// newTabAt starts a browser that logs in with a link.
+func newTabAt(t *testing.T, link string) *tab {
+	t.Helper()
 	browser := os.Getenv("LOCKKEEPER_TEST_BROWSER")
 	if browser == "" {
 		t.Fatal("LOCKKEEPER_TEST_BROWSER names no browser; next: make test-ui")
@@ -48,14 +56,24 @@ func newTab(t *testing.T, s *stage) *tab {
 		leave()
 	})
 	b := &tab{T: t, ctx: ctx}
-	link, err := s.server.LoginLink(t.Context())
-	must(t, err)
 	must(t, chromedp.Do(ctx, chromedp.Navigate(link))) // the first action starts the browser, which ends with its context
 	b.sees("#heading", "Now")
 	if at := b.value("location.href"); strings.Contains(at, link[strings.LastIndexAny(link, "=#")+1:]) {
 		t.Errorf("the secret is still in the address: %s", at)
 	}
 	return b
+}
+
+// another opens a further tab of the browser.
+func (b *tab) another(address string) *tab {
+	b.Helper()
+	origin := b.value("location.origin")
+	ctx, end := chromedp.NewContext(b.ctx)
+	b.Cleanup(end)
+	next := &tab{T: b.T, ctx: ctx}
+	must(b.T, chromedp.Do(ctx, chromedp.Navigate(origin+address)))
+	next.so("live", `document.getElementById("live")?.dataset.state === "live"`)
+	return next
 }
 
 // do runs actions within the time limit.

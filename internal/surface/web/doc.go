@@ -9,10 +9,17 @@
 //	now.go, board.go, decide.go …  pages whose data needs more code
 //	act.go, answers.go, steer.go   the forms and their acts
 //	page.go, dashboard.go          what all pages share; the routes
+//	part.go                        what changed in a page since the browser asked last (package patch)
 //	functions.go, words.go         what templates call
 //
-// live.js follows /events and reloads the parts that an event concerns. keys.js handles
-// keyboard shortcuts. Without scripts, the pages are links and plain forms.
+// worker.js follows /events for all pages of a browser, and events.js for a page of a browser without
+// shared workers. When an event concerns a part of the page, live.js asks what changed in it, and
+// morph.js applies that with Idiomorph: it touches only what changed, and never what a person has
+// begun to type. acts.js sends forms, keys.js handles keyboard shortcuts. Without scripts, the pages
+// are links and plain forms.
+//
+// A part has the same HTML each time until something changes: keys of forms and ages of times are
+// added by the scripts, or by fill for browsers without scripts. Rows of lists have stable ids.
 //
 // Invariants:
 //
