@@ -45,9 +45,6 @@ func (m Mine) And(p lockkeeper.Process) *Mine {
 	return &m
 }
 
-// Session returns the caller's session, or the zero Info.
-func (m *Mine) Session() Info { return m.info }
-
 // Holder returns the name under which the caller acquires locks.
 func (m *Mine) Holder() string { return m.holder }
 

@@ -21,7 +21,6 @@ type guest struct {
 }
 
 func (g *guest) Phase(context.Context, string, ...string) error    { return nil }
-func (g *guest) Holds(pool string) bool                            { return pool == g.pool }
 func (g *guest) ReturnSlots(context.Context) error                 { return nil }
 func (g *guest) Note(context.Context, string) error                { return nil }
 func (g *guest) ID() string                                        { return g.id }

@@ -136,8 +136,8 @@ func (d *decider) ref(ctx context.Context, words []string, of ...progress.Kind) 
 	if slices.Contains(progress.Kinds(), progress.Kind(text)) && len(rest) > 0 {
 		text, rest = text+" "+rest[0], rest[1:]
 	}
-	if strings.Contains(text, " ") {
-		if ref, err = progress.ParseRef(text); err != nil {
+	if kind, name, isWhole := strings.Cut(text, " "); isWhole {
+		if ref, err = d.parse(kind, name); err != nil {
 			return ref, nil, err
 		}
 		if !slices.Contains(of, ref.Kind) {
@@ -148,7 +148,7 @@ func (d *decider) ref(ctx context.Context, words []string, of ...progress.Kind) 
 	}
 	var found []progress.Ref
 	for _, kind := range of {
-		ref, err := progress.ParseRef(string(kind) + " " + text)
+		ref, err := d.parse(string(kind), text)
 		if err != nil {
 			continue
 		}
@@ -167,6 +167,17 @@ func (d *decider) ref(ctx context.Context, words []string, of ...progress.Kind) 
 		return found[0], rest, nil
 	}
 	return ref, nil, &lockkeeper.InputError{Field: "reference", Value: text, Reason: "ambiguous: " + found[0].String() + " or " + found[1].String(), Next: "write " + found[0].String()}
+}
+
+// parse parses a reference. The name may omit the unit of a flow with a single unit.
+func (d *decider) parse(kind, name string) (progress.Ref, error) {
+	ref, err := progress.ParseRef(kind + " " + name)
+	if one := d.flow.Flow.OneUnit; one != "" && ref.Unit != one {
+		if in, short := progress.ParseRef(kind + " " + one + "/" + name); short == nil && in.Unit == one {
+			return in, nil
+		}
+	}
+	return ref, err
 }
 
 func alternatives(of []progress.Kind) string {
