@@ -168,9 +168,11 @@ func (c *Conductor) Start(ctx context.Context) (*ActiveRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := Lease(ctx, c.project, holder)
-	if err != nil {
-		return nil, err
+	lease := c.opt.Taken.take()
+	if lease == nil {
+		if lease, err = Lease(ctx, c.project, holder); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.project.CheckTree(ctx); err != nil { // agents read the whole tree
 		return nil, errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
@@ -271,6 +273,9 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 	}
 	out.Stopped, out.Unpushed = ran == nil || ran.Stopped, r.PushLast(ctx)
 	r.shared.ended(out)
+	if err := r.shared.publishDocuments(ctx, r.Pipeline); err != nil {
+		r.shared.warn(ctx, "another machine could not continue the run: "+err.Error())
+	}
 	if err := r.judge(ctx, began, out); err != nil {
 		return nil, err
 	}
@@ -296,7 +301,7 @@ func (r *ActiveRun) lost() error {
 // Close records that the process no longer conducts, and releases the conductor's lock.
 func (r *ActiveRun) Close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	return errors.Join(r.shared.close(ctx), changeRun(ctx, r.c.project, func(r *Run) { r.Conductor = nil }), r.lease.Release(ctx))
+	return errors.Join(r.shared.close(ctx, r.lost() == nil), changeRun(ctx, r.c.project, func(r *Run) { r.Conductor = nil }), r.lease.Release(ctx))
 }
 
 // Options select a run and its extent. Flags and forms set them, and the conductor reads them.
@@ -317,6 +322,8 @@ type Options struct {
 	Env   []string                     `json:"-"` // the environment of agents and commands
 	Tell  func(run.News)               `json:"-"` // as run.Options.Tell
 	Wants func(unit, part string) bool `json:"-"` // as run.Options.Wants
+
+	Taken *Takeover `json:"-"` // the run was begun by another machine; nil: it was not
 
 	AskBaseline func(context.Context, *run.Baseline) (bool, error) `json:"-"` // as run.Options.AskBaseline
 }

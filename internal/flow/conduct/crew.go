@@ -117,7 +117,7 @@ func NewJoin(ctx context.Context, a *project.Project, o Options, tell func(strin
 	if err := withAgents(ctx, a, &p, programs[1:]...); err != nil {
 		return nil, err
 	}
-	joiner, err := run.NewJoiner(p, checkout, tell)
+	joiner, err := run.NewJoiner(p, checkout, tell, func(ctx context.Context, r *fleet.Run) (bool, error) { return conducts(ctx, a, r) })
 	if err != nil {
 		return nil, err
 	}

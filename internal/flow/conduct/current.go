@@ -14,6 +14,7 @@ import (
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/machine/process"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/project/config"
 	"lockkeeper/lock"
 	"lockkeeper/store"
 )
@@ -143,6 +144,9 @@ func conductorLock() []lockkeeper.Lock {
 	return []lockkeeper.Lock{{Target: lockkeeper.Target{Path: project.DirName + "/conductor", Kind: lockkeeper.File}, Mode: lockkeeper.Write}}
 }
 
+// conductorTTL is how long a machine that is gone keeps another one from conducting.
+const conductorTTL = time.Minute
+
 // Lease acquires the conductor's lock for a holder. If another process holds it, Lease returns a
 // *lockkeeper.BlockedError.
 func Lease(ctx context.Context, a *project.Project, holder string) (*lock.Grant, error) {
@@ -150,7 +154,11 @@ func Lease(ctx context.Context, a *project.Project, holder string) (*lock.Grant,
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: conductorLock(), Process: &self, Kept: true})
+	var ttl time.Duration // on one machine a dead process is noticed at once
+	if a.Config.Deployment == config.MultiNode {
+		ttl = conductorTTL
+	}
+	g, err := a.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: conductorLock(), Process: &self, Kept: true, TTL: ttl})
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,10 @@ func Elsewhere(ctx context.Context, a *project.Project) (*fleet.Run, error) {
 		return nil, nil
 	}
 	r, err := f.Run(ctx)
-	if err != nil || r == nil || !r.Lives() {
+	if err != nil || r == nil {
+		return nil, err
+	}
+	if lives, err := conducts(ctx, a, r); !lives || err != nil {
 		return nil, err
 	}
 	g, err := a.Gate()
@@ -66,8 +69,12 @@ type sharedRun struct {
 	fleet *fleet.Fleet
 	tell  func(run.News)
 
+	replica *replica // nil: no other machine can continue the run
+
 	mu   sync.Mutex
 	post fleet.Run
+
+	warned map[string]time.Time // when an error was told last
 }
 
 // share announces a run that begins. It returns nil if no other machine works on the codebase.
@@ -88,13 +95,14 @@ func share(ctx context.Context, c *Conductor, grant string) (*sharedRun, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &sharedRun{fleet: f, tell: c.opt.Tell, post: fleet.Run{ID: last.ID, Flow: last.Flow, Plan: last.Plan, Began: last.Began,
+	s := &sharedRun{fleet: f, tell: c.opt.Tell, warned: map[string]time.Time{}, post: fleet.Run{ID: last.ID, Flow: last.Flow, Plan: last.Plan, Began: last.Began,
 		Machine: "m" + rand.Text()[:16], Name: self.Host, Root: c.project.Root.Dir(), Site: g.SiteID(), Grant: grant}}
 	if last.Plan != "" {
 		if s.post.PlanSum, err = PlanSum(last.Plan); err != nil {
 			return nil, err
 		}
 	}
+	s.replica = newReplica(c, s.post.Machine)
 	return s, f.TakeRun(ctx, &s.post)
 }
 
@@ -106,6 +114,9 @@ const publishEvery = 2 * time.Second
 func (s *sharedRun) publish(ctx context.Context, p *run.Pipeline, end context.CancelCauseFunc) (stop func()) {
 	if s == nil {
 		return func() {}
+	}
+	if s.replica != nil {
+		s.replica.crew.Publish = func(ctx context.Context) error { return s.publishDocuments(ctx, p) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
@@ -125,8 +136,11 @@ func (s *sharedRun) publish(ctx context.Context, p *run.Pipeline, end context.Ca
 			if err := s.put(ctx); errors.Is(err, errTaken) {
 				end(err)
 				return
-			} else if err != nil && ctx.Err() == nil && s.tell != nil {
-				s.tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: "other machines do not see the state of the run: " + err.Error()})
+			} else if err != nil {
+				s.warn(ctx, "other machines do not see the state of the run: "+err.Error())
+			}
+			if err := s.publishDocuments(ctx, p); err != nil && !errors.Is(err, errTaken) {
+				s.warn(ctx, "another machine could not continue the run: "+err.Error())
 			}
 			wait.Reset(max(publishEvery, 5*time.Since(began)))
 		}
@@ -135,6 +149,17 @@ func (s *sharedRun) publish(ctx context.Context, p *run.Pipeline, end context.Ca
 		cancel()
 		done.Wait()
 	}
+}
+
+// warnEvery is the shortest time between two reports of the same error.
+const warnEvery = time.Minute
+
+func (s *sharedRun) warn(ctx context.Context, text string) {
+	if ctx.Err() != nil || s.tell == nil || time.Since(s.warned[text]) < warnEvery {
+		return
+	}
+	s.warned[text] = time.Now()
+	s.tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: text})
 }
 
 var errTaken = errors.New("another machine conducts the run")
@@ -166,9 +191,10 @@ func (s *sharedRun) ended(out *run.Outcome) {
 	}
 }
 
-// close says that this machine no longer conducts.
-func (s *sharedRun) close(ctx context.Context) error {
-	if s == nil {
+// close says that this machine no longer conducts. After it lost the conductor's lock, another machine
+// continues the run.
+func (s *sharedRun) close(ctx context.Context, ended bool) error {
+	if s == nil || !ended {
 		return nil
 	}
 	s.mu.Lock()
@@ -176,6 +202,9 @@ func (s *sharedRun) close(ctx context.Context) error {
 	s.mu.Unlock()
 	if err := s.put(ctx); err != nil && !errors.Is(err, errTaken) {
 		return fmt.Errorf("tell the other machines that the run has ended: %w", err)
+	}
+	if err := s.dropDocuments(ctx); err != nil {
+		s.warn(ctx, "old documents of the run stay at the git remote: "+err.Error())
 	}
 	return nil
 }

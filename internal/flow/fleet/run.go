@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"lockkeeper/store"
@@ -25,9 +26,10 @@ type Run struct {
 
 	State json.RawMessage `json:"state,omitempty"` // the outcome so far, for people: run.Outcome
 
-	Documents string `json:"documents,omitempty"` // the parcel with the documents
-	Landed    string `json:"landed,omitempty"`    // the commit with all landings that were committed
-	Branch    string `json:"branch,omitempty"`
+	Documents string `json:"documents,omitempty"` // the commit with documents and calls, for another conductor; empty: there is none
+	Ref       string `json:"ref,omitempty"`       // of that commit, at the git remote
+
+	Earlier []string `json:"earlier,omitempty"` // the sites that conducted the run before
 
 	version uint64
 	left    time.Duration
@@ -70,7 +72,10 @@ func (f *Fleet) TakeRun(ctx context.Context, r *Run) error {
 		if r.version = 0; last != nil {
 			r.version = last.version
 			if last.ID == r.ID {
-				r.Documents, r.Landed = last.Documents, last.Landed
+				r.Documents, r.Ref, r.Earlier = last.Documents, last.Ref, last.Earlier
+				if last.Site != r.Site && !slices.Contains(r.Earlier, last.Site) {
+					r.Earlier = append(slices.Clone(r.Earlier), last.Site)
+				}
 			}
 		}
 		if ok, err := f.PutRun(ctx, r); ok || err != nil {

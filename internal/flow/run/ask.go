@@ -107,8 +107,9 @@ func (p *Pipeline) callOnce(ctx context.Context, t *timed, q question, w *worksp
 		log.tell(agent.Event{At: time.Now(), Kind: agent.EventNotice, Text: res.Note})
 	}
 	a, err := p.recordCall(q, tr, adapter, began, res, failure)
-	if a != nil {
-		a.from = from
+	if a != nil && from != nil {
+		a.from, a.rec.Shared = from, from.ID
+		err = errors.Join(err, tr.write(a.rec))
 	}
 	if err == nil {
 		t.answered(a)
@@ -185,7 +186,7 @@ func (p *Pipeline) used(a *asked) error {
 	if err := a.trace.write(a.rec); err != nil || a.from == nil {
 		return err
 	}
-	return p.crew.remove(context.Background(), a.from)
+	return p.crew.settle(context.Background(), a.from)
 }
 
 // unused returns the result of a completed call that a crashed run did not store, and the home of
@@ -218,6 +219,7 @@ func (p *Pipeline) unused(q question) (a *asked, home string, err error) {
 	if !finished || failure != nil {
 		return nil, home, nil
 	}
+	a.from = p.crew.resultOf(q.purpose)
 	return a, home, nil
 }
 

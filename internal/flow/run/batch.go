@@ -50,6 +50,9 @@ func (p *Pipeline) runBatch(ctx context.Context, t *timed, unit, id string) (err
 	if b.Next == "" {
 		return nil // a run crashed after it completed the batch
 	}
+	if len(b.Blocked) > 0 {
+		return nil // a conductor that disappeared queued it by newer documents: it is queued again when it is due
+	}
 	if b, err = p.opt.Progress.Begin(ctx, unit, id, p.opt.Actor.Name); err != nil {
 		return err
 	}

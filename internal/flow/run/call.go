@@ -19,12 +19,16 @@ import (
 	"lockkeeper/internal/flow/documents"
 )
 
+// WorkspaceFile, in the folder of a call, has the home of the call's workspace. It is empty if another machine has
+// the workspace.
+const WorkspaceFile = "workspace"
+
 // Files in the folder of a call.
 const (
 	callFile      = "call.json"  // the record of the call, once the call has ended
 	checkFile     = "check.json" // the record of a check, once it has ended
 	itemFile      = "item"       // the id of the call's item
-	workspaceFile = "workspace"  // the home of the call's workspace
+	workspaceFile = WorkspaceFile
 	askedFile     = "asked"      // since when the call waited for its slot
 	outputFile    = "output"
 	logFile       = "stderr"
@@ -38,6 +42,8 @@ type record struct {
 	Run  string      `json:"run"`
 	Cost agent.Spent `json:"cost"`
 	Used bool        `json:"used"` // the result is stored or discarded
+
+	Shared string `json:"shared,omitempty"` // the id of the call, if another machine carried it out
 
 	// Handling is what the item of the call took outside of its slots, without the waits for them. The
 	// first call of an item has it, once the item has ended.
@@ -179,6 +185,18 @@ func (l *ledger) isUsed(t trace) bool {
 	defer l.ended.mu.Unlock()
 	r := l.ended.of[t.dir]
 	return r != nil && r.Used
+}
+
+// usedCalls returns the ids of calls that other machines carried out and whose results are stored.
+func (l *ledger) usedCalls() (map[string]bool, error) {
+	all, err := l.all()
+	used := map[string]bool{}
+	for _, r := range all {
+		if r.Used && r.Shared != "" {
+			used[r.Shared] = true
+		}
+	}
+	return used, err
 }
 
 func (l *ledger) folder(purpose string) string {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,14 @@ type Crew struct {
 	Space   string              // names the refs of the parcels
 	Self    fleet.Machine       // this process
 	Needs   map[string][]string // labels that a machine needs for calls of a phase
+
+	// Publish makes the documents of the run, as they are now, reachable for other machines. Nil: they are
+	// on this one only.
+	Publish func(context.Context) error
 }
+
+// StateKind is the kind of the refs with the documents of a run.
+const StateKind = "state"
 
 // Ref returns the ref of a parcel.
 func (c *Crew) Ref(kind, name string) string {
@@ -48,6 +56,7 @@ type crew struct {
 	looks   int                   // how many times look has begun to read calls
 	awaited map[string]int        // looks when a call of this process was added to calls, by id
 	removed map[string]bool       // calls that this process removed, by id
+	settled []fleet.Call          // calls whose results are stored in documents that are not published yet
 	spent   int64                 // what other machines spent, in millionths of a dollar
 	waiting int                   // calls that this process waits for
 	changed chan struct{}         // closed when any of this has changed
@@ -71,8 +80,12 @@ func (c *crew) start(ctx context.Context) (stop func(), err error) {
 	if err := c.look(ctx); err != nil {
 		return nil, err
 	}
+	used, err := c.p.ledger.usedCalls()
+	if err != nil {
+		return nil, err
+	}
 	for _, call := range c.calls {
-		if call.Run != c.p.opt.Run { // no call waits for it
+		if call.Run != c.p.opt.Run || call.Purpose == "" || used[call.ID] { // no call waits for it
 			if err := c.remove(ctx, &call); err != nil {
 				return nil, err
 			}
@@ -103,8 +116,11 @@ func (c *crew) sweep(ctx context.Context) {
 		return
 	}
 	refs = slices.DeleteFunc(refs, func(ref string) bool {
-		_, name, _ := strings.Cut(strings.TrimPrefix(ref, prefix), "/")
+		kind, name, _ := strings.Cut(strings.TrimPrefix(ref, prefix), "/")
 		id, _, _ := strings.Cut(name, "/")
+		if kind == StateKind {
+			return true // who publishes documents removes the last ones
+		}
 		_, mine := c.mine.Load(id)
 		return mine || slices.ContainsFunc(calls, func(call fleet.Call) bool { return call.ID == id })
 	})
@@ -257,10 +273,7 @@ func (c *crew) drop(ctx context.Context, call *fleet.Call) {
 	delete(c.calls, call.ID)
 	c.removed[call.ID] = true
 	c.mu.Unlock()
-	refs := []string{c.Ref("base", call.ID)}
-	if call.Result != "" {
-		refs = append(refs, c.resultRef(call))
-	}
+	refs := c.refsOf(call)
 	ctx = context.WithoutCancel(ctx)
 	c.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, parcelTimeout)
@@ -271,8 +284,80 @@ func (c *crew) drop(ctx context.Context, call *fleet.Call) {
 	})
 }
 
+func (c *Crew) refsOf(call *fleet.Call) []string {
+	refs := []string{c.Ref("base", call.ID)}
+	if call.Result != "" {
+		refs = append(refs, c.resultRef(call))
+	}
+	return refs
+}
+
 func (c *Crew) resultRef(call *fleet.Call) string {
 	return c.Ref("result", fmt.Sprintf("%s/%d", call.ID, call.Fence))
+}
+
+// settle forgets a call whose result is stored here. The call itself is removed when other machines can
+// read the documents: until then another conductor would use its result.
+func (c *crew) settle(ctx context.Context, call *fleet.Call) error {
+	if c.Publish == nil {
+		return c.remove(ctx, call)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, call.ID)
+	c.removed[call.ID] = true
+	c.settled = append(c.settled, *call)
+	return nil
+}
+
+// TakeSettled returns calls whose results are stored in documents. The caller removes them with
+// ForgetCalls, once other machines can read the documents.
+func (p *Pipeline) TakeSettled() (list []fleet.Call) {
+	if p.crew == nil {
+		return nil
+	}
+	p.crew.mu.Lock()
+	defer p.crew.mu.Unlock()
+	list, p.crew.settled = p.crew.settled, nil
+	return list
+}
+
+// PutSettled returns calls of TakeSettled that were not removed.
+func (p *Pipeline) PutSettled(list []fleet.Call) {
+	if len(list) > 0 {
+		p.crew.mu.Lock()
+		defer p.crew.mu.Unlock()
+		p.crew.settled = append(list, p.crew.settled...)
+	}
+}
+
+// ForgetCalls removes calls that TakeSettled returned.
+func (p *Pipeline) ForgetCalls(ctx context.Context, list []fleet.Call) (err error) {
+	if len(list) == 0 {
+		return nil
+	}
+	var refs []string
+	for i := range list {
+		_, gone := p.crew.Fleet.Forget(ctx, &list[i])
+		err = errors.Join(err, gone)
+		refs = append(refs, p.crew.refsOf(&list[i])...)
+	}
+	return errors.Join(err, p.crew.Parcels.Drop(ctx, p.crew.Remote, refs...))
+}
+
+// publish makes the documents reachable for other machines before a landing: if the landing is not pushed, another
+// conductor needs the files of the batch.
+func (p *Pipeline) publish(ctx context.Context) error {
+	if p.crew == nil || p.crew.Publish == nil {
+		return nil
+	}
+	if err := p.crew.Publish(ctx); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p.trouble(fmt.Errorf("another machine could not continue the run: %w", err))
+	}
+	return nil
 }
 
 // parcelTimeout bounds how long git may take to move a parcel.

@@ -20,6 +20,7 @@ type Joiner struct {
 	c        *Crew
 	checkout *parcel.Checkout
 	tell     func(string)
+	conducts func(context.Context, *fleet.Run) (bool, error)
 
 	entering sync.Mutex // held while the checkout has the tree of one call
 	entered  string     // that tree
@@ -33,13 +34,14 @@ type Joiner struct {
 	poke    chan struct{}
 }
 
-// NewJoiner makes a joiner. The root of the options is the directory of the checkout.
-func NewJoiner(o Options, checkout *parcel.Checkout, tell func(string)) (*Joiner, error) {
+// NewJoiner makes a joiner. The root of the options is the directory of the checkout. The function conducts reports
+// whether the conductor of a run lives.
+func NewJoiner(o Options, checkout *parcel.Checkout, tell func(string), conducts func(context.Context, *fleet.Run) (bool, error)) (*Joiner, error) {
 	p, err := New(o)
 	if err != nil {
 		return nil, err
 	}
-	j := &Joiner{p: p, c: o.Crew, checkout: checkout, tell: tell, self: o.Crew.Self, working: map[string]fleet.Working{}, poke: make(chan struct{}, 1), free: map[string]chan int{}}
+	j := &Joiner{p: p, c: o.Crew, checkout: checkout, tell: tell, conducts: conducts, self: o.Crew.Self, working: map[string]fleet.Working{}, poke: make(chan struct{}, 1), free: map[string]chan int{}}
 	for pool, slots := range map[string]int{fleet.AgentPool: o.Limits.Agents, fleet.TestPool: o.Limits.Tests} {
 		j.free[pool] = make(chan int, slots)
 		for n := range slots {
@@ -66,6 +68,7 @@ func (j *Joiner) Run(ctx context.Context, stop <-chan struct{}, stay bool) (end 
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	var announced, asked time.Time
+	over := false
 	for {
 		select {
 		case <-stop:
@@ -88,14 +91,12 @@ func (j *Joiner) Run(ctx context.Context, stop <-chan struct{}, stay bool) (end 
 			}
 		}
 		if time.Since(asked) >= idleEvery {
-			if end.Run, err = j.c.Fleet.Run(ctx); err != nil {
+			if err := j.ask(ctx, &end, &over); err != nil {
 				j.trouble(ctx, err)
 			} else {
 				asked = time.Now()
-				end.Dead = end.Run != nil && end.Run.Ended.IsZero() && !end.Run.Lives()
 			}
 		}
-		over := err == nil && (end.Run == nil || !end.Run.Lives())
 		if (j.isStopping() || over && (!stay || end.Dead)) && j.isIdle() {
 			return end, nil
 		}
@@ -106,6 +107,22 @@ func (j *Joiner) Run(ctx context.Context, stop <-chan struct{}, stay bool) (end 
 		}
 		wait.Reset(lookEvery)
 	}
+}
+
+// ask reads the run of the space, and whether its conductor lives.
+func (j *Joiner) ask(ctx context.Context, end *Ending, over *bool) error {
+	r, err := j.c.Fleet.Run(ctx)
+	if err != nil {
+		return err
+	}
+	lives := false
+	if r != nil && r.Ended.IsZero() {
+		if lives, err = j.conducts(ctx, r); err != nil {
+			return err
+		}
+	}
+	end.Run, end.Dead, *over = r, r != nil && r.Ended.IsZero() && !lives, !lives
+	return nil
 }
 
 func (j *Joiner) trouble(ctx context.Context, err error) {

@@ -229,6 +229,9 @@ func (l *batchRun) carryOut(ctx context.Context) error {
 	if err := l.checkCopy(ctx); err != nil {
 		return err
 	}
+	if err := l.p.publish(ctx); err != nil {
+		return err
+	}
 	if !l.alone {
 		done, err := l.p.takeLander(ctx)
 		if err != nil {

@@ -143,9 +143,20 @@ func (c *crew) withPurpose(purpose string) *fleet.Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, call := range c.calls {
-		if purpose != "" && call.Purpose == purpose && call.Run == c.p.opt.Run {
+		if purpose != "" && call.Purpose == purpose && call.Run == c.p.opt.Run && !c.removed[call.ID] {
 			return &call
 		}
+	}
+	return nil
+}
+
+// resultOf returns the completed call for a purpose of this run, or nil.
+func (c *crew) resultOf(purpose string) *fleet.Call {
+	if c == nil {
+		return nil
+	}
+	if found := c.withPurpose(purpose); found != nil && found.State == fleet.Done {
+		return found
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
@@ -71,10 +72,27 @@ func (p *Pipeline) carryOut(ctx context.Context, t *timed, d workItem) error {
 	case questionUnit:
 		return p.answerQuestion(ctx, t, d)
 	}
+	if early, err := p.isEarly(ctx, d); early || err != nil {
+		return err // it is queued again when it is due
+	}
 	phase, _ := p.opt.Flow.Phase(d.phase)
 	step := p.unitSteps()[phase.Step]
 	if step.do == nil {
 		return fmt.Errorf("the flow %s has no work in a phase %q", p.opt.Flow.Name, d.phase)
 	}
 	return step.do(ctx, t, d, phase)
+}
+
+// isEarly reports whether an earlier phase of the unit is due. A conductor that disappeared can have queued work
+// by documents that were newer than those that this machine got.
+func (p *Pipeline) isEarly(ctx context.Context, d workItem) (bool, error) {
+	u, err := p.opt.Progress.Unit(ctx, d.Unit)
+	if err != nil {
+		return false, err
+	}
+	at := func(name string) int {
+		return slices.IndexFunc(p.opt.Flow.Phases, func(f flow.Phase) bool { return f.Name == name })
+	}
+	due := at(u.Phase())
+	return due >= 0 && due < at(d.phase), nil
 }

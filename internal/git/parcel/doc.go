@@ -10,6 +10,9 @@
 // Its parent is HEAD of the sender, so that agents find the history, and so that git sends only what
 // the receiver lacks.
 //
+// A Keeper makes commits of other directories, such as the documents of a run, byte for byte, and
+// Extract writes their files.
+//
 // Invariants:
 //
 //  1. The sender's index, HEAD and work tree do not change. Objects are added to its repository.

@@ -3,6 +3,7 @@ package parcel_test
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -193,5 +194,61 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A keeper's commits have the files of directories byte for byte, and only those that exist; what
+// did not change is not read again.
+func TestKeeper(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	gittest.Run(t, dir, "init", "-q")
+	must(t, os.WriteFile(filepath.Join(dir, ".gitattributes"), []byte("* text eol=crlf\n"), 0o600))
+	must(t, os.MkdirAll(filepath.Join(dir, "docs", "a"), 0o755))
+	put := func(name, text string) { must(t, os.WriteFile(filepath.Join(dir, "docs", name), []byte(text), 0o600)) }
+	put("a/one", "1\r\n\x00")
+	put("two", "2\n")
+	put("skipped", "x")
+	must(t, os.Symlink("two", filepath.Join(dir, "docs", "link")))
+	k := open(t, dir).NewKeeper()
+	kept := []parcel.Kept{{Name: "documents", Dir: filepath.Join(dir, "docs"), Skip: func(rel string) bool { return rel == "skipped" }}, {Name: "none", Dir: filepath.Join(dir, "missing")}}
+	for round, want := range []map[string]string{
+		{"documents/a/one": "1\r\n\x00", "documents/two": "2\n", "run.json": "{}"},
+		{"documents/a/one": "1\r\n\x00", "documents/two": "3\n", "documents/three": "", "run.json": "{}"},
+		{"documents/two": "3\n", "documents/three": "", "run.json": "{}"},
+	} {
+		switch round {
+		case 1:
+			put("two", "3\n")
+			put("three", "")
+		case 2:
+			must(t, os.RemoveAll(filepath.Join(dir, "docs", "a")))
+		}
+		commit, err := k.Keep(ctx, kept, map[string][]byte{"run.json": []byte("{}")}, "state")
+		must(t, err)
+		again, err := k.Keep(ctx, kept, map[string][]byte{"run.json": []byte("{}")}, "state")
+		must(t, err)
+		r := open(t, dir)
+		if now, is := gittest.Run(t, dir, "rev-parse", commit+"^{tree}"), gittest.Run(t, dir, "rev-parse", again+"^{tree}"); now != is {
+			t.Errorf("the same files are %s and %s", now, is)
+		}
+		out := filepath.Join(t.TempDir(), "out")
+		must(t, r.Extract(ctx, commit, out))
+		if has := files(t, out); !equal(has, want) {
+			t.Errorf("round %d: %q, want %q", round, has, want)
+		}
+	}
+	// Names that no keeper makes are refused.
+	blob := strings.TrimSpace(gittest.Run(t, dir, "hash-object", "-w", "--no-filters", "docs/two"))
+	for _, entry := range []string{"120000 blob " + blob + "\tlink", "100644 blob " + blob + "\t.git"} {
+		must(t, os.WriteFile(filepath.Join(dir, "entry"), []byte(entry+"\n"), 0o600))
+		in, err := os.Open(filepath.Join(dir, "entry"))
+		must(t, err)
+		tree := exec.Command("git", "mktree")
+		tree.Dir, tree.Stdin, tree.Env = dir, in, gittest.Env()
+		id, err := tree.Output()
+		must(t, err)
+		if err := open(t, dir).Extract(ctx, strings.TrimSpace(string(id)), filepath.Join(t.TempDir(), "out")); err == nil {
+			t.Errorf("%q was written", entry)
+		}
 	}
 }

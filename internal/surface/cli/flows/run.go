@@ -33,6 +33,7 @@ type runOptions struct {
 	yes        bool     // continue without asking
 	untried    bool     // a dry run does not run the tests
 	join, stay bool     // take calls of the run of another machine; also of the next one
+	callsOnly  bool     // never conduct
 	conducting []string // given flags that only a run that starts applies
 }
 
@@ -68,7 +69,9 @@ tests of the plan, else run.test_command or, if that tests one file, run.suite_c
 
 With --join, on another clone of a codebase whose locks are in PostgreSQL, it takes calls
 of the run that another machine conducts: its agents and tests also run here, in
-workspaces of exactly the tree that the run sends through git. It ends with the run.
+workspaces of exactly the tree that the run sends through git. It ends with the run. If
+that machine disappears, one of those that joined continues the run: its clone is brought
+to the upstream of its branch, and changes land there.
 
 Ctrl-C finishes running agents and starts no new ones. Press it again, a second or more
 later, to stop them; their work returns to the queue.
@@ -111,6 +114,7 @@ With --json each line is an object; the last one is the result.`,
 	f.BoolVar(&o.yes, "yes", false, "continue without asking if the tests fail on the unchanged tree")
 	f.BoolVar(&o.join, "join", false, "take calls of the run that another machine conducts, with the agents of this one")
 	f.BoolVar(&o.stay, "stay", false, "with --join: wait for the next run when there is none")
+	f.BoolVar(&o.callsOnly, "calls-only", false, "with --join: take calls, but do not take the part of a conductor that disappears")
 	f.BoolVar(&o.untried, "no-tests", false, "with --dry-run: do not run the tests on the unchanged tree")
 	return cmd
 }
@@ -129,6 +133,8 @@ func (o *runOptions) parse(cmd *cobra.Command) error {
 		return wrong("no-tests", o.untried, "only a dry run can leave out the tests", "add --dry-run, or omit the flag")
 	case o.stay && !o.join:
 		return wrong("stay", o.stay, "only a machine that joins can wait for a run", "add --join, or omit the flag")
+	case o.callsOnly && !o.join:
+		return wrong("calls-only", o.callsOnly, "only a machine that joins takes calls", "add --join, or omit the flag")
 	case o.join:
 		for _, name := range []string{"flow", "plan", "only", "auto-decide", "budget", "tokens", "branch", "retry", "wait", "new", "dry-run"} {
 			if given(name) {
@@ -160,12 +166,12 @@ type flowRun struct {
 	board *runBoard
 }
 
-func (r *flowRun) run(ctx context.Context) error {
+func (r *flowRun) run(ctx context.Context) (err error) {
 	o := r.o.Options
 	o.Env, o.By = r.Env, r.Actor()
 	r.board = newRunBoard(r)
 	if r.o.join {
-		return r.takeCalls(ctx, o)
+		return r.takePart(ctx, o)
 	}
 	if o.Tell = r.board.hear; r.o.dry {
 		o.Tell = func(n run.News) { r.Note("%s", term.Clean(n.Text)) } // the answer is the forecast alone
@@ -179,6 +185,17 @@ func (r *flowRun) run(ctx context.Context) error {
 	}
 	if elsewhere != nil {
 		return r.watchElsewhere(ctx, elsewhere)
+	}
+	if r.o.Taken == nil {
+		if _, err := r.takeOver(ctx); err != nil {
+			return err
+		}
+	}
+	if r.o.Taken != nil {
+		defer func() { err = errors.Join(err, r.o.Taken.Close(ctx)) }()
+		given := o
+		o = r.o.Options
+		o.Env, o.By, o.Tell, o.AskBaseline = given.Env, given.By, given.Tell, given.AskBaseline
 	}
 	if r.c, err = conduct.New(ctx, r.a, o); err != nil {
 		return err

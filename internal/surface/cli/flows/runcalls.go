@@ -10,11 +10,99 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow/conduct"
+	"lockkeeper/internal/flow/fleet"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/cli/command"
 	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/term"
 )
+
+// A lostError reports that the conductor of a run disappeared.
+type lostError struct{ run *fleet.Run }
+
+func (e *lostError) Error() string {
+	return fmt.Sprintf("the machine %s, which conducted the run, disappeared", e.run.Name)
+}
+
+func (e *lostError) NextStep() string {
+	return "lockkeeper run, in " + e.run.Root + " on " + e.run.Name
+}
+
+// takePart takes calls of the run that another machine conducts. If that machine disappears, it takes
+// the conductor's part, unless another machine is faster.
+func (r *flowRun) takePart(ctx context.Context, o conduct.Options) error {
+	for {
+		err := r.takeCalls(ctx, o)
+		lost, ok := errors.AsType[*lostError](err)
+		if !ok || r.o.callsOnly {
+			return err
+		}
+		r.board.hear(run.News{At: r.Now(), Kind: run.NewsWarning, Text: lost.Error() + ": waiting to take its part"})
+		orphan, err := r.awaitPart(ctx, lost.run)
+		if err != nil {
+			return err
+		}
+		if orphan {
+			r.o.noUI = true // the machine was asked for its agents only
+			return r.run(ctx)
+		}
+	}
+}
+
+// partEvery is how often a machine tries to take the conductor's part.
+const partEvery = time.Second
+
+// awaitPart takes the part of a conductor that disappeared, and returns true. It returns false if another
+// machine conducts.
+func (r *flowRun) awaitPart(outer context.Context, of *fleet.Run) (bool, error) {
+	ctx, stop := command.Interruptible(outer)
+	defer stop()
+	for ctx.Err() == nil {
+		taken, err := r.takeOver(outer) // its lock outlasts ctx
+		if taken || err != nil {
+			return taken, command.WatchEnd(ctx, err)
+		}
+		if other, err := conduct.Elsewhere(ctx, r.a); other != nil || err != nil {
+			return false, err
+		}
+		if left, err := conduct.Orphan(ctx, r.a); err != nil {
+			return false, err
+		} else if left == nil {
+			return false, &lostError{of}
+		}
+		select {
+		case <-time.After(partEvery):
+		case <-ctx.Done():
+		}
+	}
+	return false, command.WatchEnd(ctx, context.Cause(ctx))
+}
+
+// takeOver continues the run of a machine that disappeared, if there is one that the options mean. It
+// returns false if there is none, or its lock has not ended.
+func (r *flowRun) takeOver(ctx context.Context) (bool, error) {
+	of, err := conduct.Orphan(ctx, r.a)
+	if err != nil || of == nil || r.o.New || r.o.dry || r.o.Flow != "" && r.o.Flow != of.Flow {
+		return false, err
+	}
+	if r.o.Plan != "" {
+		sum, err := conduct.PlanSum(conduct.PlanPath(r.a, r.o.Plan))
+		if err != nil || sum != of.PlanSum {
+			return false, err
+		}
+	}
+	t, err := conduct.TakeOver(ctx, r.a, of, r.Env, r.board.hear)
+	if _, held := errors.AsType[*lockkeeper.BlockedError](err); held {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r.o.Options = t.With(r.o.Options)
+	r.o.join, r.o.stay = false, false
+	r.board.hear(run.News{At: r.Now(), Kind: run.NewsRun, Text: fmt.Sprintf("the run of %s continues here: its documents and calls are in this clone", of.Name)})
+	return true, nil
+}
 
 // takeCalls takes calls of the run that another machine conducts.
 func (r *flowRun) takeCalls(ctx context.Context, o conduct.Options) (err error) {
@@ -63,8 +151,8 @@ func (r *flowRun) takeCalls(ctx context.Context, o conduct.Options) (err error) 
 				return e.err
 			case by != nil && !asked.IsZero() && ctx.Err() != nil:
 				return command.KilledBy(by.(syscall.Signal), nil)
-			case e.Dead:
-				return lockkeeper.WithNext(fmt.Errorf("the machine %s, which conducted the run, disappeared", e.Run.Name), "lockkeeper run, in "+e.Run.Root+" on "+e.Run.Name)
+			case e.Dead && by == nil:
+				return &lostError{e.Run}
 			case by == nil:
 				say("the run has ended")
 			}

@@ -53,7 +53,9 @@ func (r *flowRun) watchElsewhere(ctx context.Context, of *fleet.Run) error {
 		fmt.Fprintf(r.Out, "the run on %s has ended\n", where)
 	}
 	next := ""
-	if died {
+	if died && last.Documents != "" {
+		next = "lockkeeper run, which continues it here"
+	} else if died {
 		next = "lockkeeper run, in " + of.Root + " on " + of.Name
 	} else if len(out.Waiting) > 0 {
 		next = "lockkeeper decide, in " + of.Root + " on " + of.Name
