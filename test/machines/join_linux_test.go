@@ -23,13 +23,13 @@ run: {verify: "off", commit: "on", push: "on"}
 `
 
 // joinedBed makes a codebase with a plan of several tasks.
-func joinedBed(t *testing.T, machines, tasks int, pace float64) *bed {
+func joinedBed(t *testing.T, machines, tasks int, pace float64, config ...string) *bed {
 	t.Helper()
 	var list strings.Builder
 	for i := range tasks {
 		fmt.Fprintf(&list, "  - {name: t%[1]d, prompt: Please write t%[1]d., writes: [src/t%[1]d.txt]}\n", i)
 	}
-	return newBed(t, plan{machines: machines, serial: true, config: joinedConfig, files: map[string]string{"tasks.yaml": "tasks:\n" + list.String(), ".gitignore": ".pipeline\n"},
+	return newBed(t, plan{machines: machines, serial: true, config: joinedConfig + strings.Join(config, ""), files: map[string]string{"tasks.yaml": "tasks:\n" + list.String(), ".gitignore": ".pipeline\n"},
 		late: func(b *bed) map[string]string {
 			return map[string]string{"agent.sh": fmt.Sprintf(joinedAgent, b.checker.dir, pace)}
 		}})
@@ -94,5 +94,53 @@ func joinedShare(t *testing.T) {
 	t.Logf("one machine %v, three %v: %.2f", took[1], took[3], share)
 	if share > 0.45 {
 		t.Errorf("three machines took %.2f of the time of one, want at most 0.45", share)
+	}
+}
+
+// A run goes on as long as one machine is left: when the machine that conducts it loses its power, another one
+// continues it, and the tree is the same in the end.
+func TestConductorsKilled(t *testing.T) {
+	t.Parallel()
+	kills := 1
+	if torture() > 1 {
+		kills = 5
+	}
+	tasks := 8*kills + 4
+	b := joinedBed(t, 3, tasks, 1, shortLease)
+	join := func(m *machine) *command { return m.begin("lockkeeper", "run", "--join", "--stay", "--slots", "2") }
+	conducts := map[*machine]*command{b.machines[0]: b.machines[0].begin("lockkeeper", "run", "--plan", "tasks.yaml", "--slots", "2", "--no-ui")}
+	for _, m := range b.machines[1:] {
+		conducts[m] = join(m)
+	}
+	now := b.machines[0]
+	landed := func() int { return strings.Count(conducts[now].out.String(), " landed: ") }
+	for range kills {
+		until(t, "a landing on "+now.name, func() bool { return landed() > 0 || conducts[now].ended() })
+		dead := now
+		dead.kill()
+		until(t, "another machine conducts", func() bool {
+			for m, c := range conducts {
+				if m != dead && strings.Contains(c.out.String(), "continues here") {
+					now = m
+				}
+			}
+			return now != dead
+		})
+		dead.start()
+		conducts[dead] = join(dead)
+	}
+	if c := conducts[now]; c.code() != 0 {
+		t.Fatal(c)
+	}
+	text := b.checker.read("calls")
+	for i := range tasks {
+		name := fmt.Sprintf("t%d", i)
+		if got := b.hub.must("git", "-C", home+"/git/project", "show", "main:src/"+name+".txt"); got != "made "+name {
+			t.Errorf("%s landed %q", name, got)
+		}
+		calls := strings.Count("\n"+text, "\n"+name+" ")
+		if lost := strings.Count("\n"+text, "\n"+name+" "+b.machines[0].name+"\n"); kills == 1 && calls-lost > 1 || calls < 1 || calls > kills+1 {
+			t.Errorf("the agent was called %d times for %s, %d of them on the lost machine", calls, name, lost)
+		}
 	}
 }

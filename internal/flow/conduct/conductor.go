@@ -115,7 +115,7 @@ func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 		return err
 	}
 	for _, name := range seen.Agents() {
-		if err := c.checkBudget(cmp.Or(name, cfg.Agent.Name)); err != nil {
+		if err := checkBudget(cmp.Or(name, cfg.Agent.Name), max(c.opt.USD, float64(cfg.Run.BudgetUSD)), max(c.opt.Tokens, int64(cfg.Run.BudgetTokens))); err != nil {
 			return err
 		}
 	}
@@ -132,17 +132,16 @@ func (c *Conductor) Check(ctx context.Context, seen *run.Pipeline) error {
 }
 
 // checkBudget refuses a limit that an agent's output does not let the run enforce.
-func (c *Conductor) checkBudget(agent string) error {
-	cfg := c.project.Config.Run
+func checkBudget(agent string, usd float64, tokens int64) error {
 	named, _ := program.ByName(agent)
-	if usd := max(c.opt.USD, float64(cfg.BudgetUSD)); usd > 0 && !named.LimitsCost {
+	if usd > 0 && !named.LimitsCost {
 		next := "limit the tokens with --tokens instead"
 		if !named.CountsTokens {
 			next = "leave the budget out, and limit the agent itself"
 		}
 		return &lockkeeper.InputError{Field: "budget", Value: fmt.Sprint(usd), Reason: "the agent " + agent + " does not report its cost, so money cannot be limited", Next: next}
 	}
-	if tokens := max(c.opt.Tokens, int64(cfg.BudgetTokens)); tokens > 0 && !named.CountsTokens {
+	if tokens > 0 && !named.CountsTokens {
 		return &lockkeeper.InputError{Field: "tokens", Value: fmt.Sprint(tokens), Reason: "the agent " + agent + " does not report its tokens, so they cannot be limited", Next: "leave the limit out, and limit the agent itself"}
 	}
 	return nil

@@ -82,6 +82,9 @@ func NewJoin(ctx context.Context, a *project.Project, o Options, tell func(strin
 		return nil, err
 	}
 	c := a.Config
+	if err := checkBudget(c.Agent.Name, o.USD, o.Tokens); err != nil {
+		return nil, err
+	}
 	limits := run.Limits{Agents: cmp.Or(o.Slots, c.MaxClaudeConcurrency), API: c.MaxAPIConcurrency, Tests: c.MaxTestConcurrency, CheckTimeout: c.Run.CheckTimeout, LimitPause: limitPause}
 	crew, err := newCrew(ctx, a, o.Env, limits)
 	if err != nil {
@@ -113,7 +116,7 @@ func NewJoin(ctx context.Context, a *project.Project, o Options, tell func(strin
 	}()
 	calls := filepath.Join(dir, "calls", crew.Self.ID) // no earlier call counts
 	p := run.Options{Root: root, Host: a.Host, Flow: flow.Default(), Calls: calls, Workspaces: filepath.Join(dir, "workspaces"), Slots: a.SlotsDir(),
-		Caches: toolcache.New(a.CachesDir(), toolcache.DefaultLimit), Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env, Limits: limits, Crew: crew, Actor: o.By, Tell: o.Tell}
+		Caches: toolcache.New(a.CachesDir(), toolcache.DefaultLimit), Own: []string{c.Run.SidecarDir, c.Run.AnalysisDir}, Env: o.Env, Limits: limits, Budget: run.Budget{USD: o.USD, Tokens: o.Tokens}, Crew: crew, Actor: o.By, Tell: o.Tell}
 	if err := withAgents(ctx, a, &p, programs[1:]...); err != nil {
 		return nil, err
 	}

@@ -156,7 +156,11 @@ func Lease(ctx context.Context, a *project.Project, holder string) (*lock.Grant,
 	}
 	var ttl time.Duration // on one machine a dead process is noticed at once
 	if a.Config.Deployment == config.MultiNode {
-		ttl = conductorTTL
+		policy, err := a.Locks.Policy("")
+		if err != nil {
+			return nil, err
+		}
+		ttl = min(conductorTTL, policy.KeptTTL())
 	}
 	g, err := a.Locks.TryAcquire(ctx, lockkeeper.Request{Holder: holder, Locks: conductorLock(), Process: &self, Kept: true, TTL: ttl})
 	if err != nil {

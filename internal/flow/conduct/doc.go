@@ -12,6 +12,8 @@
 //	run.json   the unfinished run, or else the last one
 //	calls      records of agent calls, written by package run
 //	prompts    a person's own prompts, read only
+//	plans      the plans of runs that other machines began
+//	replaced   documents and calls that were here when a run of another machine was continued
 //
 // Invariants:
 //
@@ -20,7 +22,9 @@
 //  2. An agent reaches its workspace, the tools it needs, its own login and the keys of its
 //     own API. It never reaches the state of Lockkeeper.
 //  3. A run is recorded in run.json before any of its work starts.
-//  4. A Conductor probes the machine once, and starts the pipeline that it surveyed.
+//  4. What a run has on disk is at the git remote before a landing of it, so that another machine can continue the
+//     run (Orphan, TakeOver). A result of another machine is kept until what was made from it is there.
+//  5. A Conductor probes the machine once, and starts the pipeline that it surveyed.
 //
 // The goroutines of an ActiveRun end before Run returns, except the one that renews the
 // conductor's lock. Close ends that one.

@@ -29,7 +29,7 @@ const (
 	checkFile     = "check.json" // the record of a check, once it has ended
 	itemFile      = "item"       // the id of the call's item
 	workspaceFile = WorkspaceFile
-	askedFile     = "asked"      // since when the call waited for its slot
+	askedFile     = "asked" // since when the call waited for its slot
 	outputFile    = "output"
 	logFile       = "stderr"
 	livelogFile   = "log"

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"lockkeeper/internal/agent"
+	"lockkeeper/internal/agent/program"
 	"lockkeeper/internal/agent/workspace"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/fleet"
@@ -135,9 +137,14 @@ func (j *Joiner) work(ctx context.Context, t *guest, w *workspace.Workspace, r r
 		return said, err
 	}
 	defer func() { err = errors.Join(err, ready.close()) }()
+	most, done, err := j.share(ctx, adapter, r.MaxUSD)
+	if err != nil {
+		return said, err
+	}
+	defer done()
 	log := tr.livelog()
 	ask := agent.Request{Prompt: strings.ReplaceAll(r.Prompt, r.Dir, w.Dir()), Dir: w.Dir(), Env: j.p.agentEnv(t, w), Permission: agent.PermitAll,
-		Schema: flow.AnswerSchema(r.Form), MaxUSD: r.MaxUSD, Model: r.Model, Extra: r.Args}
+		Schema: flow.AnswerSchema(r.Form), MaxUSD: most, Model: r.Model, Extra: r.Args}
 	res, failure := agent.Call(ctx, adapter, ask, tr.files(), agent.Options{
 		Run: func(ctx context.Context, c agent.Command) (agent.Exit, error) {
 			return ready.runAgent(ctx, c)
@@ -147,9 +154,14 @@ func (j *Joiner) work(ctx context.Context, t *guest, w *workspace.Workspace, r r
 	if err := log.close(); err != nil {
 		return said, err
 	}
+	cost, _ := j.p.ledger.count(res, failure)
 	j.mu.Lock()
-	j.self.MicroUSD += agent.CostOf(res, failure).MicroUSD
+	j.self.MicroUSD += cost.MicroUSD
 	j.mu.Unlock()
+	if err := j.p.ledger.start(); err != nil {
+		j.tell("no further agent starts here: " + err.Error())
+		j.wake()
+	}
 	if ctx.Err() != nil {
 		return said, context.Cause(ctx)
 	}
@@ -157,10 +169,31 @@ func (j *Joiner) work(ctx context.Context, t *guest, w *workspace.Workspace, r r
 		j.limited(limit)
 		return said, failure
 	}
+	if agent.KindOf(failure) == agent.Unfinished && most > r.MaxUSD && res.CostUSD >= most { // another machine may spend more
+		return said, &shareError{most, failure}
+	}
 	if failure != nil {
 		said.Failure, said.Kind = failure.Error(), agent.KindOf(failure)
 	}
 	return said, nil
+}
+
+// share reserves the cost of a call in the budget of this machine until done is called. It returns what the call may
+// cost at most; 0: there is no limit. A call that may cost more than is left is for another machine.
+func (j *Joiner) share(ctx context.Context, a agent.Adapter, asked float64) (most float64, done func(), err error) {
+	if named, _ := program.ByName(a.Name()); !named.LimitsCost {
+		return asked, func() {}, j.p.ledger.start()
+	}
+	usd, err := j.p.ledger.reserve(ctx, j.p.opt.Limits.Agents)
+	if err != nil {
+		return 0, nil, err
+	}
+	done = func() { j.p.ledger.release(usd) }
+	if usd > 0 && asked > usd {
+		done()
+		return 0, nil, fmt.Errorf("it may cost $%.2f, and $%.2f are left for it on this machine", asked, usd)
+	}
+	return cmp.Or(asked, usd), done, nil
 }
 
 // limited pauses the agents of this machine until a rate limit has passed.

@@ -147,7 +147,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 	j.mu.Lock()
 	m := j.self
 	m.Working = slices.SortedFunc(maps.Values(j.working), func(a, b fleet.Working) int { return a.Since.Compare(b.Since) })
-	if time.Now().Before(j.until) {
+	if j.rests() {
 		m.Agents = 0
 	}
 	agents := j.self.Agents
@@ -162,6 +162,10 @@ func (j *Joiner) announce(ctx context.Context) error {
 	return err
 }
 
+// rests reports whether no agent may start on this machine: its account is limited, or its share of the budget is used
+// up. The caller holds mu.
+func (j *Joiner) rests() bool { return time.Now().Before(j.until) || j.p.ledger.start() != nil }
+
 // take claims queued calls while slots are free.
 func (j *Joiner) take(ctx context.Context, calls *sync.WaitGroup) error {
 	list, err := j.c.Fleet.Calls(ctx)
@@ -171,7 +175,7 @@ func (j *Joiner) take(ctx context.Context, calls *sync.WaitGroup) error {
 	for _, call := range list {
 		j.mu.Lock()
 		m := j.self
-		if time.Now().Before(j.until) {
+		if j.rests() {
 			m.Agents = 0
 		}
 		j.mu.Unlock()

@@ -103,8 +103,8 @@ With --json each line is an object; the last one is the result.`,
 	f.StringArrayVar(&o.Only, "only", nil, "only this `unit`, such as blog/posts, or this batch or screen of one, such as blog/posts/b1, or this task, or those that match a pattern such as 'admin/*'; repeatable")
 	f.StringVar(&o.Auto, "auto-decide", "", "decide by this `policy` instead of a person: all, none, or conditions such as impact>=medium,topics=reject")
 	f.IntVar(&o.Slots, "slots", 0, "how many `agents` run at once (default: max_claude_concurrency)")
-	f.Var((*term.Dollars)(&o.USD), "budget", "`dollars` that the run may spend in total (default: run.budget_usd)")
-	f.Int64Var(&o.Tokens, "tokens", 0, "tokens that the run may spend in total (default: run.budget_tokens)")
+	f.Var((*term.Dollars)(&o.USD), "budget", "`dollars` that the run may spend in total (default: run.budget_usd), or with --join this machine")
+	f.Int64Var(&o.Tokens, "tokens", 0, "tokens that the run may spend in total (default: run.budget_tokens), or with --join this machine")
 	f.StringVar(&o.Branch, "branch", "", "the `branch` to work on (default: run.branch, else the current one)")
 	f.BoolVar(&o.Retry, "retry", false, "retry failed work")
 	f.BoolVar(&o.Wait, "wait", false, "wait for decisions instead of stopping")
@@ -136,7 +136,7 @@ func (o *runOptions) parse(cmd *cobra.Command) error {
 	case o.callsOnly && !o.join:
 		return wrong("calls-only", o.callsOnly, "only a machine that joins takes calls", "add --join, or omit the flag")
 	case o.join:
-		for _, name := range []string{"flow", "plan", "only", "auto-decide", "budget", "tokens", "branch", "retry", "wait", "new", "dry-run"} {
+		for _, name := range []string{"flow", "plan", "only", "auto-decide", "branch", "retry", "wait", "new", "dry-run"} {
 			if given(name) {
 				return wrong(name, "", "the machine that conducts the run decides this", "omit the flag, or --join")
 			}

@@ -37,6 +37,7 @@ func (r *flowRun) takePart(ctx context.Context, o conduct.Options) error {
 		if !ok || r.o.callsOnly {
 			return err
 		}
+		r.o.USD, r.o.Tokens = 0, 0 // the share of this machine; a conductor has the budget of the run
 		r.board.hear(run.News{At: r.Now(), Kind: run.NewsWarning, Text: lost.Error() + ": waiting to take its part"})
 		orphan, err := r.awaitPart(ctx, lost.run)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/project/config"
 	"lockkeeper/internal/surface/cli/command"
+	"lockkeeper/internal/surface/cli/jobs"
 	"lockkeeper/internal/surface/cli/term"
 )
 
@@ -25,6 +26,7 @@ const ordersTried = 100
 
 func (p *program) simulateCommand() *cobra.Command {
 	var slots int
+	var machines []int
 	cmd := &cobra.Command{
 		Use:   "simulate PLAN.yaml",
 		Short: "Predict how long a plan of work takes and what it waits for",
@@ -50,6 +52,7 @@ otherwise its time in earlier runs counts, or what tasks usually take, or 5m:
 A plan of other work lists items, which have only name, duration, reads, writes, after,
 phase, project and unit: see docs/simulate.md.`,
 		Example: `  lockkeeper simulate tasks.yaml --slots 4
+  lockkeeper simulate tasks.yaml --machines 4,4,8
   lockkeeper simulate plan.yaml --slots 12 --json | jq .prediction`,
 		Args: command.Exactly(1, "the file of one plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,11 +63,32 @@ phase, project and unit: see docs/simulate.md.`,
 			if !cmd.Flags().Changed("slots") {
 				slots = conf.MaxClaudeConcurrency
 			}
-			return p.simulate(cmd.Context(), args[0], conf, simulate.Options{Slots: slots, Tests: conf.MaxTestConcurrency, Orders: ordersTried, Scheduler: conduct.SchedulerOptions(conf)})
+			tests := conf.MaxTestConcurrency * max(1, len(machines))
+			if len(machines) > 0 {
+				if cmd.Flags().Changed("slots") {
+					return &lockkeeper.InputError{Field: "machines", Value: fmt.Sprint(machines), Reason: "--slots is given as well", Next: "give the slots of each machine: --machines 4,4,8"}
+				}
+				if slots, err = slotsOf(machines); err != nil {
+					return err
+				}
+			}
+			return p.simulate(cmd.Context(), args[0], conf, simulate.Options{Slots: slots, Tests: tests, Orders: ordersTried, Scheduler: conduct.SchedulerOptions(conf)})
 		},
 	}
 	cmd.Flags().IntVar(&slots, "slots", 0, "the `number` of agents at once (default: max_claude_concurrency)")
+	cmd.Flags().IntSliceVar(&machines, "machines", nil, "the number of agents at once of each machine of a run, such as `4,4,8`; each has max_test_concurrency tests")
 	return cmd
+}
+
+// slotsOf returns the slots of all machines of a run.
+func slotsOf(machines []int) (slots int, err error) {
+	for _, n := range machines {
+		if n < 1 || n > jobs.MostSlots {
+			return 0, &lockkeeper.InputError{Field: "machines", Value: fmt.Sprint(n), Reason: fmt.Sprintf("out of range, must be 1 to %d", jobs.MostSlots), Next: "give the number of agents of each machine: --machines 4,4,8"}
+		}
+		slots += n
+	}
+	return slots, nil
 }
 
 // configFile returns the configuration file of the nearest directory upwards that has one, with
