@@ -59,6 +59,7 @@ var mayChange = map[string]string{
 	"internal/flow/sample":                       "an application of its own, in a directory that the caller gives",
 	"internal/agent/sandbox":                     "the command's own home, temporary files and cache layers; mount points in a new root; a trial in a directory of its own",
 	"internal/machine/overlay":                   "the kernel's work directory beside an agent's changes, and a trial in a directory of its own",
+	"internal/flow/conduct/replica.go":           "the documents and calls of a run that another machine began, and what they replace",
 	"internal/flow/conduct/crew.go":              "the files of calls of other machines, in the user's own state directory",
 	"internal/flow/run/joincall.go":              "what an agent said about a call of another machine, in the user's own state directory",
 	"internal/flow/run/remote.go":                "what agents said on another machine, in .lockkeeper",

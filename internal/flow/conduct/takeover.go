@@ -107,7 +107,7 @@ func TakeOver(ctx context.Context, a *project.Project, of *fleet.Run, env []stri
 	if err := repo.Fetch(ctx, remote, now.Ref, now.Documents); err != nil {
 		return nil, err
 	}
-	if err := follow(ctx, a, env); err != nil {
+	if err := follow(ctx, a, holder, env); err != nil {
 		tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: err.Error()})
 	}
 	about, err := restore(ctx, a, repo, now.Documents)
@@ -153,13 +153,32 @@ func (t *Takeover) take() *lock.Grant {
 	return lease
 }
 
-// follow brings this clone to what the other machine pushed.
-func follow(ctx context.Context, a *project.Project, env []string) error {
+// follow brings this clone to what the other machine pushed, under locks on the files that change.
+func follow(ctx context.Context, a *project.Project, holder string, env []string) error {
 	r, err := git.Open(ctx, a.Root.Dir(), env)
 	if err != nil {
 		return err
 	}
-	return r.Follow(ctx)
+	return r.Follow(ctx, func(paths []string) (func() error, error) {
+		held, err := holdFiles(ctx, a, holder, append(paths, lockkeeper.GitTarget))
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return held.Release(context.WithoutCancel(ctx)) }, nil
+	})
+}
+
+// holdFiles acquires write locks. Those of a lost machine end with its leases.
+func holdFiles(ctx context.Context, a *project.Project, holder string, paths []string) (*lock.Grant, error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	var locks []lockkeeper.Lock
+	for _, path := range paths {
+		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+	}
+	return a.Locks.Acquire(ctx, lockkeeper.Request{Holder: holder, Locks: locks, Process: &self}, landingWait)
 }
 
 // landingWait is how long the locks of a lost machine may last.
@@ -206,15 +225,11 @@ func completeLandings(ctx context.Context, a *project.Project, holder string, te
 
 // landMissing lands changes under a grant of their own.
 func landMissing(ctx context.Context, a *project.Project, holder string, changes []gate.Change) (err error) {
-	self, err := process.Self()
-	if err != nil {
-		return err
-	}
-	var locks []lockkeeper.Lock
+	var paths []string
 	for _, c := range changes {
-		locks = append(locks, lockkeeper.Lock{Target: lockkeeper.Target{Path: c.Path, Kind: lockkeeper.File}, Mode: lockkeeper.Write})
+		paths = append(paths, c.Path)
 	}
-	held, err := a.Locks.Acquire(ctx, lockkeeper.Request{Holder: holder, Locks: locks, Process: &self}, landingWait)
+	held, err := holdFiles(ctx, a, holder, paths)
 	if err != nil {
 		return err
 	}
