@@ -35,13 +35,14 @@ func joinedBed(t *testing.T, machines, tasks int, pace float64, config ...string
 		}})
 }
 
-// runAll runs the plan on the first machine, while the others join, and returns how long it took.
+// runAll runs the plan on the first machine, with the others, and returns how long it took.
 func (b *bed) runAll() time.Duration {
 	b.t.Helper()
-	run := b.machines[0].begin("lockkeeper", "run", "--plan", "tasks.yaml", "--no-ui")
 	for _, m := range b.machines[1:] {
-		m.begin("lockkeeper", "run", "--join", "--stay", "--slots", "4")
+		joined := m.begin("lockkeeper", "run", "--join", "--stay", "--slots", "4")
+		until(b.t, m.name+" waits for the run", func() bool { return strings.Contains(joined.out.String(), "waiting for a run") || joined.ended() })
 	}
+	run := b.machines[0].begin("lockkeeper", "run", "--plan", "tasks.yaml", "--no-ui")
 	if run.code() != 0 {
 		b.t.Fatal(run)
 	}
