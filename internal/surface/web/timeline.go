@@ -201,14 +201,14 @@ func sumsOf(l view.Lane) (long, short string) {
 			sums = append(sums, looks[what].word+" "+exact(took))
 		}
 	}
-	if l.Waited > 0 {
-		few = append(few, "waited "+exact(l.Waited.Duration()))
-	}
-	if l.Worked > 0 {
-		few = append(few, "worked "+exact(l.Worked.Duration()))
-	}
 	if l.USD > 0 {
 		sums, few = append(sums, dollars(l.USD)), append(few, dollars(l.USD))
+	}
+	if l.Worked >= 1 {
+		few = append(few, "worked "+span(l.Worked.Duration()))
+	}
+	if l.Waited >= 1 {
+		few = append(few, "waited "+span(l.Waited.Duration()))
 	}
 	if l.Landings > 0 {
 		sums = append(sums, counted(l.Landings, "landing"))

@@ -163,7 +163,7 @@ func TestTimelinePicture(t *testing.T) {
 	if sum := data.Drawn[0].Sum; sum != "waiting for a slot 6m 00s, waiting for locks 7m 00s, agent 15m 00s, tests 4m 00s, landing 2m 00s, $1.20, 1 landing" {
 		t.Error(sum)
 	}
-	if data.Drawn[0].Short != "waited 13m 00s, worked 21m 00s, $1.20" || data.Drawn[0].Hatched == "" || data.Drawn[0].Striped == "" {
+	if data.Drawn[0].Short != "$1.20, worked 21m, waited 13m" || data.Drawn[0].Hatched == "" || data.Drawn[0].Striped == "" {
 		t.Errorf("%+v", data.Drawn[0])
 	}
 	if data.Earlier == "" || data.Later != "" || !strings.Contains(data.Closer, "sort=cost") || strings.Contains(data.Closer, "page=2") || data.All != "/timeline?sort=cost" {
