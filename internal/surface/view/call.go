@@ -35,6 +35,7 @@ type CallDetail struct {
 	Prompt  *Log   `json:"prompt,omitempty"`
 	Answer  string `json:"answer,omitempty"` // the result, without the agent's protocol
 	Output  *Log   `json:"output,omitempty"` // everything that the agent printed
+	Log     *Log   `json:"log,omitempty"`    // the end of what the agent said, for people; it grows while the call runs
 	Command string `json:"command"`          // prints the whole prompt in a terminal
 }
 
@@ -55,6 +56,10 @@ func (rd *Reader) Call(ctx context.Context, name string, number int) (*CallDetai
 	if d.Prompt, err = wholeLog(e.Files().Prompt()); err != nil {
 		return nil, err
 	}
+	d.Running = d.Open && it.IsHolding()
+	if d.Log, err = callLog(e); err != nil {
+		return nil, err
+	}
 	if d.Output, err = wholeLog(e.Files().Output); err != nil || d.Output == nil || e.Call == nil {
 		return d, err
 	}
@@ -65,6 +70,19 @@ func (rd *Reader) Call(ctx context.Context, name string, number int) (*CallDetai
 	}
 	d.Answer, err = e.Answer(adapter)
 	return d, err
+}
+
+// callLog reads the end of what the agent of a call said. It returns nil if it said nothing yet.
+func callLog(e run.CallRecord) (*Log, error) {
+	path, _, err := e.Said()
+	if err != nil || path == "" {
+		return nil, ignoreMissing(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	return readLog(f, tailFrom, logTail)
 }
 
 // commandOf returns the configured command of an agent.

@@ -74,9 +74,13 @@ func (d *Dashboard) toItem(id, name string) string {
 	return named("/item/", name, d.itemQuery(id, name))
 }
 
-// toLog returns the address of the log of an item.
-func (d *Dashboard) toLog(id, name string) string {
-	return named("/log/", name, d.itemQuery(id, name))
+// toLog returns the address of the log of an item, or of one of its calls.
+func (d *Dashboard) toLog(id, name string, call ...int) string {
+	q := d.itemQuery(id, name)
+	for _, n := range call {
+		q["n"] = strconv.Itoa(n)
+	}
+	return named("/log/", name, q)
 }
 
 // toCall returns the address of a call of an item.

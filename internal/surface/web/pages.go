@@ -134,7 +134,14 @@ func (d *Dashboard) itemPage(_ http.ResponseWriter, r *http.Request) (any, error
 	return itemData{Item: it, Live: it.Why.Item.Status == lockkeeper.ItemDispatched}, nil
 }
 
+// logPage returns the end of the log of an item, or of one of its calls.
 func (d *Dashboard) logPage(_ http.ResponseWriter, r *http.Request) (any, error) {
+	if n, err := pageNumber(r.URL.Query().Get("n")); err != nil {
+		return nil, err
+	} else if n > 0 {
+		c, err := d.view.Call(r.Context(), d.itemIn(r), int(min(n, math.MaxInt32)))
+		return callData{c}, err
+	}
 	it, err := d.view.Item(r.Context(), d.itemIn(r))
 	return itemData{Item: it}, err
 }

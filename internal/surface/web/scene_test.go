@@ -326,7 +326,7 @@ func (w words) wholeUnit(s *scene, act func(name, target string) view.Act) view.
 func (w words) call() view.CallDetail {
 	call := flow.Call{Agent: "claude", Phase: "apply", Model: "opus", USD: 0.7, Tokens: 20_000, Turns: 12, Began: ago(7 * time.Minute), Took: 4 * time.Minute, Error: w.text}
 	return view.CallDetail{Call: view.Call{PastCall: run.PastCall{Call: call}, Number: 1}, Item: "j8", Name: w.unit + "/b1", Command: "lockkeeper job output j8 --prompt --call 1",
-		Prompt: &view.Log{Text: w.text, Next: 80, Size: 12_000, Path: ".lockkeeper/calls/x/output.prompt"}, Answer: w.text, Output: &view.Log{Text: w.log, Next: 80, Size: 80, Path: ".lockkeeper/calls/x/output"}}
+		Log: &view.Log{Text: w.log, Size: 80, Path: ".lockkeeper/calls/x/livelog"}, Prompt: &view.Log{Text: w.text, Next: 80, Size: 12_000, Path: ".lockkeeper/calls/x/output.prompt"}, Answer: w.text, Output: &view.Log{Text: w.log, Next: 80, Size: 80, Path: ".lockkeeper/calls/x/output"}}
 }
 
 func (w words) landing(act func(name, target string) view.Act) view.Landing {
