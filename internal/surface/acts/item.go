@@ -116,26 +116,3 @@ func becomes(decision flow.Decision) string {
 	}
 	return "is open again"
 }
-
-// Matching lists the open items whose ratings match a policy.
-func (d *Decider) Matching(ctx context.Context, policy progress.Policy) (refs []progress.Ref, err error) {
-	queue, err := d.Waiting(ctx)
-	if err != nil {
-		return nil, err
-	}
-	units := map[string]*progress.Unit{}
-	for _, g := range queue {
-		if g.Ref.Kind != progress.ItemKind {
-			continue
-		}
-		if units[g.Ref.Unit] == nil {
-			if units[g.Ref.Unit], err = d.Tracker.Unit(ctx, g.Ref.Unit); err != nil {
-				return nil, err
-			}
-		}
-		if item, ok := units[g.Ref.Unit].Item(g.Ref.Item); ok && policy.Matches(item.Ready) {
-			refs = append(refs, g.Ref)
-		}
-	}
-	return refs, nil
-}

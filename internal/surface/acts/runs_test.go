@@ -254,11 +254,7 @@ func TestStartBatches(t *testing.T) {
 	ended()
 	d := o.decider("ann")
 	for _, answer := range [][2]string{{"todo", "impact>=medium"}, {"defer", "impact<=low"}} {
-		of, err := progress.ParsePolicy(answer[1])
-		must(t, err)
-		refs, err := d.Matching(ctx, of)
-		must(t, err)
-		v, err := d.Give(ctx, answer[0], refs, acts.AnswerInput{})
+		v, err := d.GiveWhere(ctx, answer[0], answer[1], acts.AnswerInput{})
 		must(t, err, v.Err())
 	}
 	must(t, r.Phase(ctx, unit, "batch_plan", ann))

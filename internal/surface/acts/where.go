@@ -35,7 +35,7 @@ var (
 
 // The fields that conditions on decisions and on kept changes can name.
 var (
-	DecisionFields = []string{"kind", "unit", "text", "impact", "effort", "path"}
+	DecisionFields = []string{"kind", "unit", "text", "impact", "effort", "risk", "batch", "path"}
 	RescueFields   = []string{"kind", "batch", "by", "path", "reason", "text", "now"}
 )
 

@@ -71,7 +71,7 @@ type causes struct {
 // no longer has the version in seen, the answer to it is refused.
 type answering struct {
 	Refs  []progress.Ref `json:"refs,omitempty"`
-	Where string         `json:"where,omitempty"` // instead of refs, for items: a rule such as impact<=low,effort>=high
+	Where string         `json:"where,omitempty"` // instead of refs: conditions such as unit=admin/*,impact<=low
 	acts.AnswerInput
 }
 
@@ -88,18 +88,14 @@ func (in answering) give(d *acts.Decider, c *call, word string) (acts.Verdict, e
 	if len(in.Refs) > 0 {
 		return acts.Verdict{}, &lockkeeper.InputError{Field: "where", Value: in.Where, Reason: "where and refs exclude each other", Next: "give one of them"}
 	}
-	policy, err := progress.ParsePolicy(in.Where)
+	matches, err := d.Matching(c.r.Context(), in.Where, acts.KindsOf(word)...)
 	if err != nil {
 		return acts.Verdict{}, err
 	}
-	refs, err := d.Matching(c.r.Context(), policy)
-	if err != nil {
-		return acts.Verdict{}, err
+	if len(matches) == 0 {
+		return d.State(c.r.Context())
 	}
-	if len(refs) == 0 {
-		return d.State(c.r.Context()) // no open decision matches
-	}
-	return d.Give(c.r.Context(), word, refs, in.AnswerInput)
+	return d.GiveWhere(c.r.Context(), word, in.Where, in.AnswerInput)
 }
 
 func flowAct[In any](pattern, summary string, do func(d *acts.Decider, c *call, in In) (acts.Verdict, error)) route {

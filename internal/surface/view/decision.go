@@ -103,18 +103,18 @@ func (rd *Reader) Decision(ctx context.Context, flowName string, ref progress.Re
 	case u.Unit == nil:
 		return nil, u.err
 	}
-	asked, err := rd.asked(ctx, p)
+	w, err := rd.weigher(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	at := p.state(u, s.items[u.name])
-	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Decision: progress.Decision{Ref: ref}}, Status: at.Status, Questions: u.Questions(), Malformed: u.Malformed, Unit: u.Unit}
+	d := &Decision{Moment: s.Moment, Flow: s.flow, OpenDecision: OpenDecision{Weighed: acts.Weighed{Decision: progress.Decision{Ref: ref}}}, Status: at.Status, Questions: u.Questions(), Malformed: u.Malformed, Unit: u.Unit}
 	if u.Analysis != nil {
 		d.Purpose = u.Analysis.Purpose
 	}
 	for _, g := range p.open() {
 		if g.Ref == ref {
-			d.OpenDecision, d.Waits = waitingOf(g, asked), true
+			d.OpenDecision, d.Waits = w.weigh(g), true
 		}
 	}
 	if err := rd.fill(ctx, d, p, u.Unit, at); err != nil {

@@ -2,12 +2,15 @@ package view
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
 )
 
 // Decisions is the open decisions of a flow, the most useful ones first.
@@ -25,11 +28,10 @@ type Decisions struct {
 
 // OpenDecision is a decision that a person must make.
 type OpenDecision struct {
-	progress.Decision
-	Impact string `json:"impact,omitempty"` // impact of an item
-	Effort string `json:"effort,omitempty"`
-	Prior  string `json:"prior,omitempty"` // for an item: the earlier decision about it or a similar item
-	Asked  bool   `json:"asked,omitempty"` // for a topic: the next run asks the Messages API
+	acts.Weighed
+	Prior    string    `json:"prior,omitempty"`    // for an item: the earlier decision about it or a similar item
+	Asked    bool      `json:"asked,omitempty"`    // for a topic: the next run asks the Messages API
+	Estimate *Estimate `json:"estimate,omitempty"` // for a plan: what its approval starts
 }
 
 // Cluster is a set of items with the same text.
@@ -65,12 +67,10 @@ func (rd *Reader) Decisions(ctx context.Context, flowName string) (*Decisions, e
 	if s.conductor != nil {
 		q.Conductor = s.conductor.Holder
 	}
-	asked, err := rd.asked(ctx, p)
-	if err != nil {
-		q.Problems = append(q.Problems, "topics for the Messages API: "+err.Error())
-	}
+	w, err := rd.weigher(ctx, p)
+	q.Problems = append(q.Problems, problems(problemOf(err))...)
 	for _, g := range open {
-		q.Open = append(q.Open, waitingOf(g, asked))
+		q.Open = append(q.Open, w.weigh(g))
 	}
 	for _, u := range p.units {
 		if u.Unit == nil {
@@ -98,22 +98,48 @@ func (rd *Reader) asked(ctx context.Context, p *documents) (map[progress.Ref]boo
 	return asked, nil
 }
 
-func waitingOf(g progress.Decision, asked map[progress.Ref]bool) OpenDecision {
-	w := OpenDecision{Decision: g, Asked: asked[g.Ref]}
-	if g.Ref.Kind != progress.ItemKind {
-		return w
+// A weigher adds to decisions what a person weighs.
+type weigher struct {
+	p     *documents
+	asked map[progress.Ref]bool
+	mean  perBatch
+}
+
+// weigher reads what weighing the decisions of a flow needs. With an error it knows less.
+func (rd *Reader) weigher(ctx context.Context, p *documents) (w weigher, err error) {
+	w.p = p
+	if w.asked, err = rd.asked(ctx, p); err != nil {
+		err = fmt.Errorf("topics for the Messages API: %w", err)
+	}
+	entries, unread := rd.journal.All(p.flow.Name)
+	if unread != nil {
+		err = errors.Join(err, fmt.Errorf("calls of agents: %w", unread))
+	}
+	w.mean = meanBatch(p.flow, entries)
+	return w, err
+}
+
+func (w weigher) weigh(g progress.Decision) OpenDecision {
+	o := OpenDecision{Weighed: acts.Weighed{Decision: g}, Asked: w.asked[g.Ref]}
+	if u, ok := w.p.find(g.Ref.Unit); ok && u.Unit != nil {
+		o.Weighed = acts.Weigh(w.p.flow, u.Unit, g)
+	}
+	if g.Ref.Kind == progress.PlanKind {
+		o.Estimate = new(w.mean.of(o.Batches))
 	}
 	for _, f := range g.Facts {
-		switch f.Name {
-		case "impact":
-			w.Impact = f.Value
-		case "effort":
-			w.Effort = f.Value
-		case "decided before", "similar item decided before":
-			w.Prior = f.Value
+		if g.Ref.Kind == progress.ItemKind && (f.Name == "decided before" || f.Name == "similar item decided before") {
+			o.Prior = f.Value
 		}
 	}
-	return w
+	return o
+}
+
+func problemOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // clusters groups items that one answer can decide. Each item is in one cluster.

@@ -104,13 +104,11 @@ func (rd *Reader) Unit(ctx context.Context, flowName, name string) (*Unit, error
 	if u.Unit != nil {
 		v.addDocuments(u.Unit)
 	}
-	asked, err := rd.asked(ctx, p)
-	if err != nil {
-		v.Problems = append(v.Problems, "topics for the Messages API: "+err.Error())
-	}
+	w, err := rd.weigher(ctx, p)
+	v.Problems = append(v.Problems, problems(problemOf(err))...)
 	v.Decisions = []OpenDecision{}
 	for _, g := range progress.SortDecisions(slices.Clone(u.open)) {
-		v.Decisions = append(v.Decisions, waitingOf(g, asked))
+		v.Decisions = append(v.Decisions, w.weigh(g))
 	}
 	items, err := rd.addWork(ctx, v)
 	if err != nil {

@@ -79,7 +79,11 @@ func answer(d *Dashboard, ctx context.Context, f form) (said, error) {
 	if note := f.Get("note"); note != "" {
 		saying.Notes = []string{note}
 	}
-	v, err := decider.Give(ctx, f.Get("word"), refs, saying)
+	give := decider.Give
+	if f.Get("many") != "" {
+		give = decider.GiveMany
+	}
+	v, err := give(ctx, f.Get("word"), refs, saying)
 	s, err := verdict(decider, v, err)
 	for _, one := range v.Done {
 		s.Back = append(s.Back, one.Ref.String())

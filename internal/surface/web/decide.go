@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockkeeper"
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/surface/acts"
@@ -23,10 +24,13 @@ type decideData struct {
 	Shown    []view.OpenDecision // decisions that pass the filter, around the selected one
 	Before   int                 // number of matching decisions before those in Shown
 	Behind   int
-	Items    []view.OpenDecision // items that pass the filter, which one answer can decide together
-	Equal    []equal             // groups of items with the same text
-	At       int                 // position of the selected decision, from 1; 0: it does not pass the filter
-	Of       int                 // how many decisions pass the filter
+	Bulk     []view.OpenDecision // decisions of one kind that pass the filter, which one answer can decide together
+	BulkKind progress.Kind
+	More     int     // decisions that one answer leaves out, because they are too many for a form
+	Wrong    string  // why the conditions are not usable
+	Equal    []equal // groups of items with the same text
+	At       int     // position of the selected decision, from 1; 0: it does not pass the filter
+	Of       int     // how many decisions pass the filter
 	Decision *view.Decision
 	Next     string // URLs; empty: none
 	Prev     string
@@ -41,6 +45,9 @@ type filter struct {
 	Effort string // maximum effort
 	Unit   string
 	Text   string
+	Where  string // conditions, as in lockkeeper decide --where
+
+	where acts.Where
 }
 
 // equal is a group of items of several units with the same text.
@@ -51,11 +58,11 @@ type equal struct {
 
 func filterOf(r *http.Request) filter {
 	q := r.URL.Query()
-	return filter{Flow: q.Get("flow"), Kind: q.Get("kind"), Impact: q.Get("impact"), Effort: q.Get("effort"), Unit: q.Get("unit"), Text: strings.TrimSpace(q.Get("q"))}
+	return filter{Flow: q.Get("flow"), Kind: q.Get("kind"), Impact: q.Get("impact"), Effort: q.Get("effort"), Unit: q.Get("unit"), Text: strings.TrimSpace(q.Get("q")), Where: strings.TrimSpace(q.Get("where"))}
 }
 
 // Narrow reports whether the filter selects by more than flow and kind.
-func (f filter) Narrow() bool { return f.Impact+f.Effort+f.Unit+f.Text != "" }
+func (f filter) Narrow() bool { return f.Impact+f.Effort+f.Unit+f.Text+f.Where != "" }
 
 func (f filter) passes(g view.OpenDecision) bool {
 	levels := []string{string(flow.Low), string(flow.Medium), string(flow.High)}
@@ -73,12 +80,12 @@ func (f filter) passes(g view.OpenDecision) bool {
 	case f.Text != "" && !strings.Contains(lower(g.Title+" "+g.Ref.String()), lower(f.Text)):
 		return false
 	}
-	return true
+	return f.where.Selects(g)
 }
 
 // url returns the URL of the page with this filter, with ref selected unless it is empty.
 func (f filter) url(ref string) string {
-	return address("/decide", map[string]string{"flow": f.Flow, "kind": f.Kind, "impact": f.Impact, "effort": f.Effort, "unit": f.Unit, "q": f.Text, "ref": ref})
+	return address("/decide", map[string]string{"flow": f.Flow, "kind": f.Kind, "impact": f.Impact, "effort": f.Effort, "unit": f.Unit, "q": f.Text, "where": f.Where, "ref": ref})
 }
 
 // At returns the URL of the page with this filter and ref selected.
@@ -93,14 +100,14 @@ func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, err
 	if data.Decisions, err = d.view.Decisions(r.Context(), data.Filter.Flow); err != nil {
 		return nil, err
 	}
+	if data.Filter.where, err = acts.ParseWhere(data.Filter.Where, acts.DecisionFields); err != nil {
+		data.Wrong = lockkeeper.Message(err)
+	}
 	data.count()
 	data.cluster()
-	passing := slices.DeleteFunc(slices.Clone(data.Open), func(g view.OpenDecision) bool { return !data.Filter.passes(g) })
-	for _, g := range passing {
-		if g.Ref.Kind == progress.ItemKind {
-			data.Items = append(data.Items, g)
-		}
-	}
+	passing := slices.DeleteFunc(slices.Clone(data.Open), func(g view.OpenDecision) bool { return data.Wrong != "" || !data.Filter.passes(g) })
+	arrange(passing)
+	data.collect(passing)
 	data.Of = len(passing)
 	named := r.URL.Query().Get("ref")
 	var chosen progress.Ref
@@ -117,6 +124,83 @@ func (d *Dashboard) decidePage(_ http.ResponseWriter, r *http.Request) (any, err
 	data.place(passing, chosen)
 	data.Decision, err = d.view.Decision(r.Context(), data.Flow, chosen)
 	return data, err
+}
+
+// groupOf returns the heading under which the list has a decision.
+func groupOf(g view.OpenDecision) string {
+	title := plural(2, string(g.Ref.Kind))
+	switch {
+	case g.Ref.Kind != progress.PlanKind:
+	case len(g.Risks) > 0:
+		title += " to look at"
+	default:
+		title += " without a known risk"
+	}
+	return title
+}
+
+// arrange sorts decisions into their groups. The group with the most useful decision comes first, and
+// the order in a group stays.
+func arrange(list []view.OpenDecision) {
+	rank := map[string]int{}
+	for _, g := range list {
+		if _, known := rank[groupOf(g)]; !known {
+			rank[groupOf(g)] = len(rank)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b view.OpenDecision) int { return cmp.Compare(rank[groupOf(a)], rank[groupOf(b)]) })
+}
+
+// A listGroup is a part of the list under one heading.
+type listGroup struct {
+	Title string
+	Open  []view.OpenDecision
+}
+
+// Groups returns the decisions that are listed, under their headings.
+func (d decideData) Groups() (groups []listGroup) {
+	for _, g := range d.Shown {
+		if n := len(groups); n == 0 || groups[n-1].Title != groupOf(g) {
+			groups = append(groups, listGroup{Title: groupOf(g)})
+		}
+		last := &groups[len(groups)-1]
+		last.Open = append(last.Open, g)
+	}
+	return groups
+}
+
+// bulkShown limits how many decisions one form answers.
+const bulkShown = 200
+
+// collect collects the decisions that one answer can decide together: those of the chosen kind, or of
+// the only kind that passes the filter; otherwise the items.
+func (d *decideData) collect(passing []view.OpenDecision) {
+	d.BulkKind = progress.ItemKind
+	if len(passing) > 0 && !slices.ContainsFunc(passing, func(g view.OpenDecision) bool { return g.Ref.Kind != passing[0].Ref.Kind }) {
+		d.BulkKind = passing[0].Ref.Kind
+	}
+	for _, g := range passing {
+		switch {
+		case g.Ref.Kind != d.BulkKind:
+		case len(d.Bulk) == bulkShown:
+			d.More++
+		default:
+			d.Bulk = append(d.Bulk, g)
+		}
+	}
+}
+
+// Starts returns what the approval of all plans in Bulk starts; nil for other kinds.
+func (d decideData) Starts() *view.Estimate {
+	var sum *view.Estimate
+	for _, g := range d.Bulk {
+		if e := g.Estimate; e != nil && sum == nil {
+			sum = new(*e)
+		} else if e != nil {
+			sum.Batches, sum.Took, sum.USD = sum.Batches+e.Batches, sum.Took+e.Took, sum.USD+e.USD
+		}
+	}
+	return sum
 }
 
 // count counts the open decisions by kind.

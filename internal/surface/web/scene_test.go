@@ -10,6 +10,7 @@ import (
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/flow/run"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
 	"lockkeeper/lock"
 	"lockkeeper/rescue"
@@ -170,7 +171,7 @@ func middle(w words) *scene {
 		Slots: []view.Slots{{Pool: "agent", Taken: 12, Limit: 12}, {Pool: "test", Taken: 1, Limit: 4}}, Queued: 22, Blocked: 3,
 		Enforcement: view.Enforcement{Mode: "auto", Level: "sandbox"}}
 	gate := func(kind progress.Kind, title string) view.OpenDecision {
-		return view.OpenDecision{Decision: progress.Decision{Ref: w.ref(kind), Title: title, Since: ago(40 * time.Minute), Frees: 1, Left: 4, Version: "abc123"}}
+		return view.OpenDecision{Weighed: acts.Weighed{Decision: progress.Decision{Ref: w.ref(kind), Title: title, Since: ago(40 * time.Minute), Frees: 1, Left: 4, Version: "abc123"}}}
 	}
 	item := gate(progress.ItemKind, w.text)
 	item.Impact, item.Effort, item.Prior = "high", "low", "DEFER"

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/spf13/cobra"
 
 	"lockkeeper"
@@ -104,11 +104,30 @@ func (d *decider) comment(ctx context.Context, comments []string, refs ...progre
 
 // verb returns a command that gives one answer to decisions.
 func (d *decider) verb(word, short, long, example string, s *acts.AnswerInput) *cobra.Command {
+	var where string
+	var preview bool
 	cmd := &cobra.Command{
-		Use: word + " REF…", Short: short, Long: long, Example: example,
-		Args: command.AtLeast(1, "references, as lockkeeper decide lists them"),
+		Use: word + " REF… | --where CONDITIONS", Short: short, Example: example,
+		Long: long + `
+
+With --where it answers every open decision that meets all conditions, and skips what
+changes meanwhile: unit, batch and path match patterns, text what contains a text, impact
+and effort with >=, <= or =, risk=yes or no, kind; all means every one. --preview only
+lists them.`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case (len(args) > 0) == (where != ""):
+				return command.Usage(cmd, "needs references, as lockkeeper decide lists them, or --where")
+			case preview && where == "":
+				return command.Usage(cmd, "--preview needs --where")
+			case preview:
+				return d.preview(cmd.Context(), word, where)
+			}
 			return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
+				if where != "" {
+					return d.flow.GiveWhere(ctx, word, where, *s)
+				}
 				refs, err := d.refs(ctx, args, acts.KindsOf(word)...)
 				if err != nil {
 					return acts.Verdict{}, err
@@ -118,52 +137,59 @@ func (d *decider) verb(word, short, long, example string, s *acts.AnswerInput) *
 		},
 	}
 	cmd.Flags().StringArrayVar(&s.Notes, "note", nil, "a note for the agent; repeatable")
+	cmd.Flags().StringVar(&where, "where", "", "instead of references: every open decision that meets these `conditions`")
+	cmd.Flags().BoolVar(&preview, "preview", false, "with --where: only list what would be answered")
 	return cmd
 }
 
-// dismissCommand returns the verb for gaps, which can also be selected by their paths and batches.
-func (d *decider) dismissCommand() *cobra.Command {
-	var s acts.AnswerInput
-	var where string
-	var all, yes bool
-	cmd := d.verb("dismiss", "Dismiss gaps", `Dismiss changes that no grant covered. They stay kept: see lockkeeper rescue list. --all
-dismisses every open gap, and --where those whose path or batch matches a pattern:
-path=build/** or batch=+tasks/docs. At a terminal both show the gaps and ask. decide undo
-opens a gap again.`, `  lockkeeper decide dismiss gap blog/posts/b1/1
-  lockkeeper decide dismiss --all
-  lockkeeper decide dismiss --where 'path=build/**'`, &s)
-	cmd.Use = "dismiss REF… | --all | --where CONDITION"
-	named := cmd.RunE
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		given := 0
-		for _, is := range []bool{len(args) > 0, all, where != ""} {
-			if is {
-				given++
-			}
-		}
-		switch {
-		case given != 1:
-			return command.Usage(cmd, "needs references, as lockkeeper decide lists them, --all, or --where")
-		case len(args) > 0:
-			return named(cmd, args)
-		}
-		wanted, err := gapFilter(where)
+// preview lists the decisions that an answer with conditions would answer.
+func (d *decider) preview(ctx context.Context, word, where string) error {
+	return d.open(ctx, func() error {
+		list, err := d.flow.Matching(ctx, where, acts.KindsOf(word)...)
 		if err != nil {
 			return err
 		}
+		return d.Show(map[string]any{"matches": acts.OrEmpty(list)}, func() {
+			fmt.Fprintf(d.Out, "%s would be answered %s\n", term.Counted(len(list), "decision"), word)
+			t := &term.Table{Heads: []string{"REFERENCE", "IMPACT/EFFORT", "WHAT", "RISK"}, Wide: 3, Sentences: true}
+			for _, g := range list {
+				t.Add(term.Clean(g.Ref.String()), cmp.Or(g.Impact, "-")+"/"+cmp.Or(g.Effort, "-"), oneLine(g.Title), oneLine(cmp.Or(strings.Join(g.Risks, "; "), "-")))
+			}
+			t.Print(d.Out, d.Painter(d.Out))
+		})
+	})
+}
+
+// dismissCommand returns the verb for gaps, which has --all as well and asks at a terminal.
+func (d *decider) dismissCommand() *cobra.Command {
+	var s acts.AnswerInput
+	var all, yes bool
+	cmd := d.verb("dismiss", "Dismiss gaps", `Dismiss changes that no grant covered. They stay kept: see lockkeeper rescue list. --all
+dismisses every open gap. At a terminal --all and --where show the gaps and ask. decide
+undo opens a gap again.`, `  lockkeeper decide dismiss gap blog/posts/b1/1
+  lockkeeper decide dismiss --all
+  lockkeeper decide dismiss --where 'path=build/**'`, &s)
+	cmd.Use = "dismiss REF… | --all | --where CONDITIONS"
+	usual := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		where, preview := cmd.Flag("where").Value.String(), cmd.Flag("preview").Changed
+		switch {
+		case all && (where != "" || len(args) > 0):
+			return command.Usage(cmd, "needs references, as lockkeeper decide lists them, --all, or --where")
+		case all:
+			where = "all"
+		case preview || where == "":
+			return usual(cmd, args)
+		}
 		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
-			l, err := d.read(ctx)
+			list, err := d.flow.Matching(ctx, where, progress.GapKind)
 			if err != nil {
 				return acts.Verdict{}, err
 			}
-			var refs []progress.Ref
-			facts := ""
-			for _, w := range l.Waiting {
-				if w.Ref.Kind == progress.GapKind && wanted(w) {
-					refs = append(refs, w.Ref)
-					facts += fmt.Sprintf("\n  %s: %s", w.Ref, term.Clean(w.Title))
-				}
+			facts, refs, seen := "", []progress.Ref{}, acts.Seen{}
+			for _, g := range list {
+				refs, seen[g.Ref] = append(refs, g.Ref), g.Version
+				facts += fmt.Sprintf("\n  %s: %s", g.Ref, term.Clean(g.Title))
 			}
 			if len(refs) == 0 {
 				return acts.Verdict{}, &lockkeeper.RefusedError{Act: "dismiss", Reason: "no open gap matches", Next: d.flow.Command("decide")}
@@ -173,71 +199,22 @@ opens a gap again.`, `  lockkeeper decide dismiss gap blog/posts/b1/1
 					return acts.Verdict{}, err
 				}
 			}
-			return d.flow.Give(ctx, "dismiss", refs, s)
+			s.Seen = seen
+			return d.flow.GiveMany(ctx, "dismiss", refs, s)
 		})
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&all, "all", false, "dismiss every open gap")
-	cmd.Flags().StringVar(&where, "where", "", "dismiss every open gap that meets this `condition`: path=PATTERN or batch=UNIT/BATCH")
 	return cmd
 }
 
-// gapFilter parses a condition on gaps. Every gap meets an empty condition.
-func gapFilter(where string) (func(progress.Decision) bool, error) {
-	key, pattern, _ := strings.Cut(where, "=")
-	switch {
-	case where == "":
-		return func(progress.Decision) bool { return true }, nil
-	case key == "path" && doublestar.ValidatePattern(pattern):
-		return func(g progress.Decision) bool { return doublestar.MatchUnvalidated(pattern, g.Title) }, nil
-	case key == "batch" && doublestar.ValidatePattern(pattern):
-		return func(g progress.Decision) bool {
-			return doublestar.MatchUnvalidated(pattern, g.Ref.Unit+"/"+g.Ref.Batch)
-		}, nil
-	}
-	return nil, &lockkeeper.InputError{Field: "where", Value: where, Reason: "not a condition for gaps", Next: "write path=build/** or batch=+tasks/docs"}
-}
-
-// itemVerb returns a verb for items, which can also be selected by rating.
+// itemVerb returns a verb for items.
 func (d *decider) itemVerb(word, short, long, example string) *cobra.Command {
 	var s acts.AnswerInput
-	var where string
 	cmd := d.verb(word, short, long+`
 
-Equal items of other units are decided with it, and listed; --only-this leaves them open.
-With --where it answers every open item that meets all conditions: impact and effort,
-with >=, <= or =; all means every open item.`, example, &s)
-	cmd.Use = word + " REF… | --where CONDITIONS"
-	named := cmd.RunE
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case where == "" && len(args) > 0:
-			return named(cmd, args)
-		case where == "" || len(args) > 0:
-			return command.Usage(cmd, "needs references, as lockkeeper decide lists them, or --where")
-		}
-		policy, err := progress.ParsePolicy(where)
-		if err == nil && (!policy.All && policy.Where == nil || policy.Topics || policy.Reviews) {
-			err = &lockkeeper.InputError{Field: "where", Value: where, Reason: "not conditions for items", Next: "write all, or conditions such as impact>=medium,effort<=low"}
-		}
-		if err != nil {
-			return err
-		}
-		return d.act(cmd, func(ctx context.Context) (acts.Verdict, error) {
-			refs, err := d.flow.Matching(ctx, policy)
-			if err == nil && len(refs) == 0 {
-				err = &lockkeeper.RefusedError{Act: word, Reason: "no open item meets " + policy.String(), Next: d.flow.Command("decide")}
-			}
-			if err != nil {
-				return acts.Verdict{}, err
-			}
-			only := s
-			only.Only = true // the answer is only for items that meet the conditions
-			return d.flow.Give(ctx, word, refs, only)
-		})
-	}
-	cmd.Flags().StringVar(&where, "where", "", "instead of references: every open item that meets these `conditions`")
+Equal items of other units are decided with it, and listed; --only-this leaves them open,
+and so does --where.`, example, &s)
 	cmd.Flags().StringVar(&s.Was, "was", "", "change a `decision`: its present value (todo, defer or reject)")
 	cmd.Flags().BoolVar(&s.Only, "only-this", false, "leave equal items of other units open")
 	return cmd
