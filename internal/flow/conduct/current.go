@@ -32,6 +32,11 @@ type Run struct {
 	Failure   string              `json:"failure,omitempty"`   // why conducting the run ended early; empty: it did not end early
 
 	Prediction *Prediction `json:"prediction,omitempty"` // made when the run started or resumed last
+	Newest     *Prediction `json:"newest,omitempty"`     // the newest prediction, of the time that is left
+	Pause      *run.Pause  `json:"pause,omitempty"`      // why nothing starts; nil: the run is not paused
+
+	Weights  map[string]float64 `json:"weights,omitempty"`  // the usual seconds of each phase when the run began
+	Recorded bool               `json:"recorded,omitempty"` // some of the weights come from recorded calls
 }
 
 // Crash returns why conducting the run ended early, or "" if it did not. The queue is kept, and the

@@ -22,6 +22,7 @@ type Prediction struct {
 	Slots   int       `json:"slots"`
 	Calls   int       `json:"recorded_calls"`         // the calls from which the durations come
 	Later   int       `json:"unknown_work,omitempty"` // units with later work that was not known
+	Spread  float64   `json:"spread,omitempty"`       // how much the recorded durations of a phase differ from their median, relative to it
 	Took    float64   `json:"took_seconds,omitempty"` // without waiting for people and rate limits; 0: not ended, or stopped before
 }
 
@@ -69,7 +70,7 @@ func predict(ctx context.Context, c *config.Config, p *run.Pipeline) (*Predictio
 	if err != nil {
 		return nil, err
 	}
-	return &Prediction{At: time.Now().UTC(), Seconds: finish.Seconds(), Slots: work.Slots, Calls: work.Calls, Later: work.Later}, nil
+	return &Prediction{At: time.Now().UTC(), Seconds: finish.Seconds(), Slots: work.Slots, Calls: work.Calls, Later: work.Later, Spread: work.Spread}, nil
 }
 
 // SchedulerOptions returns the options of the queue that matter for a simulation.
@@ -113,7 +114,13 @@ func (r *ActiveRun) foretell(ctx context.Context, a *project.Project) error {
 		}
 		r.c.tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: "cannot predict how long the run takes: " + err.Error()})
 	}
-	return changeRun(ctx, a, func(r *Run) { r.Prediction = said })
+	weights, recorded := r.Weights()
+	return changeRun(ctx, a, func(r *Run) {
+		r.Prediction, r.Newest, r.Pause = said, said, nil
+		if r.Weights == nil { // a resumed run keeps its weights, so that its progress takes nothing back
+			r.Weights, r.Recorded = weights, recorded
+		}
+	})
 }
 
 // judge stores how long the run took, unless it was stopped.
@@ -122,9 +129,14 @@ func (r *ActiveRun) judge(ctx context.Context, began time.Time, out *run.Outcome
 		return nil
 	}
 	took := max(time.Since(began)-r.Waited(), time.Millisecond)
-	return changeRun(ctx, r.c.project, func(r *Run) {
-		if r.Prediction != nil {
-			r.Prediction.Took = took.Seconds()
+	var said *Prediction
+	err := changeRun(ctx, r.c.project, func(r *Run) {
+		if said = r.Prediction; said != nil {
+			said.Took = took.Seconds()
 		}
 	})
+	if err != nil || said == nil {
+		return err
+	}
+	return keepPrediction(ctx, r.c.project, r.c.Flow.Name, *said)
 }

@@ -63,7 +63,7 @@ func (u *Unit) exclusionOf(b *Batch, x *exclusions) *Exclusion {
 	}
 	for _, id := range b.After {
 		if first, ok := u.Batch(id); ok && first.Excluded != nil {
-			return &Exclusion{By: first.Excluded.By, At: first.Excluded.At, Reason: "it comes after " + id + ", which is excluded: " + first.Excluded.Reason}
+			return &Exclusion{By: first.Excluded.By, At: first.Excluded.At, Reason: "it comes after " + id + ", which is excluded: " + first.Excluded.Reason, Follows: true}
 		}
 	}
 	return nil

@@ -28,6 +28,8 @@ type Exclusion struct {
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
+
+	Follows bool `json:"follows,omitempty"` // the batch is excluded because it comes after an excluded one
 }
 
 type screenDocs struct {

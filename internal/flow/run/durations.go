@@ -18,7 +18,8 @@ type Took struct {
 // Durations has how long the recorded work of a flow took. Runs, the order of the queue and
 // simulations predict with it.
 type Durations struct {
-	Calls int // the recorded calls of agents
+	Calls  int     // the recorded calls of agents
+	Spread float64 // the median deviation of calls from the median of their phase, relative to it
 
 	usual profile            // of a batch without records
 	own   map[string]profile // of the batches with records, by name
@@ -79,8 +80,18 @@ func durationsOf(f flow.Flow, timings []timing) *Durations {
 		}
 	}
 	d.usual = newProfile()
+	var spread []float64
 	for phase, list := range all {
-		d.usual.phases[phase] = median(list)
+		usual := median(list)
+		d.usual.phases[phase] = usual
+		for _, took := range list {
+			if usual > 0 {
+				spread = append(spread, (took-usual).Abs().Seconds()/usual.Seconds())
+			}
+		}
+	}
+	if slices.Sort(spread); len(spread) > 0 {
+		d.Spread = spread[len(spread)/2]
 	}
 	for _, check := range f.Checks() {
 		var checks, fixes time.Duration

@@ -16,6 +16,8 @@ type Expected struct {
 	Tests int // concurrent tests
 	Calls int // the recorded calls from which the times come
 	Later int // units with later work that is not known yet
+
+	Spread float64 // as in Durations
 }
 
 // An ExpectedItem is one item of the queue.
@@ -35,7 +37,7 @@ func (p *Pipeline) Expect(ctx context.Context) (*Expected, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Expected{Slots: p.opt.Limits.Agents, Tests: p.opt.Limits.Tests, Calls: p.durations.Calls}
+	e := &Expected{Slots: p.opt.Limits.Agents, Tests: p.opt.Limits.Tests, Calls: p.durations.Calls, Spread: p.durations.Spread}
 	var before []string
 	if took, err := p.baselineTakes(ctx); err != nil {
 		return nil, err

@@ -214,6 +214,26 @@ func (p *Pipeline) pauseUntil(until time.Time, why string) {
 	p.mark()
 }
 
+// A Pause says why a run starts nothing. The zero Pause means that it does.
+type Pause struct {
+	Until  time.Time `json:"until,omitzero"`   // the end of a rate limit
+	Budget string    `json:"budget,omitempty"` // why the budget is used up
+}
+
+// Paused returns why the run starts nothing now.
+func (p *Pipeline) Paused() Pause {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pause := Pause{Until: p.until}
+	if p.budget != nil {
+		pause.Budget = p.budget.Reason
+	}
+	return pause
+}
+
+// Weights returns the usual seconds of each phase of the flow, and whether any of them was recorded.
+func (p *Pipeline) Weights() (map[string]float64, bool) { return p.durations.Weights(p.opt.Flow) }
+
 // halt starts nothing new and lets running work finish.
 func (p *Pipeline) halt(why string) {
 	p.starting.Lock()

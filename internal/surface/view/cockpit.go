@@ -1,11 +1,17 @@
 package view
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"math"
+	"slices"
 	"time"
 
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/fleet"
+	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/run"
 )
 
@@ -18,6 +24,7 @@ type Cockpit struct {
 	Funnel   []FunnelStep    `json:"funnel"` // the phases in order, then landing
 	Progress RunProgress     `json:"progress"`
 	Forecast *Forecast       `json:"forecast,omitempty"` // nil: no process conducts the run, or nothing is known
+	Excluded []ExcludedWork  `json:"excluded"`           // what people excluded from runs
 	Causes   []conduct.Cause `json:"causes"`             // the causes of failures, the most frequent first
 }
 
@@ -121,6 +128,27 @@ type Forecast struct {
 	Overdue bool      `json:"overdue,omitempty"`
 }
 
+// Spread says how wrong the prediction probably is.
+func (f *Forecast) Spread() string {
+	switch {
+	case f.Error > 0 && f.From == ErrorOfRuns:
+		return fmt.Sprintf("± %.0f %%, as in %s", f.Error*100, counted(f.Runs, "earlier run"))
+	case f.Error > 0:
+		return fmt.Sprintf("± %.0f %%, from the spread of %s", f.Error*100, counted(f.Calls, "call"))
+	}
+	if f.Calls == 0 {
+		return "rough: 5 minutes assumed for each call"
+	}
+	return "rough: " + counted(f.Calls, "call") + " recorded"
+}
+
+// What the error of a forecast comes from.
+const (
+	ErrorOfRuns  = "past_runs" // predictions of earlier runs
+	ErrorOfCalls = "durations" // the spread of recorded durations
+	ErrorUnknown = "assumed"   // nothing was recorded
+)
+
 // Earliest returns when the run ends if the prediction is too long by its error.
 func (f *Forecast) Earliest() time.Time { return f.shifted(-f.Error) }
 
@@ -131,15 +159,91 @@ func (f *Forecast) shifted(by float64) time.Time {
 	return f.Finish.Add(time.Duration(by * float64(f.Left.Duration())))
 }
 
+// ExcludedWork is a unit or a batch that a person excluded from runs.
+type ExcludedWork struct {
+	run.Work
+	progress.Exclusion
+}
+
+// excluded lists the excluded units, and the excluded batches of others.
+func (p *documents) excluded() (list []ExcludedWork) {
+	list = []ExcludedWork{}
+	for _, u := range p.units {
+		switch {
+		case u.Unit == nil:
+		case u.Excluded != nil:
+			list = append(list, ExcludedWork{run.Work{Unit: u.name, Kind: string(flow.Controller)}, *u.Excluded})
+		default:
+			for _, b := range u.Batches {
+				if b.Excluded != nil && !b.Excluded.Follows {
+					list = append(list, ExcludedWork{run.Work{Unit: u.name, Kind: string(flow.BatchUnit), Part: b.ID}, *b.Excluded})
+				}
+			}
+		}
+	}
+	return list
+}
+
 // cockpit returns what the slots do and how far the run is. With an error, it is incomplete.
 func (rd *Reader) cockpit(s *snapshot, p *documents, states []run.UnitState, machines []fleet.Machine, entries []run.CallRecord, waits QueueWaits, people int, failed []run.Failure) (c Cockpit, err error) {
 	records := recordsOf(entries)
-	lanes, unread := rd.lanes(s, machines, records, s.freeSlots(waits, people, FreeSlot{}))
+	var foretold error
+	lanes, unread := rd.lanes(s, machines, records, s.freeSlots(waits, people, s.pause()))
 	aside, err := rd.aside(s, records)
 	weights, recorded := (*run.Durations)(nil).Weights(p.flow)
-	c = Cockpit{Lanes: lanes, Aside: aside, Waiting: waits, Funnel: p.funnel(states), Progress: p.progressOf(states, weights)}
+	if s.isThisRun() && s.run.Weights != nil {
+		weights, recorded = s.run.Weights, s.run.Recorded
+	}
+	c = Cockpit{Excluded: p.excluded(), Lanes: lanes, Aside: aside, Waiting: waits, Funnel: p.funnel(states), Progress: p.progressOf(states, weights)}
 	c.Progress.Assumed = !recorded
+	c.Forecast, foretold = rd.forecast(s)
 	causes, unknown := rd.causes.Causes(failed)
 	c.Causes = causes
-	return c, errors.Join(unread, err, unknown)
+	return c, errors.Join(unread, err, foretold, unknown)
+}
+
+// pause returns why the run starts nothing, or an empty reason.
+func (s *snapshot) pause() FreeSlot {
+	if !s.isThisRun() || s.conductor == nil || s.run.Pause == nil {
+		return FreeSlot{}
+	}
+	switch pause := s.run.Pause; {
+	case pause.Budget != "":
+		return FreeSlot{Reason: FreeBudget, Text: "the budget is used up"}
+	case pause.Until.After(s.At):
+		return FreeSlot{Reason: FreeLimited, Text: "nothing starts before the end of a rate limit", Until: pause.Until}
+	}
+	return FreeSlot{}
+}
+
+// spreadCalls is how many calls must be recorded before their spread counts.
+const spreadCalls = 5
+
+// forecast returns the newest prediction of the run, with the usual error of earlier ones.
+func (rd *Reader) forecast(s *snapshot) (*Forecast, error) {
+	if s.conductor == nil || !s.isThisRun() || !s.run.Ended.IsZero() {
+		return nil, nil
+	}
+	said := cmp.Or(s.run.Newest, s.run.Prediction)
+	if said == nil {
+		return nil, nil
+	}
+	f := &Forecast{Made: said.At, Finish: said.At.Add(Seconds(said.Seconds).Duration()), From: ErrorUnknown, Calls: said.Calls, Later: said.Later}
+	f.Left = seconds(max(0, f.Finish.Sub(s.At)))
+	f.Overdue = !f.Finish.After(s.At)
+	past, err := conduct.Predictions(rd.project)
+	var errs []float64
+	for _, p := range past {
+		if p.Flow == s.flow && p.Seconds > 0 && p.Calls > 0 {
+			errs = append(errs, math.Abs(p.Took-p.Seconds)/p.Seconds)
+		}
+	}
+	slices.Sort(errs)
+	switch {
+	case len(errs) > 0:
+		f.Error, f.From, f.Runs = rounded(errs[len(errs)/2], 1e3), ErrorOfRuns, len(errs)
+	case said.Calls >= spreadCalls && said.Spread > 0:
+		f.Error, f.From = rounded(said.Spread, 1e3), ErrorOfCalls
+	}
+	return f, err
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -50,6 +51,7 @@ func (d *Dashboard) functions() template.FuncMap {
 			return []view.Mark{view.MarkDone, view.MarkActive, view.MarkQueued, view.MarkPerson, view.MarkFailed, view.MarkWaiting, view.MarkSkipped, view.MarkOut}
 		},
 		"unstyled": unstyled,
+		"percent":  func(share float64) string { return fmt.Sprintf("%.0f %%", math.Floor(share*100)) },
 		// These functions return addresses and fields.
 		"asset":       assetURL,
 		"toUnit":      d.toUnit,

@@ -7,6 +7,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/flow"
+	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
 	"lockkeeper/internal/flow/run"
@@ -145,6 +146,24 @@ const oneFile = `--- a/app/models/post.rb
    belongs_to :author
 `
 
+// cockpit returns lanes of each kind, phases, a forecast and one cause of failures.
+func (w words) cockpit(failure run.Failure) view.Cockpit {
+	work := func(item, name, state string) *view.LaneWork {
+		return &view.LaneWork{Item: item, Name: name, Unit: w.unit, Part: "b1", Phase: "apply", State: state, Since: ago(7 * time.Minute), Line: w.text, Said: ago(time.Minute), Calls: 2, USD: 0.31}
+	}
+	free := &view.FreeSlot{Reason: view.FreeLimited, Text: w.text, Until: noon.Add(time.Minute)}
+	return view.Cockpit{
+		Lanes:    []view.SlotLane{{ID: "agent-1", Pool: "agent", Work: work("j7", w.unit+"/b1", "running")}, {ID: "agent-" + w.holder + "-1", Pool: "agent", Machine: w.holder, Work: work("j5", "tags/b1", "running")}, {ID: "test-1", Pool: "test", Free: free}},
+		Aside:    []view.LaneWork{*work("j8", w.unit+"/b2", "waiting for a slot")},
+		Waiting:  view.QueueWaits{Slot: 12, Locks: 3, After: 7},
+		Funnel:   []view.FunnelStep{{Phase: "analyze", Counts: "unit", Done: 110, Active: 4, Waiting: 6}, {Phase: "apply", Counts: "batch", ToCome: 3, Done: 61, Active: 8, Waiting: 12, People: 2, Failed: 2, Excluded: 1}},
+		Progress: view.RunProgress{Share: 0.57, Failed: 0.03, Batches: 89, Landed: 61, Excluded: 1},
+		Forecast: &view.Forecast{Made: ago(time.Minute), Finish: noon.Add(2 * time.Hour), Left: 7200, Error: 0.2, From: view.ErrorOfRuns, Runs: 3, Calls: 210, Later: 2},
+		Excluded: []view.ExcludedWork{{Work: run.Work{Unit: w.unit, Kind: "batch", Part: "b9"}, Exclusion: progress.Exclusion{By: w.holder, At: ago(time.Hour), Reason: w.text}}},
+		Causes:   []conduct.Cause{{ID: "5f1c0a2e", Title: w.text, Phases: []string{"test"}, Lines: []string{w.text}, Failures: []run.Failure{failure}, First: failure.At, Last: failure.At}},
+	}
+}
+
 // middle returns a codebase with an active run and content on every page.
 func middle(w words) *scene {
 	s := &scene{}
@@ -169,7 +188,7 @@ func middle(w words) *scene {
 			Latest: []view.Line{line(lockkeeper.EventLanded, "landed", time.Minute), line(lockkeeper.EventGap, "was refused", 6*time.Minute), line(lockkeeper.EventRecovered, "was recovered", 50*time.Minute)}},
 		Cost:  view.Cost{USD: 31.04, Tokens: 12_345_678, Calls: 210, BudgetUSD: 50, RestUSD: 38, TotalUSD: 69},
 		Slots: []view.Slots{{Pool: "agent", Taken: 12, Limit: 12}, {Pool: "test", Taken: 1, Limit: 4}}, Queued: 22, Blocked: 3,
-		Enforcement: view.Enforcement{Mode: "auto", Level: "sandbox"}}
+		Enforcement: view.Enforcement{Mode: "auto", Level: "sandbox"}, Cockpit: w.cockpit(failure)}
 	gate := func(kind progress.Kind, title string) view.OpenDecision {
 		return view.OpenDecision{Weighed: acts.Weighed{Decision: progress.Decision{Ref: w.ref(kind), Title: title, Since: ago(40 * time.Minute), Frees: 1, Left: 4, Version: "abc123"}}}
 	}
