@@ -40,6 +40,7 @@ type Unit struct {
 	Name      string        `json:"name"`
 	Status    string        `json:"status"`
 	Failed    bool          `json:"failed,omitempty"` // it waits for a retry
+	Outcome   Outcome       `json:"outcome"`
 	Cost      Cost          `json:"cost"`
 	Decisions DecisionCount `json:"decisions"`
 	Batches   []Batch       `json:"batches"`
@@ -294,6 +295,7 @@ func (r *Report) addUnit(u *progress.Unit, cost Cost, state run.UnitState) {
 		}
 		unit.Batches = append(unit.Batches, done)
 	}
+	unit.Outcome = outcomeOf(u, &unit)
 	r.Units = append(r.Units, unit)
 }
 

@@ -28,8 +28,8 @@ func (p *program) reportCommand() *cobra.Command {
 		Use:   "report",
 		Short: "Show what a run changed and what it cost",
 		Long: `Report as Markdown what a flow did: the changes of each landing, the cost by phase and by
-unit, what was refused, decided, failed or tested again, and how the time was used. It
-changes nothing.`,
+unit, what was refused, decided, failed or tested again, and how the time was used. Units
+are grouped by their outcome, and failures by their cause. It changes nothing.`,
 		Example: `  lockkeeper report
   lockkeeper report --flow screens -o report.md
   lockkeeper report -o - > report.md
@@ -71,8 +71,16 @@ func (p *program) flowReport(ctx context.Context, a *project.Project, name, file
 	if err != nil {
 		return err
 	}
+	failed, err := conduct.Failures(ctx, a, name)
+	if err != nil {
+		return err
+	}
+	causes, err := conduct.NewCauseReader(a).Causes(failed)
+	if err != nil {
+		p.Note("%s", err)
+	}
 	var text bytes.Buffer
-	(&reportWriter{out: &text, r: report, now: v.Line}).write()
+	(&reportWriter{out: &text, r: report, now: v.Line, causes: causes}).write()
 	if file == "" {
 		_, err = p.Out.Write(text.Bytes())
 		return err
@@ -89,6 +97,8 @@ type reportWriter struct {
 	out io.Writer
 	r   *report.Report
 	now view.RunLine
+
+	causes []conduct.Cause // of the failures
 }
 
 func (w *reportWriter) write() {
@@ -158,7 +168,17 @@ func (w *reportWriter) changes() {
 	if before > 0 {
 		w.line("\n**%s**", term.Clean(asBeforeLine(before, landed, what)))
 	}
-	for _, u := range w.r.Units {
+	for _, o := range report.Outcomes() {
+		if units := w.r.ByOutcome(o); len(units) > 0 {
+			w.line("\n## Outcome: %s (%s)", strings.ReplaceAll(string(o), "_", " "), term.Counted(len(units), "unit"))
+			w.units(units)
+		}
+	}
+}
+
+// units writes the batches of units.
+func (w *reportWriter) units(units []report.Unit) {
+	for _, u := range units {
 		w.line("\n### %s: %s\n", term.Clean(u.Name), term.Clean(statusWords(u.Status, u.Failed)))
 		if len(u.Batches) == 0 {
 			w.line("No batches.")
@@ -238,6 +258,7 @@ func (w *reportWriter) troubles() {
 	if len(w.r.Failures) == 0 {
 		w.line("No item failed.")
 	} else {
+		w.byCause()
 		w.head("Item", "Work", "Phase", "Since", "Reason")
 		for _, f := range w.r.Failures {
 			w.row(f.Item, f.Work, f.Phase, term.Stamp(f.At), errorLine(f.Reason))
@@ -252,6 +273,18 @@ func (w *reportWriter) troubles() {
 	for _, c := range w.r.Rechecks {
 		w.row(c.Unit+"/"+c.Batch, term.Stamp(c.At), strings.Join(slices.Compact(c.Moved), ", "))
 	}
+}
+
+// byCause counts the failures of each cause.
+func (w *reportWriter) byCause() {
+	if len(w.causes) == 0 {
+		return
+	}
+	w.head("Cause", "Failures", "What", "Retry all")
+	for _, c := range w.causes {
+		w.row(c.ID, fmt.Sprint(len(c.Failures)), c.Title, "lockkeeper decide retry --cause "+c.ID)
+	}
+	w.line("")
 }
 
 func (w *reportWriter) times() {
