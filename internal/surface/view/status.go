@@ -41,6 +41,7 @@ type Status struct {
 
 	Depth  int                `json:"queue_depth"`
 	Ready  int                `json:"queue_ready"` // queued items that are not blocked
+	Waits  QueueWaits         `json:"queue_waits"` // what the queued items wait for
 	Failed int                `json:"queue_failed"`
 	Active []*lockkeeper.Item `json:"active_items"`
 
@@ -81,6 +82,9 @@ func (rd *Reader) Status(ctx context.Context) (*Status, error) {
 			return err
 		}
 		s.Depth, s.Ready = census.Queued(), census.Ready
+		if s.Waits, err = countWaits(r); err != nil {
+			return err
+		}
 		if s.Failed, _, err = failedItems(r, census); err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func ShowQueue(p *command.Program, s *view.Status) (next string) {
 	if s.Depth+len(s.Active)+s.Failed == 0 {
 		return ""
 	}
-	line := fmt.Sprintf("queue: %d queued (%d ready), %d failed, %d running", s.Depth, s.Ready, s.Failed, len(s.Active))
+	line := fmt.Sprintf("queue: %d queued (%d ready%s), %d failed, %d running", s.Depth, s.Ready, waitsIn(s), s.Failed, len(s.Active))
 	if len(s.Active) > 0 {
 		line += ": " + term.JoinFew(s.Active, activeShown, func(it *lockkeeper.Item) string { return it.ID + " (" + Title(it) + ") " + term.Clean(it.Phase) })
 	}
@@ -92,6 +92,19 @@ func ShowQueue(p *command.Program, s *view.Status) (next string) {
 		return startWorker
 	}
 	return ""
+}
+
+// waitsIn says what queued items wait for that are not ready.
+func waitsIn(s *view.Status) (text string) {
+	for _, of := range []struct {
+		n    int
+		what string
+	}{{s.Waits.Slot - s.Ready, "waiting for a slot"}, {s.Waits.Locks, "blocked by locks"}, {s.Waits.After, "waiting for other work"}} {
+		if of.n > 0 {
+			text += fmt.Sprintf(", %d %s", of.n, of.what)
+		}
+	}
+	return text
 }
 
 type listOptions struct {
