@@ -36,7 +36,7 @@ var ranks = [][]string{
 	{"internal/surface/web", "internal/surface/mcp", "internal/surface/lsp", "internal/surface/doctor", "internal/compat/lfs"},
 	{"internal/surface/api"},
 	{"internal/surface/cli/term"},
-	{"internal/surface/cli/command"},
+	{"internal/surface/cli/command", "internal/surface/cli/top"},
 	{"internal/surface/cli/locks", "internal/surface/cli/agents"},
 	{"internal/surface/cli/jobs", "internal/surface/cli/compat", "internal/surface/cli/landings"},
 	{"internal/surface/cli/server", "internal/surface/cli/inspect"},

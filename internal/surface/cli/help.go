@@ -19,7 +19,7 @@ import (
 // groups is the order of the commands in help: by what people do, common ones first.
 var groups = []struct{ title, commands string }{
 	{"Get started", "init demo doctor uninit"},
-	{"See what is happening", "status why audit"},
+	{"See what is happening", "status top why audit"},
 	{"Run agents on the codebase", "run decide report simulate"},
 	{"Lock files", "lock claim unclaim defer"},
 	{"Write, undo and rescue changes", "commit gate undo rescue"},

@@ -30,6 +30,7 @@ import (
 type runOptions struct {
 	conduct.Options
 	dry, noUI  bool
+	plain      bool     // lines instead of the screen
 	yes        bool     // continue without asking
 	untried    bool     // a dry run does not run the tests
 	join, stay bool     // take calls of the run of another machine; also of the next one
@@ -73,6 +74,9 @@ workspaces of exactly the tree that the run sends through git. It ends with the 
 that machine disappears, one of those that joined continues the run: its clone is brought
 to the upstream of its branch, and changes land there.
 
+On a terminal it shows a full screen, with the keys of the dashboard: see lockkeeper top.
+The run goes on if you close it with q. With --plain, and in a pipe, it prints lines.
+
 Ctrl-C finishes running agents and starts no new ones. Press it again, a second or more
 later, to stop them; their work returns to the queue.
 
@@ -87,6 +91,7 @@ With --json each line is an object; the last one is the result.`,
   lockkeeper run --plan tasks.yaml --only rate-limit
   lockkeeper run --only blog/posts --auto-decide "impact>=medium,topics=reject"
   lockkeeper run --retry
+  lockkeeper run --plain
   lockkeeper run --join --slots 4`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.parse(cmd); err != nil {
@@ -110,6 +115,7 @@ With --json each line is an object; the last one is the result.`,
 	f.BoolVar(&o.Wait, "wait", false, "wait for decisions instead of stopping")
 	f.BoolVar(&o.New, "new", false, "start a new run, with its own budget")
 	f.BoolVar(&o.noUI, "no-ui", false, "do not serve the dashboard")
+	f.BoolVar(&o.plain, "plain", false, "print lines on a terminal, too, instead of a full screen")
 	f.BoolVar(&o.dry, "dry-run", false, "show what the run would do and whether the tests pass now, and change nothing")
 	f.BoolVar(&o.yes, "yes", false, "continue without asking if the tests fail on the unchanged tree")
 	f.BoolVar(&o.join, "join", false, "take calls of the run that another machine conducts, with the agents of this one")
@@ -247,20 +253,22 @@ func (r *flowRun) watcher() session.Watcher {
 
 // askBaseline asks whether to continue although the tests fail on the unchanged tree.
 func (r *flowRun) askBaseline(ctx context.Context, _ *run.Baseline) (bool, error) {
-	defer r.board.hold()()
 	answer := make(chan error, 1)
-	go func() { // reading a terminal cannot be canceled
-		answer <- r.Agree("starting batches while the tests fail", "If you continue, agents fix nothing that fails now. Otherwise the run stops before its first batch.")
-	}()
-	select {
-	case err := <-answer:
-		if _, refused := errors.AsType[*lockkeeper.RefusedError](err); refused {
-			return false, nil
+	var err error
+	r.board.asking(func() {
+		go func() { // reading a terminal cannot be canceled
+			answer <- r.Agree("starting batches while the tests fail", "If you continue, agents fix nothing that fails now. Otherwise the run stops before its first batch.")
+		}()
+		select {
+		case err = <-answer:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
 		}
-		return err == nil, err
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	})
+	if _, refused := errors.AsType[*lockkeeper.RefusedError](err); refused {
+		return false, nil
 	}
+	return err == nil, err
 }
 
 // conduct runs the flow until every remaining step needs a decision, or a signal ends it.
@@ -272,7 +280,7 @@ func (r *flowRun) conduct(ctx context.Context, active *conduct.ActiveRun) error 
 	if err := r.introduce(active.Pipeline, ""); err != nil {
 		return err
 	}
-	r.board.begin(ctx, active.Pipeline)
+	r.board.begin(ctx, true, func() {})
 	stop := make(chan struct{})
 	type ending struct {
 		out *run.Outcome

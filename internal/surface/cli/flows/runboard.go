@@ -14,89 +14,122 @@ import (
 	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/cli/top"
 	"lockkeeper/sched"
 )
 
 // runBoard shows the progress of a run: a line, or with --json an object, for each piece of
-// news. A terminal also shows a live display of the run below the news, and keeps only the
-// news that matter later.
+// news. An attended terminal shows the screen of package top instead, and afterwards the news
+// that matter later.
 type runBoard struct {
-	r    *flowRun
-	live bool
-	poke chan struct{}
-	quit chan struct{}
-	loop sync.WaitGroup
+	r *flowRun
 
 	mu       sync.Mutex
 	began    time.Time
 	agents   map[string]bool // running agents: unit, or unit/batch, with the phase
 	paused   bool            // nothing new starts
 	finished []string        // agents that finished after the run was paused
-	recent   []string        // the last lines of news
-	display  []string
-	drawn    int  // lines of the display on the terminal
-	held     bool // the terminal shows a question instead of the display
+	screen   *top.Screen     // nil: lines
+	ended    bool            // end was called
+	kept     []string        // lines that the terminal shows after the screen
+	dropped  int             // how many earlier ones are not kept
+
+	watch sync.WaitGroup // waits until the screen is closed
 }
 
-// recentShown is how many lines of news the display has.
-const recentShown = 4
+// linesKept is how many lines of news the terminal shows after the screen.
+const linesKept = 200
 
 func newRunBoard(r *flowRun) *runBoard {
-	return &runBoard{r: r, live: !r.JSON && r.HandlesEscapes(r.Out), poke: make(chan struct{}, 1), quit: make(chan struct{}), began: r.Now(), agents: map[string]bool{}}
+	return &runBoard{r: r, began: r.Now(), agents: map[string]bool{}}
 }
 
-// begin updates the display until end.
-func (b *runBoard) begin(ctx context.Context, seen *run.Pipeline) {
-	if !b.live {
+// begin opens the screen, if the terminal is attended and --plain is not given. When the person
+// closes it, news are lines again, and left is called.
+func (b *runBoard) begin(ctx context.Context, conducts bool, left func()) {
+	r := b.r
+	if _, inside := r.Agent(); r.JSON || r.o.plain || inside || !top.Fits(r.IO) {
 		return
 	}
-	b.loop.Go(func() {
-		wait := time.NewTimer(0)
-		defer wait.Stop()
-		for {
-			select {
-			case <-b.quit:
-				return
-			case <-b.poke:
-				b.draw(nil)
-				continue
-			case <-wait.C:
-			}
-			started := time.Now()
-			if view, err := b.r.view(ctx, seen); err == nil { // the run reports errors of the store
-				b.draw(view)
-			}
-			// Reading takes every document, so leave the machine idle most of the time.
-			wait.Reset(max(time.Second, 5*time.Since(started)))
+	s, err := top.Open(ctx, top.Options{IO: r.IO, Project: r.a, By: r.Person(), Refuse: r.NoAgent, Conducts: conducts})
+	if err != nil {
+		r.Note("cannot show the screen: %s", term.Clean(err.Error()))
+		return
+	}
+	b.mu.Lock()
+	b.screen = s
+	b.mu.Unlock()
+	b.watch.Go(func() {
+		<-s.Closed()
+		b.close()
+		if !b.hasEnded() {
+			left()
 		}
 	})
 }
 
-// end removes the display; later lines stay.
+// end removes the screen; the lines that matter and all later ones stay.
 func (b *runBoard) end() {
-	if !b.live {
-		return
-	}
-	close(b.quit)
-	b.loop.Wait()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.erase()
-	b.live = false
+	b.ended = true
+	b.mu.Unlock()
+	b.close()
+	b.watch.Wait()
 }
 
-// hold removes the display until the returned function is called.
-func (b *runBoard) hold() (show func()) {
-	set := func(held bool) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.live {
-			b.erase()
-		}
-		b.held = held
+func (b *runBoard) hasEnded() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
+}
+
+// close removes the screen. News that come meanwhile are kept.
+func (b *runBoard) close() {
+	b.mu.Lock()
+	s := b.screen
+	b.mu.Unlock()
+	if s == nil {
+		return
 	}
-	set(true)
-	return func() { set(false) }
+	err := s.Close() // without the mutex, because a question can hold the screen
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		b.r.Note("%s", term.Clean(err.Error()))
+	}
+	b.screen = nil
+	b.printKept()
+}
+
+// printKept prints the lines that matter. The caller holds the mutex.
+func (b *runBoard) printKept() {
+	if b.dropped > 0 {
+		fmt.Fprintf(b.r.Out, "%d earlier lines: lockkeeper audit\n", b.dropped)
+	}
+	for _, line := range b.kept {
+		fmt.Fprintln(b.r.Out, line)
+	}
+	b.kept, b.dropped = nil, 0
+}
+
+// asking runs a function that asks the person in lines, without the screen.
+func (b *runBoard) asking(ask func()) {
+	b.mu.Lock()
+	s := b.screen
+	b.mu.Unlock()
+	if s == nil {
+		ask()
+		return
+	}
+	err := s.Ask(func() {
+		b.mu.Lock()
+		b.printKept()
+		b.mu.Unlock()
+		ask()
+	})
+	if err != nil {
+		b.r.Note("cannot show the screen: %s", term.Clean(err.Error()))
+	}
 }
 
 func (b *runBoard) hear(n run.News) {
@@ -110,16 +143,16 @@ func (b *runBoard) hear(n run.News) {
 	switch {
 	case b.r.JSON:
 		b.r.PrintLine(n) // the output remembers a failed write
-	case !b.live:
+	case b.screen == nil:
 		fmt.Fprintln(b.r.Out, line)
-	case matters(n.Kind):
-		b.erase()
-		fmt.Fprintln(b.r.Out, line)
-		b.show()
 	default:
-		b.recent = append(b.recent, line)
-		b.recent = b.recent[max(0, len(b.recent)-recentShown):]
-		b.wake()
+		b.screen.Tell(line)
+		if matters(n.Kind) {
+			b.kept = append(b.kept, line)
+			if over := len(b.kept) - linesKept; over > 0 {
+				b.kept, b.dropped = b.kept[over:], b.dropped+over
+			}
+		}
 	}
 }
 
@@ -196,110 +229,6 @@ func newsLine(n run.News) string {
 		words = append(words, word+": "+text)
 	}
 	return strings.Join(words, " ")
-}
-
-// Escape sequences that return the cursor to the start of the display.
-const (
-	upward = "\x1b[%dA"
-	toEnd  = "\r\x1b[J" // clears to the end of the screen
-)
-
-// erase removes the display from the terminal. The caller holds the mutex.
-func (b *runBoard) erase() {
-	if b.held {
-		return
-	}
-	if b.drawn > 0 {
-		fmt.Fprintf(b.r.Out, upward, b.drawn)
-	}
-	fmt.Fprint(b.r.Out, toEnd)
-	b.drawn = 0
-}
-
-// show prints the display. The caller holds the mutex.
-func (b *runBoard) show() {
-	if b.held {
-		return
-	}
-	columns, rows := term.Window(b.r.Out)
-	lines := append(slices.Clone(b.display), b.recent...)
-	lines = lines[:min(len(lines), max(1, rows-1))]
-	paint := b.r.Painter(b.r.Out)
-	for i, line := range lines {
-		line = term.Ellipsis(line, max(20, columns-1))
-		switch {
-		case i == 0:
-			line = paint(term.Bold, line)
-		case i >= len(b.display):
-			line = paint(term.Dim, line)
-		}
-		fmt.Fprintln(b.r.Out, line)
-	}
-	b.drawn = len(lines)
-}
-
-// draw updates and shows the display; nil: without new data.
-func (b *runBoard) draw(view *runView) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if view != nil {
-		_, rows := term.Window(b.r.Out)
-		b.display = view.lines(b.r.Now().Sub(b.began), max(3, rows-1-recentShown))
-	}
-	b.erase()
-	b.show()
-}
-
-// wake asks for the display to be shown again.
-func (b *runBoard) wake() {
-	select {
-	case b.poke <- struct{}{}:
-	default: // another wake-up is pending already
-	}
-}
-
-// view reads the data of the display.
-func (r *flowRun) view(ctx context.Context, seen *run.Pipeline) (*runView, error) {
-	out, err := seen.Outcome(ctx)
-	if err != nil {
-		return nil, err
-	}
-	v := &runView{p: r.program, flow: r.flow, out: out, usd: r.budget(), taken: map[string]int{}, limits: r.limits(), idle: map[string]string{}}
-	v.addMachines()
-	return v, r.addQueue(ctx, v)
-}
-
-// addMachines adds the slots of the machines that joined to the limits.
-func (v *runView) addMachines() {
-	for _, m := range v.out.State.Machines {
-		if !m.Conducts && !m.Gone {
-			v.limits[sched.PoolAgent] += m.Agents
-			v.limits[sched.PoolTest] += m.Tests
-		}
-	}
-}
-
-// addQueue adds the slots and the waiting items of the queue to the data of the display.
-func (r *flowRun) addQueue(ctx context.Context, v *runView) error {
-	active, err := r.q.Active(ctx)
-	if err != nil {
-		return err
-	}
-	for _, it := range active {
-		if it.Stage == lockkeeper.StageRunning {
-			for _, pool := range it.Pools {
-				v.taken[pool]++
-			}
-		} else if it.Aside() == "" && len(it.Pools) > 0 {
-			v.idle[it.ID] = it.Pools[0]
-		}
-	}
-	explained := waitsShown
-	if r.flow.OneUnit != "" {
-		explained = taskWaitsShown
-	}
-	v.waits, err = r.q.Blocked(ctx, explained)
-	return err
 }
 
 func (r *flowRun) limits() map[string]int {

@@ -107,7 +107,6 @@ func (r *flowRun) takeOver(ctx context.Context) (bool, error) {
 
 // takeCalls takes calls of the run that another machine conducts.
 func (r *flowRun) takeCalls(ctx context.Context, o conduct.Options) (err error) {
-	r.board.live = false // calls have lines, and no picture
 	say := func(text string) { r.board.hear(run.News{At: r.Now(), Kind: run.NewsRun, Text: text}) }
 	o.Tell = r.board.hear
 	j, err := conduct.NewJoin(ctx, r.a, o, say)

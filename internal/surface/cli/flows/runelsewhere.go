@@ -29,6 +29,8 @@ func (r *flowRun) watchElsewhere(ctx context.Context, of *fleet.Run) error {
 	if r.flow, err = flow.ByName(of.Flow); err != nil {
 		return err
 	}
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
 	r.board = newRunBoard(r)
 	if !r.JSON {
 		fmt.Fprintf(r.Out, "flow %s; run %s\nconducted on %s, in %s, since %s, grant %s: showing its progress; Ctrl-C closes this view and does not stop the run\n",
@@ -37,10 +39,11 @@ func (r *flowRun) watchElsewhere(ctx context.Context, of *fleet.Run) error {
 			fmt.Fprintf(r.Out, "ignored: %s, because the run has started\n", given)
 		}
 	}
+	r.board.begin(ctx, false, func() { leave(errLeft) })
 	out, last, err := r.followElsewhere(ctx, of)
 	r.board.end()
 	if err != nil {
-		return command.WatchEnd(ctx, err)
+		return r.unwatched(ctx, err)
 	}
 	where := term.Clean(of.Name)
 	if out == nil {
@@ -111,13 +114,6 @@ func (r *flowRun) followElsewhere(ctx context.Context, of *fleet.Run) (out *run.
 			for _, n := range r.changes(before, out.State) {
 				r.board.hear(n)
 			}
-			if r.board.live {
-				view, err := r.viewElsewhere(ctx, out)
-				if err != nil {
-					return nil, nil, err
-				}
-				r.board.draw(view)
-			}
 		}
 		if !last.Lives() {
 			return out, last, nil
@@ -136,13 +132,6 @@ func (r *flowRun) followElsewhere(ctx context.Context, of *fleet.Run) (out *run.
 		}
 		last = now
 	}
-}
-
-// viewElsewhere returns the picture of an outcome.
-func (r *flowRun) viewElsewhere(ctx context.Context, out *run.Outcome) (*runView, error) {
-	v := &runView{p: r.program, flow: r.flow, out: out, taken: map[string]int{}, limits: r.limits(), idle: map[string]string{}}
-	v.addMachines()
-	return v, r.addQueue(ctx, v)
 }
 
 // sumElsewhere prints the end of the run. What landed is known only where its documents are.

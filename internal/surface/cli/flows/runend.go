@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"lockkeeper/internal/flow"
 	"lockkeeper/internal/flow/conduct"
 	"lockkeeper/internal/flow/progress"
 	"lockkeeper/internal/flow/report"
@@ -220,4 +221,24 @@ func restText(usd float64) string {
 		return "the remaining cost is unknown"
 	}
 	return fmt.Sprintf("the rest will cost about $%.2f, estimated from earlier phases", usd)
+}
+
+// countUnits counts tasks in a flow of tasks, and units otherwise. All tasks are one unit,
+// which is complete only at the end.
+func countUnits(out *run.Outcome, of flow.Flow) (complete, failed, all int, what string) {
+	if of.OneUnit == "" {
+		return out.Complete, out.Failed, len(out.State.Units), of.Counted
+	}
+	for _, u := range out.State.Units {
+		all += len(u.Batches)
+		for _, b := range u.Batches {
+			switch b.Status {
+			case flow.Complete, flow.NoChange:
+				complete++
+			case flow.Failed:
+				failed++
+			}
+		}
+	}
+	return complete, failed, all, of.Counted
 }

@@ -84,3 +84,8 @@ func (r *flowRun) lastOutput(ctx context.Context, item string) []string {
 	}
 	return lines[max(0, len(lines)-outputLines):]
 }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

@@ -18,7 +18,7 @@ type program struct{ *command.Program }
 
 func Commands(core *command.Program) []*cobra.Command {
 	p := &program{core}
-	return []*cobra.Command{p.statusCommand(), p.whyCommand(), p.auditCommand(), p.configCommand(), p.doctorCommand()}
+	return []*cobra.Command{p.statusCommand(), p.topCommand(), p.whyCommand(), p.auditCommand(), p.configCommand(), p.doctorCommand()}
 }
 
 func (p *program) configCommand() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 	"lockkeeper/internal/surface/cli/landings"
 	"lockkeeper/internal/surface/cli/locks"
 	"lockkeeper/internal/surface/cli/term"
+	"lockkeeper/internal/surface/cli/top"
 	"lockkeeper/internal/surface/feed"
 	"lockkeeper/internal/surface/view"
 )
@@ -41,7 +42,8 @@ until when, and who waits for whom. Then:
   error       why the run ended early; lockkeeper run continues it
   needs you   decisions of a run; see lockkeeper decide
 
---watch updates the view whenever something changes. --short prints one line for a shell
+--watch updates the view whenever something changes; on a terminal it is the page Locks of
+lockkeeper top. --short prints one line for a shell
 prompt with the numbers of sessions, held and waiting grants, or nothing if there are none.`,
 		Example: `  lockkeeper status
   lockkeeper status --watch
@@ -55,6 +57,9 @@ prompt with the numbers of sessions, held and waiting grants, or nothing if ther
 				return p.short(cmd.Context())
 			}
 			return p.With(cmd.Context(), func(a *project.Project) error {
+				if watch && !p.JSON && top.Fits(p.IO) {
+					return p.show(cmd.Context(), a, "l")
+				}
 				if watch {
 					return p.watchStatus(cmd.Context(), a)
 				}
