@@ -14,6 +14,9 @@ import (
 // lock, it expires, is in the event log, and is visible to everyone.
 var offLock = lockkeeper.Lock{Target: lockkeeper.Target{Path: ".lockkeeper/off", Kind: lockkeeper.Node}, Mode: lockkeeper.Write}
 
+// IsOff reports whether the locks of a path say that the checks of sessions are off.
+func IsOff(path string) bool { return path == offLock.Path }
+
 // A Pause is a period during which sessions are not checked.
 type Pause struct {
 	By      string    `json:"by"`

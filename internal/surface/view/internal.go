@@ -6,6 +6,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/project"
+	"lockkeeper/internal/session"
 )
 
 // internalPaths are the directories that only Lockkeeper itself locks: documents of flows, its own
@@ -18,9 +19,10 @@ func (rd *Reader) internalPaths() internalPaths {
 	return slices.DeleteFunc(internalPaths{project.DirName, ".git", c.SidecarDir, c.AnalysisDir}, func(dir string) bool { return dir == "" || dir == "." })
 }
 
-// has reports whether a path is one of these directories, or below it.
+// has reports whether a path is one of these directories, or below it. The lock that disables the
+// checks of sessions is no internal one: a person acquires and releases it.
 func (in internalPaths) has(path string) bool {
-	return slices.ContainsFunc(in, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+	return !session.IsOff(path) && slices.ContainsFunc(in, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }
 
 // routine are the events that tell only that locks were acquired and released in order.
