@@ -272,6 +272,9 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 	if err != nil {
 		return nil, err
 	}
+	if err := r.c.opt.Taken.commit(ctx, r.c.project, r.c.parts.Repo); err != nil {
+		r.c.tell(run.News{At: time.Now(), Kind: run.NewsWarning, Text: "landings of the lost machine are not committed: " + err.Error()})
+	}
 	out.Stopped, out.Unpushed = ran == nil || ran.Stopped, r.PushLast(ctx)
 	r.shared.ended(out)
 	if err := r.shared.publishDocuments(ctx, r.Pipeline); err != nil {

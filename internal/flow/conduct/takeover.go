@@ -70,7 +70,9 @@ func Orphan(ctx context.Context, a *project.Project) (*fleet.Run, error) {
 type Takeover struct {
 	Options Options // with which the run was started
 
-	lease *lock.Grant
+	lease  *lock.Grant
+	holder string
+	landed []string // the files of landings that the lost machine did not push
 }
 
 // TakeOver takes the conductor's part of an orphan. If another process conducts, or the lock of the lost
@@ -114,10 +116,11 @@ func TakeOver(ctx context.Context, a *project.Project, of *fleet.Run, env []stri
 	if err != nil {
 		return nil, err
 	}
-	if err := completeLandings(ctx, a, holder, tell); err != nil {
+	landed, err := completeLandings(ctx, a, holder, tell)
+	if err != nil {
 		return nil, err
 	}
-	return &Takeover{Options: about.Options, lease: lease}, nil
+	return &Takeover{Options: about.Options, lease: lease, holder: holder, landed: landed}, nil
 }
 
 // With returns the options with which the run was started, with those that a person gave here.
@@ -187,12 +190,12 @@ const landingWait = 5 * time.Minute
 // completeLandings lands what the lost machine landed and did not push: the files of its batches are among
 // the documents. A landing of a file that a person changed here is left out, and the start of the run says that this
 // clone is behind.
-func completeLandings(ctx context.Context, a *project.Project, holder string, tell func(run.News)) error {
+func completeLandings(ctx context.Context, a *project.Project, holder string, tell func(run.News)) (landed []string, err error) {
 	tried := map[string]bool{}
 	for {
 		behind, _ := a.CheckTree(ctx).(interface{ Unwrap() []error })
 		if behind == nil {
-			return nil // the start of the run says what else is wrong
+			return landed, nil // the start of the run says what else is wrong
 		}
 		missing := map[uint64][]gate.Change{} // by landing
 		for _, one := range behind.Unwrap() {
@@ -203,14 +206,14 @@ func completeLandings(ctx context.Context, a *project.Project, holder string, te
 			tried[b.Path] = true
 			change, err := missingChange(ctx, a, b)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if change != nil {
 				missing[b.Landing] = append(missing[b.Landing], *change)
 			}
 		}
 		if len(missing) == 0 {
-			return nil
+			return landed, nil
 		}
 		for _, seq := range slices.Sorted(maps.Keys(missing)) {
 			what := fmt.Sprintf("landing %d, which the lost machine did not push", seq)
@@ -219,6 +222,9 @@ func completeLandings(ctx context.Context, a *project.Project, holder string, te
 				continue
 			}
 			tell(run.News{At: time.Now(), Kind: run.NewsRun, Text: what + ", has landed here"})
+			for _, c := range missing[seq] {
+				landed = append(landed, c.Path)
+			}
 		}
 	}
 }
@@ -240,6 +246,23 @@ func landMissing(ctx context.Context, a *project.Project, holder string, changes
 	}
 	_, err = g.Commit(ctx, &held.Grant, changes)
 	return err
+}
+
+// commit commits and pushes the landings of the lost machine that no batch of this run has committed: their batches
+// were complete.
+func (t *Takeover) commit(ctx context.Context, a *project.Project, repo *git.Repo) error {
+	if t == nil || len(t.landed) == 0 || repo == nil || a.Config.Run.Commit != "on" {
+		return nil
+	}
+	held, err := holdFiles(ctx, a, t.holder, append(slices.Clone(t.landed), lockkeeper.GitTarget))
+	if err != nil {
+		return err
+	}
+	made, err := repo.Commit(ctx, git.Commit{Subject: "Landings of a machine that was lost before it pushed them", Paths: t.landed})
+	if err = errors.Join(err, held.Release(context.WithoutCancel(ctx))); err != nil || made.Hash == "" || a.Config.Run.Push != "on" {
+		return err
+	}
+	return repo.Push(ctx, made.Hash)
 }
 
 // missingChange returns the change that makes a file as its last landing left it. It returns nil if the
