@@ -49,9 +49,7 @@ type replica struct {
 	turn  sync.Mutex // held by who publishes
 	begun int        // how many publications have begun
 
-	count int    // of pushed commits
-	last  string // the last pushed commit
-	ref   string // its ref
+	count int // number of pushed commits
 }
 
 func newReplica(c *Conductor, id string) *replica {

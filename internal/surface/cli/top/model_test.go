@@ -96,7 +96,7 @@ func wantText(t *testing.T, m *model, texts ...string) {
 func decisions() *view.Decisions {
 	q := &view.Decisions{Flow: "controllers"}
 	for _, unit := range []string{"a", "b", "c"} {
-		q.Open = append(q.Open, view.OpenDecision{Decision: progress.Decision{Ref: planRef(unit), Title: "two to approve", Version: "v-" + unit}})
+		q.Open = append(q.Open, view.OpenDecision{Weighed: acts.Weighed{Decision: progress.Decision{Ref: planRef(unit), Title: "two to approve", Version: "v-" + unit}}})
 	}
 	return q
 }
@@ -159,7 +159,7 @@ func TestSelectionFollowsItsRow(t *testing.T) {
 		t.Fatal(at())
 	}
 	moved := decisions()
-	moved.Open = append([]view.OpenDecision{{Decision: progress.Decision{Ref: planRef("0")}}}, moved.Open...)
+	moved.Open = append([]view.OpenDecision{{Weighed: acts.Weighed{Decision: progress.Decision{Ref: planRef("0")}}}}, moved.Open...)
 	m.Update(facts{of: wants{page: decidePage}, now: testNow(), decisions: moved})
 	if at() != decisionRow+"plan b" {
 		t.Errorf("a new row moved the selection to %s", at())
