@@ -195,7 +195,7 @@ func TestNotesAreTyped(t *testing.T) {
 	m, r := testModel(Options{})
 	ref := progress.Ref{Kind: progress.ReviewKind, Unit: "a", Batch: "b1"}
 	m.turn(decidePage)
-	m.Update(facts{of: wants{page: decidePage}, now: testNow(), decisions: &view.Decisions{Open: []view.OpenDecision{{Decision: progress.Decision{Ref: ref}}}}})
+	m.Update(facts{of: wants{page: decidePage}, now: testNow(), decisions: &view.Decisions{Open: []view.OpenDecision{{Weighed: acts.Weighed{Decision: progress.Decision{Ref: ref}}}}}})
 	m.keys("b", "enter")
 	if len(r.acts) > 0 {
 		t.Error("an empty note was taken")
