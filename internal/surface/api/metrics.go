@@ -3,14 +3,13 @@ package api
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"lockkeeper"
+	"lockkeeper/internal/encoding/promtext"
 	"lockkeeper/internal/surface/feed"
 	"lockkeeper/sched"
 )
@@ -18,14 +17,12 @@ import (
 // metrics holds the counters of a server. They start at zero with the server and follow the event log. Gauges
 // are read from the store at each scrape.
 type metrics struct {
-	registry *prometheus.Registry
-
-	events    *prometheus.CounterVec
-	lockWait  prometheus.Histogram
-	dispatch  prometheus.Histogram
-	requests  *prometheus.CounterVec
-	durations *prometheus.HistogramVec
-	sent      prometheus.Counter
+	events    *promtext.Counter
+	lockWait  *promtext.Histogram
+	dispatch  *promtext.Histogram
+	requests  *promtext.Counter
+	durations *promtext.Histogram
+	sent      *promtext.Counter
 
 	waiting map[string]time.Time // start of the wait by grant or item id; used only by follow
 }
@@ -33,27 +30,23 @@ type metrics struct {
 // waitingKept limits the number of waits that metrics tracks.
 const waitingKept = 50_000
 
-func newMetrics(s *Server) *metrics {
+func newMetrics() *metrics {
 	waits := []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600}
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		events:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockkeeper_events_total", Help: "Events of the log by kind, since the server started. A gap is a write that the gate refused; recovered is a lock of a dead holder."}, []string{"kind"}),
-		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_lock_wait_seconds", Help: "How long lock requests waited before they were granted.", Buckets: waits}),
-		dispatch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockkeeper_dispatch_latency_seconds", Help: "Time from queueing an item to its dispatch.", Buckets: waits}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockkeeper_http_requests_total", Help: "Requests by route and status."}, []string{"route", "status"}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockkeeper_http_request_duration_seconds", Help: "Duration of requests by route.",
-			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 60}}, []string{"route"}),
-		sent:    prometheus.NewCounter(prometheus.CounterOpts{Name: "lockkeeper_sse_events_total", Help: "Events sent to clients."}),
+	return &metrics{
+		events:   promtext.NewCounter("lockkeeper_events_total", "Events of the log by kind, since the server started. A gap is a write that the gate refused; recovered is a lock of a dead holder.", "kind"),
+		lockWait: promtext.NewHistogram("lockkeeper_lock_wait_seconds", "How long lock requests waited before they were granted.", waits),
+		dispatch: promtext.NewHistogram("lockkeeper_dispatch_latency_seconds", "Time from queueing an item to its dispatch.", waits),
+		requests: promtext.NewCounter("lockkeeper_http_requests_total", "Requests by route and status.", "route", "status"),
+		durations: promtext.NewHistogram("lockkeeper_http_request_duration_seconds", "Duration of requests by route.",
+			[]float64{.001, .005, .01, .05, .1, .5, 1, 5, 60}, "route"),
+		sent:    promtext.NewCounter("lockkeeper_sse_events_total", "Events sent to clients."),
 		waiting: map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.events, m.lockWait, m.dispatch, m.requests, m.durations, m.sent,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &stock{s: s})
-	return m
 }
 
 func (m *metrics) answered(route string, status int, took time.Duration) {
-	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	m.durations.WithLabelValues(route).Observe(took.Seconds())
+	m.requests.Add(1, route, strconv.Itoa(status))
+	m.durations.Observe(took.Seconds(), route)
 }
 
 // follow counts events until the feed is closed.
@@ -79,7 +72,7 @@ func (m *metrics) follow(ctx context.Context, f *feed.Feed, trouble func(error))
 }
 
 func (m *metrics) count(ev *lockkeeper.Event) {
-	m.events.WithLabelValues(string(ev.Kind)).Inc()
+	m.events.Add(1, string(ev.Kind))
 	item := sched.ItemID(*ev)
 	switch ev.Kind {
 	case lockkeeper.EventWaiting:
@@ -102,71 +95,59 @@ func (m *metrics) began(id string, at time.Time) {
 	}
 }
 
-func (m *metrics) ended(id string, at time.Time, waits prometheus.Histogram) {
+func (m *metrics) ended(id string, at time.Time, waits *promtext.Histogram) {
 	if began, known := m.waiting[id]; known {
 		waits.Observe(max(0, at.Sub(began).Seconds()))
 		delete(m.waiting, id)
 	}
 }
 
-func (s *Server) serveMetrics(c *call) error {
-	promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(c.w, c.r)
-	return nil
-}
-
 // scrapeTime limits how long a scrape may read the store.
 const scrapeTime = 5 * time.Second
 
-// stock collects the gauges of the metrics. It reads the store at each scrape.
-type stock struct{ s *Server }
-
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("lockkeeper_"+name, help, labels, nil)
+func (s *Server) serveMetrics(c *call) error {
+	p, m := promtext.NewPage(), s.metrics
+	p.Include(m.events, m.lockWait, m.dispatch, m.requests, m.durations, m.sent)
+	ctx, cancel := context.WithTimeout(c.r.Context(), scrapeTime)
+	defer cancel()
+	if err := errors.Join(s.addGauges(ctx, p), addProcess(p)); err != nil { // the metrics that could be read are served
+		s.opt.Log.Warn("not all metrics could be read", "error", err)
+	}
+	c.w.Header().Set("Content-Type", promtext.ContentType)
+	_, _ = p.WriteTo(c.w) // fails only if the client has disconnected
+	return nil
 }
 
-// Describe implements prometheus.Collector. It describes nothing, because the set of gauges varies.
-func (k *stock) Describe(chan<- *prometheus.Desc) {}
-
-func (k *stock) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
-	defer cancel()
+// addGauges adds the state of the codebase. With an error, the page has a part of it.
+func (s *Server) addGauges(ctx context.Context, p *promtext.Page) error {
 	gauge := func(value float64, name, help string, labels ...string) {
-		var names []string
-		var values []string
-		for i := 0; i+1 < len(labels); i += 2 {
-			names, values = append(names, labels[i]), append(values, labels[i+1])
-		}
-		out <- prometheus.MustNewConstMetric(desc(name, help, names...), prometheus.GaugeValue, value, values...)
+		p.Gauge(value, "lockkeeper_"+name, help, labels...)
 	}
-	wrong := func(err error) {
-		out <- prometheus.NewInvalidMetric(desc("store", "The store could not be read."), err)
-	}
-
-	gauge(float64(k.s.rooms[roomStreams].taken()), "sse_clients", "Clients that follow the events.")
-	entries, err := k.s.opt.App.Locks.Requests(ctx)
+	gauge(float64(s.rooms[roomStreams].taken()), "sse_clients", "Clients that follow the events.")
+	entries, err := s.opt.App.Locks.Requests(ctx)
 	if err != nil {
-		wrong(err)
-		return
+		return err
 	}
 	states := map[string]int{"held": 0, "waiting": 0}
 	for _, e := range entries {
 		states[e.State]++
 	}
-	for state, n := range states {
-		gauge(float64(n), "grants", "Grants and waiting requests by state.", "state", state)
+	for _, state := range slices.Sorted(maps.Keys(states)) {
+		gauge(float64(states[state]), "grants", "Grants and waiting requests by state.", "state", state)
 	}
-	census, err := k.s.queue.Census(ctx)
+	census, err := s.queue.Census(ctx)
 	if err != nil {
-		wrong(err)
-		return
+		return err
 	}
-	for stage, n := range map[string]int{"ready": census.Ready, "parked": census.Waiting, "running": census.Running, "failed": census.Failed} {
-		gauge(float64(n), "queue_items", "Items of the queue by stage.", "stage", stage)
+	for _, of := range []struct {
+		stage string
+		count int
+	}{{"failed", census.Failed}, {"parked", census.Waiting}, {"ready", census.Ready}, {"running", census.Running}} {
+		gauge(float64(of.count), "queue_items", "Items of the queue by stage.", "stage", of.stage)
 	}
-	now, err := k.s.opt.View.Now(ctx, 0)
+	now, err := s.opt.View.Now(ctx, 0)
 	if err != nil {
-		wrong(err)
-		return
+		return err
 	}
 	for _, slots := range now.Slots {
 		gauge(float64(slots.Taken), "slots_taken", "Slots in use, by pool.", "pool", slots.Pool)
@@ -178,4 +159,5 @@ func (k *stock) Collect(out chan<- prometheus.Metric) {
 	gauge(now.Cost.USD, "run_cost_usd", "Cost of the agents of the current run.")
 	gauge(float64(now.Cost.Tokens), "run_cost_tokens", "Tokens used by the agents of the current run.")
 	gauge(now.Cost.BudgetUSD, "run_budget_usd", "Budget of the current run; 0: no limit.")
+	return nil
 }

@@ -139,7 +139,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		roomStreams: newRoom(o.Limits.Streams, 0, "streams"),
 		roomOpen:    newRoom(o.Limits.Strangers, 2*time.Second, "requests without a login"),
 	}
-	s.metrics = newMetrics(s)
+	s.metrics = newMetrics()
 	s.table = routes()
 	for i := range s.table {
 		s.add(&s.table[i])
