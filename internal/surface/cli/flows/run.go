@@ -74,8 +74,8 @@ workspaces of exactly the tree that the run sends through git. It ends with the 
 that machine disappears, one of those that joined continues the run: its clone is brought
 to the upstream of its branch, and changes land there.
 
-On a terminal it shows a full screen, with the keys of the dashboard: see lockkeeper top.
-The run goes on if you close it with q. With --plain, and in a pipe, it prints lines.
+On a terminal it shows a full screen: see lockkeeper top. The run continues if you close it
+with q. With --plain, and in a pipe, it prints lines.
 
 Ctrl-C finishes running agents and starts no new ones. Press it again, a second or more
 later, to stop them; their work returns to the queue.

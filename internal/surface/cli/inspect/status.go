@@ -42,9 +42,9 @@ until when, and who waits for whom. Then:
   error       why the run ended early; lockkeeper run continues it
   needs you   decisions of a run; see lockkeeper decide
 
---watch updates the view whenever something changes; on a terminal it is the page Locks of
-lockkeeper top. --short prints one line for a shell
-prompt with the numbers of sessions, held and waiting grants, or nothing if there are none.`,
+--watch updates the view whenever something changes. On a terminal it opens the page Locks
+of lockkeeper top. --short prints one line for a shell prompt with the numbers of sessions,
+held and waiting grants, or nothing if there are none.`,
 		Example: `  lockkeeper status
   lockkeeper status --watch
   PS1='$(lockkeeper status --short)\$ '

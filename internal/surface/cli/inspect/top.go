@@ -18,11 +18,11 @@ func (p *program) topCommand() *cobra.Command {
 		Long: `Show what the dashboard shows first, as a full screen in a terminal: what each slot does
 with the last line of its output, how far the run is and when it ends, open decisions,
 stuck work, and failures by cause. It also shows a run of another process or machine, and
-follows changes by themselves.
+updates itself.
 
 Enter opens what is selected: an item with its log, which it follows, a decision, a cause
 of failures, or a kept change. Decisions are answered and failures retried on the screen,
-after a confirmation. The keys are those of the dashboard:
+after a confirmation. Pages and answers have the keys of the dashboard:
 
   j k        next and previous row     g n  Now       g w  Work
   Enter Esc  open and close            g d  Decide    g l  Locks

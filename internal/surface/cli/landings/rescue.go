@@ -263,8 +263,8 @@ func (p *program) rescueDropCommand() *cobra.Command {
 		Use:   "drop ID… | --all | --older AGE | --where CONDITIONS",
 		Short: "Delete kept changes",
 		Long: `Delete kept changes for good: those with the given ids, all of them, those that are older
-than an age such as 7d, or those that meet conditions as for "rescue land". It shows them and asks on a terminal; without a terminal
-it needs --yes. Agents cannot run it.`,
+than an age such as 7d, or those that meet conditions as for "rescue land". It shows them
+and asks on a terminal; without a terminal it needs --yes. Agents cannot run it.`,
 		Example: `  lockkeeper rescue drop 1b4e28ba
   lockkeeper rescue drop --older 7d
   lockkeeper rescue drop --all --yes`,

@@ -74,5 +74,5 @@ func (q *question) lines(width int) (list []string) {
 	if over := ansi.StringWidth(text) - room; over > 0 && room > 0 {
 		text = ansi.TruncateLeft(text, over+1, "…")
 	}
-	return append(list, " "+paint(attend, q.text)+text+paint(selected, " "), paint(dim, fit(" Enter: go on   Esc: cancel", width)))
+	return append(list, " "+paint(attend, q.text)+text+paint(selected, " "), paint(dim, fit(" Enter: continue   Esc: cancel", width)))
 }

@@ -8,7 +8,7 @@ import (
 	"lockkeeper/internal/surface/view"
 )
 
-// marks are the signs of the cells of a board.
+// sign returns the sign of a cell of the board.
 func sign(mark view.Mark) string {
 	switch mark {
 	case view.MarkDone:

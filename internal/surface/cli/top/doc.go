@@ -1,6 +1,6 @@
 // Package top is the full-screen view of a codebase in a terminal: lanes, progress, decisions,
-// failures, work, locks and kept changes, with the keys of the dashboard. The command top shows
-// it, and run shows it while a terminal is attended.
+// failures, work, locks and kept changes. Pages and answers have the keys of the dashboard. The
+// command top shows it, and run shows it while a terminal is attended.
 //
 //	events of the store ─▶ reader ─▶ model (keys, pages, acts) ─▶ terminal
 //	news of a run       ─▶ Tell ───▶

@@ -161,7 +161,7 @@ func (m *model) quit() tea.Cmd {
 	if !m.opt.Conducts {
 		return tea.Quit
 	}
-	m.ask = &question{text: "Close the screen? The run goes on here and prints lines.", yes: func(*model, string) tea.Cmd { return tea.Quit }}
+	m.ask = &question{text: "Close the screen? The run continues here and prints lines.", yes: func(*model, string) tea.Cmd { return tea.Quit }}
 	return nil
 }
 
@@ -211,5 +211,5 @@ func (m *model) helpLines() []string {
 		}
 		list = append(list, " "+column(key, 22)+" "+b.says)
 	}
-	return append(list, "", paint(dim, " The keys are those of the dashboard: lockkeeper login"))
+	return append(list, "", paint(dim, " Pages and answers have the same keys on the dashboard: lockkeeper login"))
 }

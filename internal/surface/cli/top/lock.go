@@ -34,7 +34,7 @@ func (m *model) lockRows() (list []row) {
 	section("Past their lease", v.Stale, bad)
 	section("Waiting", v.Waiting, attend)
 	if len(v.Queued) > 0 {
-		list = append(list, title(fmt.Sprintf("Queued work that waits for locks (%d)", len(v.Queued))))
+		list = append(list, title(fmt.Sprintf("Queued behind locks (%d)", len(v.Queued))))
 		for _, q := range v.Queued {
 			text := oneLine(q.Name) + " " + paint(dim, plain(safe(q.Phase)))
 			for _, b := range q.Behind {

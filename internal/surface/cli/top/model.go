@@ -11,8 +11,8 @@ import (
 	"lockkeeper/internal/surface/acts"
 )
 
-// hands is what a model can cause outside of itself. A *Screen implements it.
-type hands interface {
+// effects is what a model can cause outside of itself. A *Screen implements it.
+type effects interface {
 	want(w wants, now bool) // now: reads it at once
 	interrupt()
 	do(act string, do func(context.Context) (string, error))
@@ -33,7 +33,7 @@ type tick struct{}
 
 // A model is the state of the screen. Only its program changes it.
 type model struct {
-	hands
+	effects
 	opt    Options
 	width  int
 	height int
@@ -68,8 +68,8 @@ type opened struct {
 	cause string // a cause of failures
 }
 
-func newModel(h hands, o Options) *model {
-	m := &model{hands: h, opt: o, width: 80, height: 24, marks: map[page]*mark{}, page: nowPage}
+func newModel(e effects, o Options) *model {
+	m := &model{effects: e, opt: o, width: 80, height: 24, marks: map[page]*mark{}, page: nowPage}
 	for _, p := range pages() {
 		if p.key == o.Page {
 			m.page = p.page

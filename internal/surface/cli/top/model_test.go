@@ -225,7 +225,7 @@ func TestClosingTheScreenOfARun(t *testing.T) {
 	if cmd := m.keys("q")[0]; cmd != nil {
 		t.Fatal("q closes the screen at once")
 	}
-	wantText(t, m, "Close the screen? The run goes on here and prints lines. [y/N]")
+	wantText(t, m, "Close the screen? The run continues here and prints lines. [y/N]")
 	if cmds := m.keys("x", "q", "ctrl+c"); r.interrupted != 1 || cmds[2] != nil {
 		t.Errorf("Ctrl-C came %d times", r.interrupted)
 	}

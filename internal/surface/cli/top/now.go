@@ -107,9 +107,9 @@ func (m *model) slots() string {
 	for _, wait := range []struct {
 		count int
 		what  string
-	}{{w.Slot, "for a slot"}, {w.Locks, "for locks"}, {w.After, "for other work"}, {w.Other, "for a machine"}} {
+	}{{w.Slot, "waiting for a slot"}, {w.Locks, "blocked by locks"}, {w.After, "waiting for other work"}, {w.Other, "waiting for a machine"}} {
 		if wait.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", wait.count, term.Plural(wait.count, "waits", "wait")+" "+wait.what))
+			parts = append(parts, fmt.Sprintf("%d %s", wait.count, wait.what))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -161,7 +161,7 @@ func (m *model) nowRows() (list []row) {
 	}
 	section("Slots", m.laneRows(n))
 	if n.Needs.Total > 0 {
-		section(fmt.Sprintf("Needs you (%d), the oldest since %s", n.Needs.Total, ago(n.Needs.Oldest, m.clock())), m.needsRows(n))
+		section(fmt.Sprintf("Needs you (%d), the oldest for %s", n.Needs.Total, ago(n.Needs.Oldest, m.clock())), m.needsRows(n))
 	}
 	section(fmt.Sprintf("Stuck (%d)", len(n.Stuck)), m.stuckRows(n))
 	section(fmt.Sprintf("Failed (%d)", len(n.Failed)), m.causeRows(n))
@@ -241,7 +241,7 @@ func (m *model) workRow(id, pool string, w view.LaneWork, wide int) row {
 	if line := oneLine(w.Line); line != "" {
 		text += " " + paint(dim, line)
 	} else if w.Silent {
-		text += " " + paint(attend, "no output since "+ago(w.Said, m.clock()))
+		text += " " + paint(attend, "no output for "+ago(w.Said, m.clock()))
 	}
 	return row{id: id, text: text, goes: m.opensItem(w.Item)}
 }

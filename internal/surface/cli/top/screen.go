@@ -30,7 +30,7 @@ type Options struct {
 	Page string
 	// Interrupt is called on Ctrl-C. Default: the process sends itself the signal, as a terminal does.
 	Interrupt func()
-	// Conducts means that this process conducts the run, which goes on when the screen closes.
+	// Conducts means that this process conducts the run, which continues when the screen closes.
 	Conducts bool
 }
 
@@ -106,7 +106,7 @@ func Show(ctx context.Context, o Options) error {
 	return s.Close()
 }
 
-// Closed is closed when the person has closed the screen, or it could not go on. Close is still
+// Closed is closed when the person has closed the screen, or it failed. Close is still
 // necessary.
 func (s *Screen) Closed() <-chan struct{} { return s.ended }
 
@@ -159,7 +159,7 @@ func (s *Screen) want(w wants, now bool) { s.reader.ask(w, now) }
 
 func (s *Screen) interrupt() { s.opt.Interrupt() }
 
-// do carries out an act, and then shows what it says. The person can go on meanwhile.
+// do carries out an act, and then shows what it says. The screen takes keys meanwhile.
 func (s *Screen) do(act string, do func(context.Context) (string, error)) {
 	if s.opt.Refuse != nil {
 		if err := s.opt.Refuse(act); err != nil {
