@@ -44,7 +44,7 @@ func (p *Pipeline) discover(ctx context.Context) error {
 	return nil
 }
 
-// Survey finds the units of the run and changes nothing. State, Outcome and Forecast need it.
+// Survey finds the units of the run and changes nothing. State, Outcome and DryRun need it.
 func (p *Pipeline) Survey(ctx context.Context) error {
 	if err := p.find(); err != nil {
 		return err

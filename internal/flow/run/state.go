@@ -146,8 +146,8 @@ func (p *Pipeline) Refresh() (_ agent.Spent, err error) {
 // Sandbox describes the sandbox of agents and commands.
 func (p *Pipeline) Sandbox() string { return p.opt.Sandbox.String() }
 
-// A Forecast describes what a run would do.
-type Forecast struct {
+// A DryRun describes what a run would do.
+type DryRun struct {
 	*Outcome
 	Batches []UpcomingBatch   `json:"batches"` // the planned batches that have not landed
 	Shared  []flow.SharedRead `json:"shared"`  // files that several screens read, where their merges may conflict
@@ -173,13 +173,13 @@ type Contention struct {
 	Path string `json:"path"`
 }
 
-// Forecast predicts what a run would do, and changes nothing.
-func (p *Pipeline) Forecast(ctx context.Context) (*Forecast, error) {
+// DryRun finds out what a run would do, and changes nothing.
+func (p *Pipeline) DryRun(ctx context.Context) (*DryRun, error) {
 	out, err := p.Outcome(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := &Forecast{Outcome: out, Batches: []UpcomingBatch{}, Shared: []flow.SharedRead{}}
+	f := &DryRun{Outcome: out, Batches: []UpcomingBatch{}, Shared: []flow.SharedRead{}}
 	if p.opt.Manifest != nil {
 		f.Shared = append(f.Shared, p.opt.Manifest.Shared()...)
 	}
@@ -237,7 +237,7 @@ func (p *Pipeline) upcoming(u *progress.Unit) []progress.Batch {
 
 // queue marks units as queued if their documents are complete but a new plan has batches for
 // them.
-func (f *Forecast) queue(first string) {
+func (f *DryRun) queue(first string) {
 	for i := range f.State.Units {
 		u := &f.State.Units[i]
 		if u.Status == flow.Complete && slices.ContainsFunc(f.Batches, func(b UpcomingBatch) bool { return b.Unit == u.Name }) {
@@ -248,7 +248,7 @@ func (f *Forecast) queue(first string) {
 }
 
 // contend finds the batches that will wait for each other.
-func (f *Forecast) contend() {
+func (f *DryRun) contend() {
 	for i := range f.Batches {
 		for j := range f.Batches {
 			a, b := &f.Batches[i], &f.Batches[j]

@@ -180,7 +180,7 @@ func (r *flowRun) run(ctx context.Context) (err error) {
 		return r.takePart(ctx, o)
 	}
 	if o.Tell = r.board.hear; r.o.dry {
-		o.Tell = func(n run.News) { r.Note("%s", term.Clean(n.Text)) } // the answer is the forecast alone
+		o.Tell = func(n run.News) { r.Note("%s", term.Clean(n.Text)) } // the answer is what the run would do, alone
 	}
 	if _, inside := r.Agent(); r.Attended() && !inside && !r.JSON && !r.o.yes {
 		o.AskBaseline = r.askBaseline
@@ -212,7 +212,7 @@ func (r *flowRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	if r.o.dry {
-		return r.foresee(ctx, seen)
+		return r.dryRun(ctx, seen)
 	}
 	if r.o.Auto != "" {
 		if err := r.NoAgent("deciding by a policy"); err != nil {

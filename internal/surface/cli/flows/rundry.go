@@ -16,8 +16,8 @@ import (
 	"lockkeeper/internal/surface/cli/term"
 )
 
-type foreseen struct {
-	*run.Forecast
+type plannedRun struct {
+	*run.DryRun
 	Held     []heldBatch `json:"held"`
 	Untested string      `json:"untested,omitempty"` // the work that has no tests
 	Tests    *run.Trial  `json:"tests,omitempty"`    // the tests on the unchanged tree
@@ -31,17 +31,17 @@ type heldBatch struct {
 	Conflicts []lockkeeper.ConflictInfo `json:"conflicts"`
 }
 
-func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
+func (r *flowRun) dryRun(ctx context.Context, seen *run.Pipeline) error {
 	if warning, err := r.c.Legacy(); err != nil {
 		return err
 	} else if warning != "" {
 		r.Say(warning)
 	}
-	f, err := seen.Forecast(ctx)
+	f, err := seen.DryRun(ctx)
 	if err != nil {
 		return err
 	}
-	all := foreseen{Forecast: f, Held: []heldBatch{}}
+	all := plannedRun{DryRun: f, Held: []heldBatch{}}
 	for _, b := range f.Batches {
 		found, err := r.a.Locks.CheckConflicts(ctx, b.Locks)
 		if err != nil {
@@ -55,7 +55,7 @@ func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 		return err
 	}
 	refusal := r.c.Check(ctx, seen)
-	if all.Next = r.afterForecast(f); refusal != nil {
+	if all.Next = r.afterDryRun(f); refusal != nil {
 		all.Refusal, all.Next = refusal.Error(), ""
 	}
 	if r.JSON {
@@ -67,9 +67,9 @@ func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 		}
 		return &command.ExitError{Code: command.ExitCode(refusal)}
 	}
-	r.foreseeUnits(f)
-	r.foreseeBatches(&all)
-	r.foreseeShared(f.Shared)
+	r.showUnits(f)
+	r.showBatches(&all)
+	r.showShared(f.Shared)
 	fmt.Fprintf(r.Out, "$%.2f spent so far; %s\n", f.State.Spent.USD(), restText(f.State.Rest))
 	if all.Untested != "" {
 		fmt.Fprintln(r.Out, "warning: "+term.Clean(all.Untested))
@@ -87,7 +87,7 @@ func (r *flowRun) foresee(ctx context.Context, seen *run.Pipeline) error {
 }
 
 // tryTests runs the tests on the unchanged tree, unless the run would do nothing.
-func (r *flowRun) tryTests(ctx context.Context, f *run.Forecast) (t *run.Trial, err error) {
+func (r *flowRun) tryTests(ctx context.Context, f *run.DryRun) (t *run.Trial, err error) {
 	if r.o.untried || f.Complete == len(f.State.Units) {
 		return nil, nil
 	}
@@ -114,8 +114,8 @@ func (r *flowRun) showTrial(t *run.Trial) {
 	}
 }
 
-// afterForecast returns the next step: the run, unless every remaining step needs a decision.
-func (r *flowRun) afterForecast(f *run.Forecast) string {
+// afterDryRun returns the next step: the run, unless every remaining step needs a decision.
+func (r *flowRun) afterDryRun(f *run.DryRun) string {
 	for _, u := range f.State.Units {
 		asked := slices.ContainsFunc(f.Waiting, func(g progress.Decision) bool { return g.Ref.Unit == u.Name })
 		if u.Status != flow.Complete && u.Status != flow.Failed && !asked {
@@ -125,7 +125,7 @@ func (r *flowRun) afterForecast(f *run.Forecast) string {
 	return r.nextStep(f.Outcome, false)
 }
 
-func (r *flowRun) foreseeUnits(f *run.Forecast) {
+func (r *flowRun) showUnits(f *run.DryRun) {
 	fmt.Fprintf(r.Out, "flow %s: %s; agent %s; sandbox: %s\n", r.flow.Name, term.Counted(len(f.State.Units), "unit"), term.Clean(conduct.AgentTitle(r.a)), term.Clean(f.State.Sandbox))
 	t := &term.Table{Heads: []string{"UNIT", "STATUS", "NEXT"}}
 	for _, u := range f.State.Units {
@@ -147,7 +147,7 @@ func (r *flowRun) phaseOf(status string) string {
 	return r.flow.Phases[i].Name
 }
 
-func (r *flowRun) foreseeBatches(all *foreseen) {
+func (r *flowRun) showBatches(all *plannedRun) {
 	if len(all.Batches) == 0 {
 		return
 	}
@@ -180,8 +180,8 @@ func contenders(list []run.Contention) string {
 	return cmp.Or(strings.Join(names, ", "), "-")
 }
 
-// foreseeShared lists the files on which merges will conflict.
-func (r *flowRun) foreseeShared(shared []flow.SharedRead) {
+// showShared lists the files on which merges will conflict.
+func (r *flowRun) showShared(shared []flow.SharedRead) {
 	if len(shared) == 0 {
 		return
 	}
