@@ -388,6 +388,7 @@ func (u *tour) tourDecisions() {
 		must(u.t, b.PutReview(ctx, "blog/c", first, files))
 	}
 	reviewed(files("one\n"), gap("app/e.rb"), gap("app/f.rb"))
+	edit("comment", map[string]any{"batch": first, "path": "app/models/c.rb", "line": 1, "text": "say why"})
 	decide("return", map[string]any{"refs": []string{"review blog/c/" + first}, "notes": []string{"shorter"}}).has("is returned")
 	reviewed(files("two\n"))
 	decide("follow-up", map[string]any{"refs": []string{"gap blog/c/" + first + "/1"}}).has("is followed up")

@@ -11,7 +11,6 @@ import (
 	"lockkeeper"
 	"lockkeeper/internal/flow/run"
 	"lockkeeper/internal/job"
-	"lockkeeper/internal/surface/acts"
 	"lockkeeper/store"
 )
 
@@ -56,7 +55,7 @@ type ShownListedItem struct {
 
 // Shown returns what JSON shows of the item.
 func (it ListedItem) Shown() ShownListedItem {
-	return ShownListedItem{it.Item.Shown(), it.State, it.Name, it.Unit, acts.OrEmpty(it.Waits), it.Waited, it.Worked}
+	return ShownListedItem{it.Item.Shown(), it.State, it.Name, it.Unit, it.Waits, it.Waited, it.Worked}
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -64,7 +63,7 @@ func (it ListedItem) MarshalJSON() ([]byte, error) { return json.Marshal(it.Show
 
 // listed returns an item with its durations, as of a time.
 func listed(it *lockkeeper.Item, now time.Time) ListedItem {
-	l := ListedItem{Item: it, State: ItemState(it), Name: ItemName(it)}
+	l := ListedItem{Item: it, State: ItemState(it), Name: ItemName(it), Waits: []Wait{}}
 	if w, ok := run.WorkOf(it); ok {
 		l.Unit = w.Unit
 	}
