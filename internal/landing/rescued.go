@@ -9,9 +9,8 @@ import (
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"lockkeeper"
+	"lockkeeper/durable"
 	"lockkeeper/gate"
 	"lockkeeper/internal/project"
 	"lockkeeper/rescue"
@@ -83,8 +82,8 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 	}
 	if onto.Base != nil {
 		change.Base = onto.Base
-		if e.Mode == e.Base.Mode {
-			change.Mode = nil // the change leaves the permissions as they are
+		if onto.Base.Exists() && (e.Mode == e.Base.Mode || !e.Base.Exists()) {
+			change.Mode = nil // the change leaves the permissions of the file as they are
 		}
 	}
 	if onto.Merged != nil {
@@ -99,11 +98,16 @@ func LandRescued(ctx context.Context, a *project.Project, grant *lockkeeper.Gran
 
 // keepReplaced puts the file at the path of an entry on the shelf, unless it is the same.
 func keepReplaced(ctx context.Context, a *project.Project, e rescue.Entry) (err error) {
-	f, err := os.OpenFile(a.Below(e.Path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	root, err := os.Open(a.Root.Dir())
+	if err != nil {
+		return err
+	}
+	f, err := durable.OSDisk{}.OpenFile(root, e.Path) // follows no link
+	err = errors.Join(err, root.Close())
+	if f == nil && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
+	if f == nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()

@@ -181,3 +181,21 @@ func HasMarkers(text string) bool {
 	}
 	return begins(markNow) || begins(markEnd)
 }
+
+// LineEnds reports whether lines of a text end with CR LF, and whether all lines end in the same way and no CR is
+// elsewhere. It leaves out the markers of conflicts.
+func LineEnds(text string) (crlf, same bool) {
+	var short bool
+	same = true
+	for line := range strings.Lines(text) {
+		switch line {
+		case markNow + "\n", markBase + "\n", markKept + "\n", markEnd + "\n":
+			continue
+		}
+		body, ended := strings.CutSuffix(line, "\n")
+		body, long := strings.CutSuffix(body, "\r")
+		crlf, short = crlf || ended && long, short || ended && !long
+		same = same && !strings.Contains(body, "\r") && (ended || !long)
+	}
+	return crlf, same && !(crlf && short)
+}

@@ -58,6 +58,16 @@ func TestCount(t *testing.T) {
 	}
 }
 
+func TestLineEnds(t *testing.T) {
+	conflict := ThreeWay("a\r\nb\r\n", "a\r\nx\r\n", "a\r\ny\r\n").Text
+	for text, want := range map[string][2]bool{"": {false, true}, "a\nb": {false, true}, "a\r\nb": {true, true}, "a\r\nb\n": {true, false},
+		"a\rb\n": {false, false}, "a\nb\r": {false, false}, "a\r\r\n": {true, false}, conflict: {true, true}} {
+		if crlf, same := LineEnds(text); crlf != want[0] || same != want[1] {
+			t.Errorf("%q: %t, %t", text, crlf, same)
+		}
+	}
+}
+
 // A merge is symmetric, keeps what one side leaves alone, and loses nothing of a conflict.
 func TestMergeIsSymmetricAndKeepsBothSides(t *testing.T) {
 	text := rapid.Custom(func(t *rapid.T) string {

@@ -8,14 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
-	"golang.org/x/sys/unix"
 
 	"lockkeeper"
+	"lockkeeper/durable"
 	"lockkeeper/internal/merge"
 	"lockkeeper/internal/project"
 	"lockkeeper/internal/session"
@@ -118,11 +117,16 @@ type present struct {
 
 // readPresent reads the file at a path from the root.
 func readPresent(a *project.Project, path string) (p present, err error) {
-	f, err := os.OpenFile(filepath.Join(a.Root.Dir(), filepath.FromSlash(path)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	root, err := os.Open(a.Root.Dir())
+	if err != nil {
+		return p, err
+	}
+	f, err := durable.OSDisk{}.OpenFile(root, path) // follows no link, and stays in the root
+	err = errors.Join(err, root.Close())
+	if f == nil && errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
-	if err != nil {
+	if f == nil {
 		return p, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
@@ -212,7 +216,9 @@ func opaque(e rescue.Entry, now present) string {
 // compare sets the state of a change of text, its diff and the merged content.
 func (f *Fit) compare(e rescue.Entry, base string, known bool, kept string, present present) {
 	now, there := string(present.content), present.version.Exists()
-	if there == !e.Delete && now == kept {
+	mode := present.version.Mode
+	sets := !e.Delete && e.Mode != 0 && e.HasBase() && e.Base.Exists() && e.Mode != e.Base.Mode // the change sets the permissions
+	if there == !e.Delete && now == kept && (!sets || mode == e.Mode) {
 		f.State, f.Note = FitLanded, "the file has this content already"
 		if known && base != kept {
 			f.Note += "; the diff shows what it changed"
@@ -222,7 +228,11 @@ func (f *Fit) compare(e rescue.Entry, base string, known bool, kept string, pres
 	}
 	if !known {
 		f.show(e, now, there, kept)
-		if !there {
+		switch {
+		case !there && e.HasBase():
+			f.State, f.Note = FitConflict, "the file was deleted since"
+			return
+		case !there:
 			f.State = FitClean // nothing is replaced
 			return
 		}
@@ -232,6 +242,12 @@ func (f *Fit) compare(e rescue.Entry, base string, known bool, kept string, pres
 		return
 	}
 	f.show(e, base, e.Base.Exists(), kept)
+	if sets && there && mode != e.Mode && mode != e.Base.Mode {
+		r := merge.ThreeWay(base, kept, now)
+		f.State, f.Conflicts, f.Merged = FitConflict, r.Conflicts, r.Text
+		f.Note = fmt.Sprintf("the change sets the permissions %04o, and since then they became %04o", e.Mode.Perm(), mode.Perm())
+		return
+	}
 	if there == e.Base.Exists() && base == now {
 		f.State, f.merges, f.Merged = FitUnchanged, !e.Delete, kept
 		return

@@ -17,9 +17,9 @@ import (
 
 // Landing says how a kept change lands.
 type Landing struct {
-	OntoCurrent bool   `json:"onto_current,omitempty"` // replace the file as it is now
-	Resolved    string `json:"resolved,omitempty"`     // the content that a person merged, in place of the kept one
-	Base        string `json:"base,omitempty"`         // with resolved: what the file must be, as `+"`gate write --base`"+` takes it
+	OntoCurrent bool    `json:"onto_current,omitempty"` // replace the file as it is now
+	Resolved    *string `json:"resolved,omitempty"`     // the content that a person merged, in place of the kept one; it may be empty
+	Base        string  `json:"base,omitempty"`         // with resolved: what the file must be, as `+"`gate write --base`"+` takes it
 }
 
 // LandRescued lands a kept change, and drops it from the rescue shelf. The landing is nil if
@@ -70,15 +70,19 @@ func (how Landing) check(e rescue.Entry) error {
 		return &lockkeeper.InputError{Field: field, Value: e.Path, Reason: reason, Next: next}
 	}
 	switch {
-	case how.Resolved == "" && how.Base == "":
+	case how.Resolved == nil && how.Base == "":
 		return nil
 	case how.OntoCurrent:
 		return bad("onto_current", "it excludes resolved content, which names the version that it replaces", "leave one of them out")
 	case how.Base == "":
 		return bad("base", "resolved content needs the version of the file that it was made from", "lockkeeper rescue show --merged "+e.ID+" names it")
-	case e.Kind == rescue.Whole || e.Delete:
+	case how.Resolved == nil:
+		return bad("resolved", "the base of resolved content is named, but not the content", "send the merged file, which may be empty")
+	case e.Kind == rescue.Uncommitted:
+		return bad("resolved", "an uncommitted file is restored as it was, also where the gate does not write other content", ResolveStep(e, lockkeeper.Version{}))
+	case e.Kind == rescue.Whole || e.Delete || e.Sum == "":
 		return bad("resolved", "the kept change has no content that could be merged", "lockkeeper rescue show "+e.ID)
-	case merge.HasMarkers(how.Resolved):
+	case merge.HasMarkers(*how.Resolved):
 		return bad("resolved", "it still has the markers of a conflict", "replace each marked part with what should be there")
 	}
 	return nil
@@ -89,7 +93,7 @@ func (how Landing) onto(ctx context.Context, a *project.Project, e rescue.Entry,
 	if how.Base != "" {
 		base, err := landing.ParseBase(a, e.Path, how.Base)
 		if err == nil {
-			onto.Base, onto.Merged = base, []byte(how.Resolved)
+			onto.Base, onto.Merged = base, []byte(*how.Resolved)
 		}
 		return onto, err
 	}

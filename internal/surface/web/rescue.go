@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockkeeper"
+	"lockkeeper/internal/merge"
 	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
 )
@@ -135,15 +136,19 @@ func (k keptData) heading() string { return k.RescueEntry.Path }
 
 // Resolvable reports whether a person can merge the change by hand on the page.
 func (k keptData) Resolvable() bool {
-	const longest = 60 << 10 // a longer text is merged in an editor
-	return k.Merged != "" && k.Fit != nil && !k.Fit.Applies() && len(k.Merged) <= longest
+	const longest = 60 << 10            // a longer text is merged in an editor
+	_, same := merge.LineEnds(k.Merged) // a browser sends all lines with the same end
+	return k.Merged != "" && same && k.Fit != nil && !k.Fit.Applies() && len(k.Merged) <= longest
 }
 
 // NowSum returns the SHA-256 of the file that the change was merged with.
 func (k keptData) NowSum() string { return fmt.Sprintf("%x", k.Fit.Now.Sum) }
 
 // HasCR reports whether lines of the merged text end with CR LF.
-func (k keptData) HasCR() bool { return strings.Contains(k.Merged, "\r\n") }
+func (k keptData) HasCR() bool {
+	crlf, _ := merge.LineEnds(k.Merged)
+	return crlf
+}
 
 func (d *Dashboard) keptPage(_ http.ResponseWriter, r *http.Request) (any, error) {
 	kept, err := d.view.Rescued(r.Context(), r.PathValue("id"))
@@ -153,10 +158,14 @@ func (d *Dashboard) keptPage(_ http.ResponseWriter, r *http.Request) (any, error
 func land(d *Dashboard, ctx context.Context, f form) (said, error) {
 	how := acts.Landing{OntoCurrent: f.Get("onto") != "", Base: f.Get("base")}
 	if how.Base != "" {
-		how.Resolved = f.Values.Get("resolved")
-		if f.Get("crlf") == "" { // browsers send every end of a line as CR LF
-			how.Resolved = strings.ReplaceAll(how.Resolved, "\r\n", "\n")
+		if err := f.needs("resolved"); err != nil {
+			return said{}, err
 		}
+		text := f.Values.Get("resolved")
+		if f.Get("crlf") == "" { // browsers send every end of a line as CR LF
+			text = strings.ReplaceAll(text, "\r\n", "\n")
+		}
+		how.Resolved = &text
 	}
 	e, l, err := acts.LandRescued(ctx, d.app, f.Get("id"), how, acts.Changer{Actor: f.who.Actor()}, acts.Holding(d.app, f.who.Actor()))
 	if err != nil {

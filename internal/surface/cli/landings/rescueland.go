@@ -91,10 +91,11 @@ The file that --onto-current replaces there is kept in turn.`,
 func (p *program) rescueLand(cmd *cobra.Command, a *project.Project, id string, o rescueLandOptions) error {
 	how := acts.Landing{OntoCurrent: o.ontoCurrent, Base: o.base}
 	if o.resolved != "" {
-		var err error
-		if how.Resolved, err = p.readResolved(o.resolved); err != nil {
+		text, err := p.readResolved(o.resolved)
+		if err != nil {
 			return err
 		}
+		how.Resolved = &text
 	}
 	e, l, err := acts.LandRescued(cmd.Context(), a, id, how, p.Changer(a), p.holding(cmd, a, o.OwnLock))
 	if err != nil {
