@@ -32,10 +32,7 @@ func LandRescued(ctx context.Context, a *project.Project, id string, how Landing
 	if e, err = a.Shelf().Get(id); err != nil {
 		return e, nil, err
 	}
-	if e.Kind == rescue.Unlanded { // the work of a batch, about which people decide
-		by.Wrote = nil
-	}
-	if err := by.mayChange(ctx, "landing of rescued "+id, e.GrantID, e.Holder, e.At); err != nil {
+	if err := by.mayLand(ctx, e); err != nil {
 		return e, nil, err
 	}
 	if reason, next := CannotLand(a, e); reason != "" {

@@ -1,6 +1,7 @@
 package acts_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"lockkeeper"
 	"lockkeeper/internal/surface/acts"
@@ -132,5 +134,28 @@ func TestDeletedSinceWithoutBase(t *testing.T) {
 	e := o.kept(rescue.Entry{Kind: rescue.Gap, Path: "app/models/gone.rb", Mode: 0o644, Base: lockkeeper.Version{Kind: lockkeeper.File, Mode: 0o644, Sum: [32]byte{1}}}, "kept\n")
 	if fit, err := acts.FitOf(t.Context(), o.app, e); err != nil || fit.State != acts.FitConflict {
 		t.Errorf("%s, %v", fit.State, err)
+	}
+}
+
+// Conditions of an agent choose only its own changes, and the answer tells it nothing about those of others.
+func TestAgentsLandTheirOwn(t *testing.T) {
+	o := newOffice(t, 0)
+	var list []rescue.Entry
+	for name, by := range map[string]string{"mine": "badger", "theirs": "otter"} {
+		e, err := o.app.Shelf().Put(t.Context(), rescue.Entry{Kind: rescue.Gap, Path: "app/models/" + name + ".rb", Holder: by, Mode: 0o644, Reason: "coverage: no lock"}, strings.NewReader(name))
+		must(t, err)
+		list = append(list, e)
+	}
+	by := acts.Changer{Actor: lockkeeper.Actor{Name: "badger", Kind: lockkeeper.ActorAgent}, Wrote: func(_ context.Context, _, holder string, _ time.Time) (bool, error) { return holder == "badger", nil }}
+	own, err := by.Own(t.Context(), list)
+	if err != nil || len(own) != 1 || own[0].Holder != "badger" {
+		t.Errorf("%+v, %v", own, err)
+	}
+	if own, err := (acts.Changer{Actor: person("ann")}).Own(t.Context(), list); err != nil || len(own) != 2 {
+		t.Errorf("%+v, %v", own, err)
+	}
+	done := acts.LandMany(t.Context(), o.app, list, by, acts.Holding(o.app, by.Actor))
+	if len(done.Landed) != 1 || len(done.Kept) != 1 || !strings.Contains(done.Kept[0].Reason, "agents change only what they wrote") {
+		t.Errorf("%+v", done)
 	}
 }

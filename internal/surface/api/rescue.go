@@ -82,6 +82,9 @@ func landRescued(s *Server, c *call, in acts.Landing) (landedAgain, error) {
 // landMany lands the changes that a caller chose and that apply.
 func landMany(s *Server, c *call, in acts.Chosen) (acts.LandedMany, error) {
 	list, err := s.opt.View.Chosen(c.r.Context(), in)
+	if err == nil && in.Where != "" {
+		list, err = c.changer().Own(c.r.Context(), list)
+	}
 	if err != nil {
 		return acts.LandedMany{}, err
 	}
