@@ -59,6 +59,7 @@ var mayChange = map[string]string{
 	"internal/flow/sample":                       "an application of its own, in a directory that the caller gives",
 	"internal/agent/sandbox":                     "the command's own home, temporary files and cache layers; mount points in a new root; a trial in a directory of its own",
 	"internal/machine/overlay":                   "the kernel's work directory beside an agent's changes, and a trial in a directory of its own",
+	"internal/flow/conduct/predictions.go":       "predictions of earlier runs, in .lockkeeper",
 	"internal/flow/conduct/replica.go":           "the documents and calls of a run that another machine began, and what they replace",
 	"internal/flow/conduct/crew.go":              "the files of calls of other machines, in the user's own state directory",
 	"internal/flow/run/joincall.go":              "what an agent said about a call of another machine, in the user's own state directory",
@@ -93,8 +94,9 @@ var opening = words("OpenFile Open Openat Openat2")
 var writeFlags = words("O_WRONLY O_RDWR O_CREATE O_CREAT O_TRUNC O_APPEND O_TMPFILE")
 
 // ours lists packages whose own functions have some of these names. They change files only by the
-// functions above, and are checked themselves. Package ast has a type with such a name.
-var ours = words("gate lock memstore sqlstore rescue tree lockkeeper project process config ast")
+// functions above, and are checked themselves. Package ast has a type with such a name, and package
+// ansi shortens texts.
+var ours = words("gate lock memstore sqlstore rescue tree lockkeeper project process config ast ansi")
 
 func words(s string) []string { return strings.Fields(s) }
 

@@ -85,8 +85,11 @@ func ago(since, now time.Time) string {
 	if since.IsZero() {
 		return ""
 	}
-	return term.Span(max(0, now.Sub(since)).Truncate(time.Second))
+	return term.Span(wholeSeconds(max(0, now.Sub(since))))
 }
+
+// wholeSeconds drops the fraction of a second.
+func wholeSeconds(d time.Duration) time.Duration { return d / time.Second * time.Second }
 
 // plain replaces the separators of stored words.
 func plain(word string) string { return strings.ReplaceAll(word, "_", " ") }

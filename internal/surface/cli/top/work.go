@@ -2,7 +2,6 @@ package top
 
 import (
 	"fmt"
-	"time"
 
 	"lockkeeper/internal/surface/cli/term"
 )
@@ -23,7 +22,7 @@ func (m *model) workRows() (list []row) {
 		}
 		note := ""
 		if took := it.Worked.Duration(); took > 0 {
-			note = term.Span(took.Truncate(time.Second))
+			note = term.Span(wholeSeconds(took))
 		}
 		list = append(list, row{id: "item " + it.ID, text: text, note: note, goes: m.opensItem(it.ID)})
 	}
