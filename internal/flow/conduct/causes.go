@@ -17,7 +17,8 @@ import (
 	"lockkeeper/internal/project"
 )
 
-// A Cause is one reason for which work of a flow failed: a test, or a message.
+// A Cause is one reason for which work of a flow failed: a failure.Cause with the failures that have it
+// and the lines of output that show it.
 type Cause struct {
 	ID     string   `json:"id"` // the same for the same cause
 	Title  string   `json:"title"`

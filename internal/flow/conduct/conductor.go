@@ -257,7 +257,7 @@ func (r *ActiveRun) conduct(ctx context.Context, stop <-chan struct{}) (*run.Out
 	defer context.AfterFunc(r.lease.Context(), func() { end(r.lost()) })()
 	ended := r.shared.publish(ctx, r.Pipeline, end)
 	began := time.Now()
-	settled := r.foresee(ctx)
+	settled := r.keepCurrent(ctx)
 	ran, err := r.Pipeline.Run(ctx, stop)
 	settled()
 	ended()

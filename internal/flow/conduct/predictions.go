@@ -19,9 +19,9 @@ const (
 	predictShare = 100 // a prediction takes at most this part of the time until the next one
 )
 
-// foresee keeps the record of the run current until the returned function is called: how long the rest
+// keepCurrent keeps the record of the run current until the returned function is called: how long the rest
 // takes, and why nothing starts. It is the only writer of the record meanwhile.
-func (r *ActiveRun) foresee(ctx context.Context) (stop func()) {
+func (r *ActiveRun) keepCurrent(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

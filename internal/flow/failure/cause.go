@@ -14,7 +14,7 @@ type Case struct {
 	Failure *Failure // how its command failed; nil: no command did
 }
 
-// A Cause is what several failures have in common.
+// A Cause is what several failures have in common: a test that fails in all of them, or a message.
 type Cause struct {
 	ID    string
 	Title string

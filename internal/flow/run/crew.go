@@ -14,7 +14,8 @@ import (
 	"lockkeeper/internal/git/parcel"
 )
 
-// A Crew is what a process needs to share calls with other machines.
+// A Crew is what a process needs to share calls with other machines. The conductor and a Joiner have one
+// each.
 type Crew struct {
 	Fleet   *fleet.Fleet
 	Parcels *parcel.Repo
@@ -36,8 +37,8 @@ func (c *Crew) Ref(kind, name string) string {
 	return "refs/lockkeeper/" + c.Space + "/" + kind + "/" + name
 }
 
-// A crew gives the calls of a run to machines. The slots of the queue count those of all machines;
-// the crew has those of this one.
+// A crew is what the conductor knows about the other machines and about the calls that they carry out.
+// The slots of the queue count those of all machines; the crew has those of this one.
 type crew struct {
 	*Crew
 	p     *Pipeline

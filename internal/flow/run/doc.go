@@ -14,6 +14,16 @@
 //	ask.go, call.go        calls of agents, their records, the budget
 //	trial.go               the test commands on the unchanged tree, before a run
 //	overlay.go, state.go   the state of a run for viewers
+//	durations.go, expect.go  what later work will take, from recorded calls
+//
+// A run can use other machines (package fleet). The conductor is the machine that runs the flow. It
+// sends single calls to the machines that joined:
+//
+//	crew.go      on the conductor: the machines, and the calls that they carry out
+//	place.go     where a call runs: in a slot here, or on another machine
+//	remote.go    sends a call to another machine, and applies its result in the workspace
+//	joiner.go    on a machine that joined: takes calls, and renews its claims
+//	joincall.go  on a machine that joined: carries out one call, and sends the result
 //
 // Invariants:
 //
@@ -32,7 +42,8 @@
 //     outcome is stored.
 //  7. Every call counts against the budget, failed ones included. When the budget is used
 //     up, no call starts, running calls finish, and queued work stays queued.
-//  8. Only one process runs the flows of a codebase at a time.
+//  8. Only one process runs the flows of a codebase at a time, on one machine. Other machines
+//     carry out calls of it, and change nothing but their own workspaces.
 //  9. A slot is held from before the start of a command to after the end of its last process,
 //     and no longer. Prepare comes before it, and reading and storing the changes after it.
 //

@@ -58,7 +58,7 @@ func (j *Joiner) workspace(ctx context.Context, call *fleet.Call) (w *workspace.
 	if err != nil {
 		return nil, nil, err
 	}
-	if sent, err = j.c.Parcels.Edits(ctx, base, tree, 1_000_000); err != nil {
+	if sent, err = j.c.Parcels.Edits(ctx, base, tree, everyEdit); err != nil {
 		return nil, nil, err
 	}
 	if w, err = j.enter(ctx, call, base); err != nil {
@@ -97,7 +97,7 @@ func (j *Joiner) enter(ctx context.Context, call *fleet.Call, base string) (*wor
 	defer j.entering.Unlock()
 	var fresh []string // a large tree is not compared as a whole each time
 	if j.entered != "" {
-		differ, err := j.c.Parcels.Edits(ctx, j.entered, base, 1_000_000)
+		differ, err := j.c.Parcels.Edits(ctx, j.entered, base, everyEdit)
 		if err != nil {
 			return nil, err
 		}

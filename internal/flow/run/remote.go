@@ -33,6 +33,7 @@ const (
 	maxRequest = 64 << 20
 	maxEdits   = 2_000
 	maxOutput  = 256 << 20 // bytes of one file
+	everyEdit  = 1_000_000 // more than any tree has: no limit for trees that are not results
 )
 
 // A request is what a machine needs to know about a call, in addition to the tree.
@@ -198,7 +199,7 @@ func (c *crew) checkBase(ctx context.Context, w *workspace.Workspace, sent strin
 	if err != nil || tree == sent {
 		return err
 	}
-	differ, err := c.Parcels.Edits(ctx, sent, tree, 1_000_000)
+	differ, err := c.Parcels.Edits(ctx, sent, tree, everyEdit)
 	if err != nil {
 		return err
 	}

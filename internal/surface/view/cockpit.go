@@ -28,7 +28,8 @@ type Cockpit struct {
 	Causes   []conduct.Cause `json:"causes"`             // the causes of failures, the most frequent first
 }
 
-// A SlotLane is one slot for an agent or a test. It has either Work or Free.
+// A SlotLane is one slot for an agent or a test. It has either Work or Free. A Lane of the timeline is
+// one piece of work instead.
 type SlotLane struct {
 	ID      string    `json:"id"`                // stable during the run, such as agent-1
 	Pool    string    `json:"pool"`              // the pool of the slot, as in Slots
@@ -187,7 +188,6 @@ func (p *documents) excluded() (list []ExcludedWork) {
 // cockpit returns what the slots do and how far the run is. With an error, it is incomplete.
 func (rd *Reader) cockpit(s *snapshot, p *documents, states []run.UnitState, machines []fleet.Machine, entries []run.CallRecord, waits QueueWaits, people int, failed []run.Failure) (c Cockpit, err error) {
 	records := recordsOf(entries)
-	var foretold error
 	lanes, unread := rd.lanes(s, machines, records, s.freeSlots(waits, people, s.pause()))
 	aside, err := rd.aside(s, records)
 	weights, recorded := (*run.Durations)(nil).Weights(p.flow)
@@ -196,10 +196,11 @@ func (rd *Reader) cockpit(s *snapshot, p *documents, states []run.UnitState, mac
 	}
 	c = Cockpit{Excluded: p.excluded(), Lanes: lanes, Aside: aside, Waiting: waits, Funnel: p.funnel(states), Progress: p.progressOf(states, weights)}
 	c.Progress.Assumed = !recorded
-	c.Forecast, foretold = rd.forecast(s)
+	forecast, unpredicted := rd.forecast(s)
+	c.Forecast = forecast
 	causes, unknown := rd.causes.Causes(failed)
 	c.Causes = causes
-	return c, errors.Join(unread, err, foretold, unknown)
+	return c, errors.Join(unread, err, unpredicted, unknown)
 }
 
 // pause returns why the run starts nothing, or an empty reason.

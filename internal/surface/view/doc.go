@@ -3,15 +3,19 @@
 // the same value, so they cannot disagree.
 //
 //	State     everything at once, in the format of the source documents
-//	Now       what needs attention, what is stuck, what changed, what it costs
+//	Now       what needs attention, what is stuck, what changed, what it costs;  Cockpit: what
+//	          each slot does, how far the run is, when it ends, and why work failed
 //	Decisions open decisions, in order;  Decision: the details of one of them
-//	Board     the phase of every unit
-//	Item      why an item is in its state, and what can be done about it
+//	Board     the phase of every unit;  Unit: everything about one
+//	Items     the queue: what each item waits for, and how long it took
+//	Item      why an item is in its state, and what can be done about it;  Log: its output
+//	CallDetail  the prompt, the answer and the cost of one call of an agent
 //	Why       who holds a path, a resource or a grant, and who waits for it
 //	Status    who works, holds and waits, what is kept, and the queue, for the command line
 //	Locks     who holds what, who waits for whom, who wrote last
 //	Timeline  when each piece of work ran, waited and landed
-//	Run       what a flow did, what was refused, what landed
+//	Run       what a flow did, what was refused, what landed;  LandingDetail: one landing, with
+//	          its diff
 //	Rescue    content that did not land and was kept;  Rescued: one entry, with its diff
 //	Nodes     which machines take part, and which protections are active
 //	Audit     who did what

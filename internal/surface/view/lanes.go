@@ -26,7 +26,8 @@ type laneMemory struct {
 }
 
 // place puts items into the lanes of a pool of a machine. The result has an index into items for each
-// lane, or -1 for a free one. Slots of tests have numbers, which the argument want returns; 0: any.
+// lane, or -1 for a free one. The function want returns the number of the lane that an item needs, as a
+// test does that has a numbered slot, or 0 for any.
 func (m *laneMemory) place(pool string, limit int, items []*lockkeeper.Item, want func(*lockkeeper.Item) int) []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,29 +63,29 @@ func (m *laneMemory) place(pool string, limit int, items []*lockkeeper.Item, wan
 	return lanes
 }
 
-// A station is the slots of one pool on one machine.
-type station struct {
+// A slotGroup is the slots of one pool on one machine, with the items that use them.
+type slotGroup struct {
 	pool, machine string
 	limit         int
 	stops         bool
 	items         []*lockkeeper.Item
 }
 
-// stations lists the slots by pool and machine, with the items that use them.
-func (s *snapshot) stations(machines []fleet.Machine) (list []*station) {
+// slotGroups lists the slots by pool and machine.
+func (s *snapshot) slotGroups(machines []fleet.Machine) (list []*slotGroup) {
 	machines = slices.DeleteFunc(slices.Clone(machines), func(m fleet.Machine) bool { return m.Gone })
 	if len(machines) < 2 {
 		machines = nil
 	}
 	for _, pool := range []string{sched.PoolAgent, sched.PoolTest} {
-		here := &station{pool: pool}
+		here := &slotGroup{pool: pool}
 		if len(machines) == 0 {
 			at := slices.IndexFunc(s.slots, func(of Slots) bool { return of.Pool == pool })
 			here.limit = s.slots[at].Limit
 		}
-		others := []*station{}
+		others := []*slotGroup{}
 		for _, m := range machines {
-			one := &station{pool: pool, machine: m.Name, limit: m.Slots(pool), stops: m.Stops}
+			one := &slotGroup{pool: pool, machine: m.Name, limit: m.Slots(pool), stops: m.Stops}
 			if m.Conducts {
 				here = one
 			} else {
@@ -98,7 +99,7 @@ func (s *snapshot) stations(machines []fleet.Machine) (list []*station) {
 			on := here
 			for _, m := range machines {
 				works := slices.ContainsFunc(m.Working, func(w fleet.Working) bool { return w.Work == ItemName(it) && w.Pool == pool })
-				if at := slices.IndexFunc(others, func(o *station) bool { return o.machine == m.Name }); works && !m.Conducts && at >= 0 {
+				if at := slices.IndexFunc(others, func(o *slotGroup) bool { return o.machine == m.Name }); works && !m.Conducts && at >= 0 {
 					on = others[at]
 				}
 			}
@@ -113,9 +114,9 @@ func (s *snapshot) stations(machines []fleet.Machine) (list []*station) {
 var laneNames = map[string]string{sched.PoolAgent: "agent", sched.PoolTest: "test"}
 
 // lanes lists the slots, and what each does.
-func (rd *Reader) lanes(s *snapshot, machines []fleet.Machine, records map[string][]run.CallRecord, free func(*station) *FreeSlot) (list []SlotLane, err error) {
+func (rd *Reader) lanes(s *snapshot, machines []fleet.Machine, records map[string][]run.CallRecord, free func(*slotGroup) *FreeSlot) (list []SlotLane, err error) {
 	list = []SlotLane{}
-	for _, st := range s.stations(machines) {
+	for _, st := range s.slotGroups(machines) {
 		slices.SortStableFunc(st.items, func(a, b *lockkeeper.Item) int {
 			return cmp.Or(a.DispatchedAt.Compare(b.DispatchedAt), cmp.Compare(a.Seq, b.Seq))
 		})
@@ -269,10 +270,10 @@ func (w *QueueWaits) add(it *lockkeeper.Item) {
 	}
 }
 
-// freeSlots returns a function that says why a slot of a station is free, or nil if no process
+// freeSlots returns a function that says why a slot of a group is free, or nil if no process
 // conducts the run.
-func (s *snapshot) freeSlots(waits QueueWaits, people int, pause FreeSlot) func(*station) *FreeSlot {
-	return func(st *station) *FreeSlot {
+func (s *snapshot) freeSlots(waits QueueWaits, people int, pause FreeSlot) func(*slotGroup) *FreeSlot {
+	return func(st *slotGroup) *FreeSlot {
 		if s.conductor == nil {
 			return nil
 		}
