@@ -159,6 +159,15 @@ func (g *Gate) since(ctx context.Context, l *lockkeeper.Landing, path string) ([
 	return inEffect, err
 }
 
+// nameOf returns the name of the work of a holder that is an item of the queue, or the holder.
+func (g *Gate) nameOf(ctx context.Context, holder string) string {
+	it, err := store.Read(ctx, g.store, func(r store.Reader) (*lockkeeper.Item, error) { return r.Item(holder) })
+	if err != nil || it == nil { // the message is about the conflict
+		return holder
+	}
+	return cmp.Or(it.Workflow, holder)
+}
+
 // undoConflict returns the refusal of an undo because some paths changed since the landing.
 func (g *Gate) undoConflict(ctx context.Context, l *lockkeeper.Landing, moved []string) error {
 	var told []string
@@ -172,7 +181,7 @@ func (g *Gate) undoConflict(ctx context.Context, l *lockkeeper.Landing, moved []
 		if last := len(later) - 1; last >= 0 {
 			now, err := g.observePath(path)
 			if err == nil && now == leftBy(later[last], path) {
-				by = ", by landing " + itoa(later[last].Seq) + " of " + later[last].Holder
+				by = ", by landing " + itoa(later[last].Seq) + " of " + g.nameOf(ctx, later[last].Holder)
 				undo = append(undo, later[last].Seq)
 			}
 		}

@@ -137,7 +137,7 @@ func waitsOf(e *sched.Explanation) (list []Wait) {
 		list = append(list, Wait{Kind: WaitLock, Text: text + b.Name, Blocker: &b, Since: w.AcquiredAt, Left: seconds(w.Left), Overdue: w.Overdue})
 	}
 	for _, s := range e.Slots {
-		text := fmt.Sprintf("a slot of %s, of which %d of %d are taken", s.Pool, s.Taken, s.Limit)
+		text := fmt.Sprintf("%s, %d of %d taken", SlotOf(s.Pool), s.Taken, s.Limit)
 		list = append(list, Wait{Kind: WaitSlot, Text: text, Slots: &Slots{Pool: s.Pool, Taken: s.Taken, Limit: s.Limit}})
 	}
 	if e.Behind != "" {

@@ -79,7 +79,7 @@ type Landings struct {
 
 // These constants limit the lists of a Run.
 const (
-	landingsShown = 50
+	landingsShown = 25
 	refusedShown  = 100
 	refusedRead   = 20_000 // events searched for refused writes
 )

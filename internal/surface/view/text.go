@@ -85,7 +85,7 @@ func waitedFor(it *lockkeeper.Item) string {
 		return "lock " + path
 	}
 	if pool, ok := store.PoolOf(it, it.WaitsOn); ok {
-		return "slot " + pool
+		return SlotOf(pool)
 	}
 	kind, what, _ := strings.Cut(it.WaitsOn, ":")
 	switch kind {
@@ -97,6 +97,17 @@ func waitedFor(it *lockkeeper.Item) string {
 		return "its turn"
 	}
 	return it.WaitsOn
+}
+
+// SlotOf describes a slot of a pool. The names of pools in the configuration are not those of what runs in them.
+func SlotOf(pool string) string {
+	switch pool {
+	case sched.PoolAgent:
+		return "a slot of an agent"
+	case sched.PoolTest:
+		return "a slot of tests"
+	}
+	return "a slot of " + pool
 }
 
 // ItemTook returns how long the last attempt of an ended item took, or 0 if it never ran.

@@ -71,6 +71,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		// These functions return acts.
 		"offer":     func(a view.Act) offer { return offers[a.Name].with(a) },
 		"agentPool": func() string { return sched.PoolAgent },
+		"slotOf":    view.SlotOf,
 		"answers":   answersTo,
 		"asks":      asksFor,
 		"diff":      diffOf,

@@ -21,7 +21,7 @@ const (
 
 // How many lanes and how many waits a page shows. A lane has a dozen activities.
 const (
-	lanesOfPage = 40
+	lanesOfPage = 36
 	waitsOfPage = 25
 )
 
@@ -198,7 +198,7 @@ func sumsOf(l view.Lane) (long, short string) {
 	var sums, few []string
 	for _, what := range activities {
 		if took := l.Totals[what].Duration(); took > 0 {
-			sums = append(sums, looks[what].word+" "+exact(took))
+			sums = append(sums, looks[what].word+" "+briefly(took))
 		}
 	}
 	if l.USD > 0 {

@@ -26,10 +26,6 @@ const (
 	mostTime  = 2 * 300 * time.Millisecond
 )
 
-// heavier has pages that may be larger: the landing page lists each failure, and the timeline has
-// several shapes for each of its rows.
-var heavier = map[string]int{"/": 200_000, "/timeline": 170_000}
-
 // Every page is light with a large run.
 func TestWeights(t *testing.T) {
 	r := largerun.New(t, largerun.Options{Units: 500, Calls: 10_000, Failures: 150, Plans: 120, Landings: 130})
@@ -53,7 +49,7 @@ func TestWeights(t *testing.T) {
 	for _, address := range addressesOf(t, d, r.View) {
 		page, first := ask(address)
 		best := first
-		for range 3 {
+		for tries := 0; tries < 3 && best > mostTime; tries++ {
 			_, took := ask(address)
 			best = min(best, took)
 		}
@@ -62,7 +58,7 @@ func TestWeights(t *testing.T) {
 		_, err := z.Write(page.Bytes())
 		must(t, err, z.Close())
 		fmt.Fprintf(&table, "%-40s %9d %9d %9s %9s\n", address, page.Len(), zipped.Len(), first.Round(time.Millisecond), best.Round(time.Millisecond))
-		if page.Len() > max(mostBytes, heavier[address]) {
+		if page.Len() > mostBytes {
 			t.Errorf("%s has %d bytes", address, page.Len())
 		}
 		if best > mostTime {

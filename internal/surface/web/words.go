@@ -50,6 +50,17 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
+// briefly formats a duration as exact does, but in whole seconds.
+func briefly(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "under 1s"
+	case d < time.Minute:
+		return span(d)
+	}
+	return exact(d)
+}
+
 // exact formats a duration that may be short.
 func exact(d time.Duration) string {
 	switch {

@@ -224,7 +224,7 @@ func WaitOf(p *command.Program, e *sched.Explanation) string {
 		}
 		return fmt.Sprintf("%s, held by %s since %s", term.Clean(l.BlockingPath), who, p.Clock(l.AcquiredAt))
 	case len(e.Slots) > 0:
-		return fmt.Sprintf("a slot of %s, %d/%d in use", term.Clean(e.Slots[0].Pool), e.Slots[0].Taken, e.Slots[0].Limit)
+		return fmt.Sprintf("%s, %d/%d in use", term.Clean(view.SlotOf(e.Slots[0].Pool)), e.Slots[0].Taken, e.Slots[0].Limit)
 	case e.Behind != "":
 		return "a copy that is up to date; it is behind on " + term.Clean(e.Behind)
 	}
