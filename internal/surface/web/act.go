@@ -41,7 +41,7 @@ func deeds() []deed {
 		{"land", access.Operator, "id", "Land a rescued write", land},
 		{"drop", access.Operator, "id", "Drop a rescued write", drop},
 		{"land-all", access.Operator, "where until", "Land rescued writes that apply", landAll},
-		{"drop-all", access.Operator, "where until", "Drop rescued writes", dropAll},
+		{"drop-all", access.Operator, "where until count", "Drop rescued writes", dropAll},
 		{"force-release", access.Admin, "grant holder reason", "Force-release a grant", forceRelease},
 		{"clear-locks", access.Admin, "", "Release all locks of all holders", clearLocks},
 	}

@@ -21,6 +21,7 @@ import (
 
 	"lockkeeper"
 	"lockkeeper/internal/surface/access"
+	"lockkeeper/internal/surface/acts"
 	"lockkeeper/internal/surface/view"
 )
 
@@ -542,6 +543,23 @@ func TestResolvedChangesAreLeftOut(t *testing.T) {
 	s.rescue.Entries = s.rescue.Entries[1:]
 	if page := get(t, d, access.Viewer, "/rescue").Body.String(); !strings.Contains(page, "Nothing needs you.") {
 		t.Errorf("none: %s", page)
+	}
+}
+
+// The acts of a group are about the changes of the group that the page lists, not about those that its filter leaves out.
+func TestActsOfAFilteredGroup(t *testing.T) {
+	s := middle(usual)
+	other := s.rescue.Entries[0]
+	other.ID, other.Path = "20260131T080000.123-1b4e28bb", "app/other.rb"
+	s.rescue.Entries = append(s.rescue.Entries, other)
+	d := shown(t, s)
+	group := "group=" + acts.GroupOf(other.Entry)
+	page := get(t, d, access.Operator, "/rescue?where=path%3Dapp/other.rb").Body.String()
+	if n := strings.Count(page, `name="where" value="path=app/other.rb,`+group+`"`); n != 2 || strings.Contains(page, `value="`+group+`"`) {
+		t.Errorf("%d acts: %s", n, page)
+	}
+	if page := get(t, d, access.Operator, "/rescue").Body.String(); strings.Count(page, `name="where" value="`+group+`"`) != 2 {
+		t.Errorf("without a filter: %s", page)
 	}
 }
 

@@ -42,6 +42,7 @@ type rescueGroup struct {
 	view.RescueGroup
 	Shown []view.RescueEntry
 	URL   string // shows all its entries
+	Where string // the conditions that choose them: those of the page, and the group
 }
 
 func (d *Dashboard) rescuePage(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -113,12 +114,22 @@ func (d *rescueData) page(from int, all string) {
 	if d.To < d.Of {
 		d.Older = at(d.Where, d.To)
 	}
+	of := func(g view.RescueGroup, shown []view.RescueEntry) rescueGroup {
+		where := "group=" + g.ID
+		switch {
+		case strings.Contains(d.Where, where):
+			where = d.Where
+		case d.Chosen() != "all":
+			where = d.Where + "," + where
+		}
+		return rescueGroup{g, shown, at(where, 0), where}
+	}
 	if d.Single {
-		d.Groups = []rescueGroup{{groups[0], groups[0].Entries[d.From:d.To], at("group="+groups[0].ID, 0)}}
+		d.Groups = []rescueGroup{of(groups[0], groups[0].Entries[d.From:d.To])}
 		return
 	}
 	for _, g := range groups[d.From:d.To] {
-		d.Groups = append(d.Groups, rescueGroup{g, g.Entries[:min(samplesShown, len(g.Entries))], at("group="+g.ID, 0)})
+		d.Groups = append(d.Groups, of(g, g.Entries[:min(samplesShown, len(g.Entries))]))
 	}
 }
 
@@ -212,6 +223,9 @@ func dropAll(d *Dashboard, ctx context.Context, f form) (said, error) {
 	list, err := view.New(d.app).Chosen(ctx, chosenOf(f))
 	if err != nil {
 		return said{}, err
+	}
+	if shown, err := strconv.Atoi(f.Get("count")); err != nil || len(list) > shown {
+		return said{}, &lockkeeper.RefusedError{Act: "drop", Reason: fmt.Sprintf("%s would be deleted, and the page showed %s", counted(len(list), "kept change"), f.Get("count")), Next: "reload the page"}
 	}
 	gone, err := acts.DropMany(ctx, d.app, list, f.who.Actor())
 	s := done("%s deleted.", counted(len(gone), "kept change"))
