@@ -96,8 +96,9 @@
     body.closest("table").classList.toggle("split", both);
   };
 
+  const boxOf = (file) => file?.parentNode.querySelector("[data-viewed]");
   const mark = (file) => {
-    const box = file.querySelector("[data-viewed]");
+    const box = boxOf(file);
     if (box) box.checked = viewed.has(box.dataset.viewed);
   };
 
@@ -106,7 +107,7 @@
       if (file.dataset.shown) { if (file.open) show(file); continue; }
       file.dataset.shown = "1";
       mark(file);
-      if (file.querySelector("[data-viewed]")?.checked) file.open = false;
+      if (boxOf(file)?.checked) file.open = false;
       if (file.open) show(file);
     }
     for (const b of document.querySelectorAll("[data-diff=layout]")) b.setAttribute("aria-pressed", String(split));
@@ -177,7 +178,7 @@
     if (act === "layout") { split = !split; remember("lockkeeper-diff", split ? "split" : "unified"); update(); }
     if (act === "next-file" || act === "previous-file") toFile(act === "next-file" ? 1 : -1);
     if (act === "next" || act === "previous") toChange(act === "next" ? 1 : -1);
-    if (act === "viewed") (here() ?? files().find((f) => f.open))?.querySelector("[data-viewed]")?.click();
+    if (act === "viewed") boxOf(here() ?? files().find((f) => f.open))?.click();
     if (act === "comment") comment(document.activeElement?.closest(".diff tr"));
   });
 
@@ -186,7 +187,7 @@
     if (!box) return;
     if (box.checked) viewed.add(box.dataset.viewed); else viewed.delete(box.dataset.viewed);
     remember("lockkeeper-viewed", [...viewed].slice(-known).join(" "));
-    const file = box.closest("details.file");
+    const file = box.closest(".filebox").querySelector("details.file");
     file.open = !box.checked;
     if (box.checked) toFile(1);
   });
