@@ -24,6 +24,8 @@ func (d *decider) failedCommand() *cobra.Command {
 		Long: `List failed work by cause: failures of the same test, and others with the same message,
 without paths, numbers and ids. Each cause has an id for decide retry --cause and
 decide exclude --cause.`,
+		Example: `  lockkeeper decide failed
+  lockkeeper decide failed --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.open(cmd.Context(), func() error {
