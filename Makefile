@@ -81,8 +81,10 @@ MAN ?= bin/man1
 man: build ## write the manual pages into MAN
 	bin/lockkeeper man $(MAN)
 
-pictures: ## renew docs/pictures from a real run, in a terminal and in Chromium
+pictures: ## renew docs/pictures from a real run, and leave pictures of every page in UI_PICTURES
 	scripts/pictures
+	mkdir -p $(UI_PICTURES)
+	scripts/browser run -- go test -tags ui -count=1 -timeout 60m -run '^(TestPages|TestOperator)$$' -artifacts -outputdir $(UI_PICTURES) ./test/ui
 
 release: ## build tarballs, Debian and npm packages into dist, with checksums; VERSION=1.2.0
 	@scripts/release

@@ -26,6 +26,20 @@ const (
 	Advisory = "advisory" // nothing prevents an unlocked write
 )
 
+// Weakest returns the weakest level of the protections against agents, those of runs and those that
+// people start.
+func (e Enforcement) Weakest() string {
+	weakest := Enforced
+	for _, p := range e.Protections {
+		switch {
+		case p.Writer == "people" || p.Writer == "everybody":
+		case p.Level == Advisory, p.Level == Detected && weakest == Enforced:
+			weakest = p.Level
+		}
+	}
+	return weakest
+}
+
 // probeEvery limits how often the machine is probed. A probe starts processes.
 const probeEvery = time.Minute
 
