@@ -120,7 +120,13 @@
     const at = list.findIndex(isHere);
     return list[at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.min(list.length - 1, Math.max(0, at + by))];
   };
-  const here = () => document.activeElement?.closest("details.file[data-path]");
+  // The keys and buttons of the bar take the focus, so what had it before is remembered.
+  let place = null;
+  document.addEventListener("focusin", (event) => {
+    if (!event.target.closest("[data-diff]")) place = event.target;
+  });
+  const focused = (selector) => place?.isConnected ? place.closest(selector) : null;
+  const here = () => focused("details.file[data-path]");
 
   const toFile = (by) => {
     const file = step(files(), by, (f) => f === here());
@@ -135,7 +141,7 @@
 
   const toChange = (by) => {
     const list = changes();
-    const now = document.activeElement?.closest(".diff tr");
+    const now = focused(".diff tr");
     const row = step(list, by, (tr) => tr === now);
     if (!row) return;
     row.tabIndex = -1;
@@ -171,15 +177,15 @@
   };
 
   document.addEventListener("click", (event) => {
-    const at = event.target.closest(".file[data-comments] .diff td.at");
-    if (at && at.textContent.trim()) comment(at.parentNode, at.parentNode.querySelector("td.at") === at);
+    const number = event.target.closest(".file[data-comments] .diff td.at");
+    if (number && number.textContent.trim()) comment(number.parentNode, number.parentNode.querySelector("td.at") === number);
     const act = event.target.closest("[data-diff]")?.dataset.diff;
     if (!act) return;
     if (act === "layout") { split = !split; remember("lockkeeper-diff", split ? "split" : "unified"); update(); }
     if (act === "next-file" || act === "previous-file") toFile(act === "next-file" ? 1 : -1);
     if (act === "next" || act === "previous") toChange(act === "next" ? 1 : -1);
     if (act === "viewed") boxOf(here() ?? files().find((f) => f.open))?.click();
-    if (act === "comment") comment(document.activeElement?.closest(".diff tr"));
+    if (act === "comment") comment(focused(".diff tr"));
   });
 
   document.addEventListener("change", (event) => {
