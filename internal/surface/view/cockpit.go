@@ -54,6 +54,14 @@ type LaneWork struct {
 	USD    float64   `json:"usd"`   // what they cost
 }
 
+// Title returns the name that people use: of a task, without the unit that all tasks are in.
+func (w LaneWork) Title() string {
+	if w.Unit == flow.Tasks().OneUnit {
+		return w.Part
+	}
+	return w.Name
+}
+
 // A FreeSlot says why nothing uses a slot.
 type FreeSlot struct {
 	Reason FreeReason `json:"reason"`
@@ -91,7 +99,7 @@ func (w QueueWaits) Total() int { return w.Slot + w.Locks + w.After + w.Other }
 // of each phase that it needs.
 type FunnelStep struct {
 	Phase    string `json:"phase"`
-	Counts   string `json:"counts"`   // unit, screen or batch
+	Counts   string `json:"counts"`   // unit, screen, batch or task
 	ToCome   int    `json:"to_come"`  // earlier phases are left
 	Waiting  int    `json:"waiting"`  // in the phase, and queued or about to be
 	Active   int    `json:"active"`   // in the phase, and at work

@@ -11,14 +11,21 @@ import (
 // funnel counts the units, screens and batches in each phase of a flow.
 func (p *documents) funnel(states []run.UnitState) []FunnelStep {
 	f := &funnel{phases: slices.DeleteFunc(slices.Clone(p.flow.Phases), func(ph flow.Phase) bool { return ph.Unit == flow.Whole })}
+	batch := string(flow.BatchUnit)
+	if p.flow.OneUnit != "" {
+		batch = p.flow.Counted
+	}
 	for _, phase := range f.phases {
 		counts := "unit"
-		if phase.Unit == flow.Screen || phase.Unit == flow.BatchUnit {
-			counts = string(phase.Unit)
+		switch phase.Unit {
+		case flow.Screen:
+			counts = string(flow.Screen)
+		case flow.BatchUnit:
+			counts = batch
 		}
 		f.steps = append(f.steps, FunnelStep{Phase: phase.Name, Counts: counts})
 	}
-	f.steps = append(f.steps, FunnelStep{Phase: progress.LandPhase, Counts: string(flow.BatchUnit)})
+	f.steps = append(f.steps, FunnelStep{Phase: progress.LandPhase, Counts: batch})
 	for i, u := range p.units {
 		f.unit(u, states[i], p.screens[u.name])
 	}

@@ -191,7 +191,7 @@ func (m *model) laneRows(n *view.Now) (list []row) {
 	for _, l := range n.Cockpit.Lanes {
 		machines = max(machines, ansi.StringWidth(safe(l.Machine)))
 		if l.Work != nil {
-			wide = max(wide, ansi.StringWidth(oneLine(l.Work.Name)))
+			wide = max(wide, ansi.StringWidth(oneLine(l.Work.Title())))
 		}
 	}
 	wide, machines = min(wide, max(10, m.width/4)), min(machines, 12)
@@ -237,7 +237,7 @@ func (m *model) workRow(id, pool string, w view.LaneWork, wide int) row {
 	if w.State != "running" && w.State != "" {
 		state += ", " + plain(safe(w.State))
 	}
-	text := pool + " " + paint(tone, mark) + " " + column(middle(oneLine(w.Name), wide), wide) + " " + column(state, min(18, max(8, m.width/6))) + " " + column(took, 7)
+	text := pool + " " + paint(tone, mark) + " " + column(middle(oneLine(w.Title()), wide), wide) + " " + column(state, min(18, max(8, m.width/6))) + " " + column(took, 7)
 	if line := oneLine(w.Line); line != "" {
 		text += " " + paint(dim, line)
 	} else if w.Silent {
