@@ -95,10 +95,10 @@ func (m *muxer) touch(path string) {
 func TestScreenOfARun(t *testing.T) {
 	m, shared := newMuxer(t)
 	m.types("run", "lockkeeper run --plan tasks.yaml --no-ui", "Enter")
-	m.sees("run", `(?s)\[Now\].*agent-\d.*▶ \+tasks/two +apply .*thinking .*hard.*宽`)
+	m.sees("run", `(?s)\[Now\].*agent-\d.*▶ two +apply .*thinking .*hard.*宽`)
 
 	m.types("top", "lockkeeper top; echo closed with $?", "Enter")
-	m.sees("top", `(?s)\[Now\].*▶ \+tasks/two.*Needs you \(1\)`)
+	m.sees("top", `(?s)\[Now\].*▶ two.*Needs you \(1\)`)
 	m.types("top", "g", "d")
 	m.sees("top", `(?s)\[Decide 1\].*▸ \+tasks/one`)
 	m.types("top", "Enter")
@@ -124,14 +124,13 @@ func TestScreenOfARun(t *testing.T) {
 			t.Errorf("wider than the terminal: %q", line)
 		}
 	}
-	m.tmux("resize-window", "-t", "run", "-x", "100", "-y", "30")
 	m.types("run", "Escape")
 	m.sees("run", `(?s)\[Now\].*Slots`)
 	m.types("run", "q")
-	m.sees("run", `Close the screen\? The run goes on here and prints lines\. \[y/N\]`)
+	m.sees("run", `(?s)\A\[Now\].*Slots.*Close the screen\? The run continues here and prints lines`)
 	m.types("run", "n")
 	m.types("run", "C-c")
-	m.sees("run", `stopping: waiting for \+tasks/two apply; press Ctrl-C again`)
+	m.sees("run", `stopping: waiting for \+tasks/two apply; press Ct`)
 	m.touch(filepath.Join(shared, "go"))
 	m.sees("run", `next: lockkeeper run --plan tasks.yaml\s+\$`)
 	m.types("run", "echo ended with $?", "Enter")
@@ -146,11 +145,11 @@ func TestScreenOfARun(t *testing.T) {
 	}
 }
 
-// A person who closes the screen of a run gets its lines, and the run goes on.
+// A person who closes the screen of a run gets its lines, and the run continues.
 func TestClosedScreenOfARun(t *testing.T) {
 	m, shared := newMuxer(t)
 	m.types("run", "lockkeeper run --plan tasks.yaml --only two --no-ui; echo ended with $?", "Enter")
-	m.sees("run", `(?s)\[Now\].*▶ \+tasks/two`)
+	m.sees("run", `(?s)\[Now\].*▶ two`)
 	m.types("run", "q", "y")
 	m.touch(filepath.Join(shared, "more"))
 	m.touch(filepath.Join(shared, "go"))
