@@ -12,7 +12,7 @@ import (
 	"lockkeeper/rescue"
 )
 
-// Each kind of change is compared with its base, and nothing that somebody wrote since is shown as
+// Each kind of change is compared with its base, and nothing that another writer wrote since is shown as
 // removed.
 func TestFit(t *testing.T) {
 	o := newOffice(t, 0)

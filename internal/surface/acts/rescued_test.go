@@ -71,7 +71,7 @@ func TestResolvedIsRefused(t *testing.T) {
 	}
 }
 
-// Permissions that somebody set since are not lost.
+// Permissions that a person set since are not lost.
 func TestPermissionsAreMerged(t *testing.T) {
 	o := newOffice(t, 0)
 	const base = "1\n2\n3\n4\n5\n"

@@ -454,7 +454,7 @@ func (u *tour) tourTree() {
 	third := ids["app/models/third.rb"]
 	u.ask("GET", "/api/v1/rescue?where=path%3Dapp/models/third.rb", nil).has("unchanged")
 	u.ask("POST", "/api/v1/rescue/land", map[string]any{"where": "path=app/models/none.rb"}).has(`"landed"`)
-	_, err = u.App.Shelf().Put(u.t.Context(), rescue.Entry{Kind: rescue.Gap, Path: "app/models/none.rb", Holder: "somebody", Mode: 0o644, Reason: "coverage: no lock"}, strings.NewReader("x"))
+	_, err = u.App.Shelf().Put(u.t.Context(), rescue.Entry{Kind: rescue.Gap, Path: "app/models/none.rb", Holder: "another", Mode: 0o644, Reason: "coverage: no lock"}, strings.NewReader("x"))
 	must(u.t, err)
 	u.as(access.Agent, "POST", "/api/v1/rescue/land", map[string]any{"where": "path=app/models/none.rb"}).want(ok).has(`"kept":[]`)
 	u.as(access.Operator, "POST", "/api/v1/rescue/drop", map[string]any{"where": "path=app/models/none.rb", "confirm": 1}).want(ok)
